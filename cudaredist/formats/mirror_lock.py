@@ -26,6 +26,7 @@ class MirrorFile(OwnModel):
 
     size: Count
     sha256: HexSha256
+    mtime_ns: int | None = optional("Time of the last modification; absent: not recorded")
     requires_python: str | None = optional("Python versions of a wheel; absent: every version")
     yanked: bool = optional("Whether the index marks the wheel as yanked", default=False)
 

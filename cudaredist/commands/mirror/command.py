@@ -57,6 +57,7 @@ class MirrorOptions(Options):
         "Package set with the releases and archives to select.", names="--set", metavar="FILE"
     )
     accept_changed: bool = safety_option("Replace manifests that changed in place upstream.")
+    checksum: bool = safety_option("Read all files. Default: those with another size or time.")
     check: bool = safety_option("List the files to prune. Exit 1 if there are any.")
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
@@ -80,6 +81,11 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
         "run `cudaredist mirror prune {folder} --check`",
     ),
     (lambda o: o.accept_changed and o.action != "sync", "--accept-changed requires sync", None),
+    (
+        lambda o: o.checksum and o.action != "sync",
+        "--checksum requires sync",
+        "run `cudaredist mirror verify {folder}` to read every file",
+    ),
 )
 
 
@@ -94,7 +100,7 @@ def mirror(options: MirrorOptions, session: Session) -> int:
         cudaredist mirror verify ./mirror
 
     - **sync** downloads and verifies the selected manifests and archives. It resumes interrupted
-      runs.
+      runs, and repairs files that differ in size or time from the lock (--checksum: in content).
     - **verify** compares every byte with the lock, offline.
     - **prune** removes stray files. With a selection, keeps the selected releases and removes the
       rest.
@@ -208,6 +214,7 @@ def _sync(options: MirrorOptions, session: Session, folder: "MirrorFolder") -> "
         selection=choice.archives,
         service=service,
         wheels=wheels,
+        checksum=options.checksum,
         labels=choice.labels,
     ).run()
 

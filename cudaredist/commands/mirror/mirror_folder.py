@@ -7,7 +7,8 @@ progress. Each file of the mirror gets its final name in one step.
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from cudaredist.errors import ReadError, UsageError, WritingTo
@@ -94,19 +95,30 @@ class MirrorFolder:
             path = self.path(name)
             with WritingTo(path), one_write():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                if path.exists() and path.samefile(source):
+                if os.path.lexists(path) and os.path.samestat(path.lstat(), source.stat()):
                     continue
                 temporary = self._partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
                 temporary.parent.mkdir(parents=True, exist_ok=True)
                 os.link(source, temporary)
                 temporary.replace(path)
 
-    def has(self, name: str, file: MirrorFile) -> bool:
-        """Check if a regular file of the recorded size is at a path, without reading it."""
-        path = self.path(name)
-        with contextlib.suppress(OSError):
-            return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size
-        return False
+    def intact(self, files: Mapping[str, MirrorFile], *, checksum: bool) -> Iterator[str]:
+        """Yield the paths of files that agree with their records.
+
+        A file with the recorded size and time is not read, unless `checksum` is true.
+        """
+        hashes: dict[int, Sha256 | None] = {}
+        for name, file in files.items():
+            with contextlib.suppress(OSError):
+                about = self.path(name).lstat()
+                if not stat.S_ISREG(about.st_mode) or about.st_size != file.size:
+                    continue
+                if checksum or about.st_mtime_ns != file.mtime_ns:
+                    if about.st_ino not in hashes:
+                        hashes[about.st_ino] = self.hash_of(name)
+                    if hashes[about.st_ino] != file.sha256:
+                        continue
+                yield name
 
     def hash_of(self, name: str) -> Sha256 | None:
         """Return the SHA-256 of a regular file, None if it is missing. Raises `ReadError`."""

@@ -9,7 +9,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, Report
 
-ArchiveCopy = Literal["copied", "present", "failed"]
+ArchiveCopy = Literal["copied", "present", "repaired", "failed"]
 
 
 class MirroredArchive(OwnModel):
@@ -31,6 +31,9 @@ class MirrorSyncReport(Report):
     archives: tuple[MirroredArchive, ...]
     errors: tuple[ErrorReport, ...] = Field(description="Errors of the run, not of one item")
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    compared_by: Literal["size and time", "checksum"] = Field(
+        description="The comparison of existing files with the lock"
+    )
 
 
 DefectKind = Literal["missing", "altered", "wrong-link", "not-linked", "extra", "lock"]

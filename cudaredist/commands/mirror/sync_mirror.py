@@ -1,5 +1,6 @@
 """mirror sync: copy and verify selected manifests and archives."""
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,6 +60,8 @@ class MirrorSync:
     service: ArchiveService
     wheels: WheelSource | None = None
     """The package index, in the wheel channel."""
+    checksum: bool = False
+    """Whether to read files with the recorded size and time, too."""
     labels: frozenset[tuple[str, Version]] | None = None
     """The releases of a package set; None: those that the download selects."""
     _files: dict[str, MirrorFile] = field(default_factory=dict)
@@ -110,6 +113,7 @@ class MirrorSync:
             archives=tuple(sorted(self._archives, key=lambda one: one.path)),
             errors=downloaded.errors,
             fetched_bytes=self.service.fetched,
+            compared_by="checksum" if self.checksum else "size and time",
             exit_code=exit_code_of(self._archives, downloaded.exit_code),
         )
 
@@ -200,11 +204,11 @@ class MirrorSync:
     def _copy(self, content: _Content) -> ArchiveCopy:
         """Copy one content to all its paths."""
         raise_if_stopped(self.service.stop)
-        request, source = content.request, self._local(content)
+        request, (source, is_damaged) = content.request, self._local(content)
         if source is not None:
             self.service.progress.done()
             self._record(content, source)
-            return "present"
+            return "repaired" if is_damaged else "present"
         source = self.mirror.partial_path(content.sha256, request.suffix)
         self.service.fetch(request, source)
         self._record(content, source)
@@ -214,33 +218,33 @@ class MirrorSync:
             if self._unsaved >= _SAVE_EVERY:
                 self._unsaved = 0
                 self.mirror.save_lock(self._files)
-        return "copied"
+        return "repaired" if is_damaged else "copied"
 
-    def _local(self, content: _Content) -> Path | None:
-        """Return a file of the mirror with this content.
+    def _local(self, content: _Content) -> tuple[Path | None, bool]:
+        """Return an intact file with this content, and whether another one is damaged.
 
-        A recorded file counts if it has its size. One that a killed run did not record is read.
+        A file that a killed run did not record is read.
         """
         sha256 = content.sha256
         with self._mutex:
-            recorded = [(p, self._files[p]) for p in content.paths if p in self._files]
+            recorded = {p: self._files[p] for p in content.paths if p in self._files}
             if not self._by_hash:
                 self._by_hash = {file.sha256: path for path, file in self._files.items()}
             other = self._by_hash.get(sha256)
             # Another thread may replace a file that is to have another content.
             if other is not None and self._claims.get(other, sha256) == sha256:
-                recorded.append((other, self._files[other]))
-        for path, file in recorded:
-            if file.sha256 == sha256 and self.mirror.has(path, file):
-                return self.mirror.path(path)
-        paths = (path for path in content.paths if path not in self._files)
-        same = (self.mirror.path(path) for path in paths if self.mirror.hash_of(path) == sha256)
-        return next(same, None)
+                recorded[other] = self._files[other]
+        recorded = {path: file for path, file in recorded.items() if file.sha256 == sha256}
+        intact = list(self.mirror.intact(recorded, checksum=self.checksum))
+        damaged = (path for path in content.paths if path in recorded and path not in intact)
+        is_damaged = any(os.path.lexists(self.mirror.path(path)) for path in damaged)
+        unrecorded = (path for path in content.paths if path not in self._files)
+        intact += (path for path in unrecorded if self.mirror.hash_of(path) == sha256)
+        return (self.mirror.path(intact[0]) if intact else None), is_damaged
 
     def _record(self, content: _Content, source: Path) -> None:
         """Give a content its paths, and record them."""
-        size = source.stat().st_size
-        file = MirrorFile(size=size, sha256=content.sha256, yanked=content.yanked)
+        file = _record_of(source, content.sha256).model_copy(update={"yanked": content.yanked})
         added: dict[str, MirrorFile] = {}
         for path in content.paths:
             if self.channel == "wheels":
@@ -257,14 +261,15 @@ class MirrorSync:
         """Write the metadata of a wheel next to it, and return both records."""
         name = f"{path}{METADATA_SUFFIX}"
         earlier, metadata = self._files.get(path), self._files.get(name)
-        is_known = metadata is not None and self.mirror.has(name, metadata)
-        if metadata is not None and is_known and earlier and earlier.sha256 == file.sha256:
+        known = {} if metadata is None else {name: metadata}
+        is_intact = any(self.mirror.intact(known, checksum=self.checksum))
+        if metadata is not None and is_intact and earlier and earlier.sha256 == file.sha256:
             requires = earlier.requires_python
         else:
             data = metadata_in(source, source.name)
             self.mirror.write(name, data)
             requires = parse_email(data)[0].get("requires_python")
-            metadata = MirrorFile(size=len(data), sha256=sha256_of(data))
+            metadata = _record_of(self.mirror.path(name), sha256_of(data))
         return file.model_copy(update={"requires_python": requires}), {name: metadata}
 
     # -- manifests
@@ -275,8 +280,13 @@ class MirrorSync:
             place = manifest.target.manifests.path_of(manifest.label)
             path = published_path(manifest)
             self.mirror.put(place, [path])
-            size = place.stat().st_size
-            self._files[path] = MirrorFile(size=size, sha256=manifest.sha256)
+            self._files[path] = _record_of(place, manifest.sha256)
+
+
+def _record_of(path: Path, sha256: Sha256) -> MirrorFile:
+    """Return the lock's record of a verified file."""
+    about = path.stat()
+    return MirrorFile(size=about.st_size, sha256=sha256, mtime_ns=about.st_mtime_ns)
 
 
 def _conflict(manifest: LocalManifest, about: str) -> IntegrityError:

@@ -23,7 +23,10 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
         for outcomes in (report.manifests, report.archives)
     )
     yield f"manifests: {manifests}"
-    yield f"archives: {archives}; {report.fetched_bytes:,} bytes fetched"
+    yield (
+        f"archives: {archives}; {report.fetched_bytes:,} bytes fetched; existing files compared "
+        f"by {report.compared_by}"
+    )
 
 
 def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:

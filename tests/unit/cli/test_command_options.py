@@ -118,6 +118,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             MirrorOptions(action="verify", folder=Path("m"), package_set=SET),
             MirrorOptions(action="sync", folder=Path("m"), check=True),
             MirrorOptions(action="prune", accept_changed=True),
+            MirrorOptions(action="prune", folder=Path("m"), checksum=True),
         ],
     ),
     "process-manifests": (

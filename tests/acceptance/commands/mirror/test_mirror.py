@@ -1,7 +1,9 @@
 """mirror sync and prune: a mirror of small releases, from a server on loopback."""
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -260,15 +262,71 @@ def test_sync_of_two_contents_for_one_path_keeps_the_first_and_prefers_the_newes
     assert run("mirror", "verify", MIRROR).exit_code == 0
 
 
-def test_sync_replaces_an_archive_of_another_size(sync: Run, server: FaultServer) -> None:
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def flip_and_keep_time(path: Path) -> None:
+    about = path.stat()
+    flip(path)
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def replace_by_symlink(path: Path) -> None:
+    path.rename("elsewhere")
+    path.symlink_to(Path("elsewhere").resolve())
+
+
+@pytest.mark.parametrize(
+    ("alter", "options", "result"),
+    [
+        pytest.param(truncate, (), "1 repaired", id="size"),
+        pytest.param(flip, (), "1 repaired", id="time"),
+        pytest.param(flip, ("--checksum",), "1 repaired", id="time, with checksum"),
+        pytest.param(flip_and_keep_time, (), "4 present", id="equal size and time"),
+        pytest.param(flip_and_keep_time, ("--checksum",), "1 repaired", id="content"),
+        pytest.param(replace_by_symlink, (), "1 repaired", id="symbolic link"),
+        pytest.param(Path.touch, (), "4 present", id="time only"),
+        pytest.param(Path.unlink, (), "1 copied, 3 present", id="missing"),
+    ],
+)
+def test_sync_repairs_altered_archives(
+    sync: Run,
+    server: FaultServer,
+    alter: Callable[[Path], object],
+    options: tuple[str, ...],
+    result: str,
+) -> None:
     files = serve_releases(server, NEW)
     sync()
     nvcc = path_of(files, "cuda_nvcc")
-    (MIRROR / nvcc).write_bytes(files[nvcc][:-1])
-    result = sync()
-    assert result.exit_code == 0
-    assert "1 copied" in result.stdout
-    assert published(MIRROR)[nvcc] == files[nvcc]
+    alter(MIRROR / nvcc)
+    repaired = sync(*options)
+    assert repaired.exit_code == 0
+    line = repaired.stdout.splitlines()[-1]
+    assert result in line
+    assert line.endswith(f"compared by {'checksum' if options else 'size and time'}")
+    assert (published(MIRROR) == files) == (result != "4 present" or alter is Path.touch)
+    assert not (MIRROR / nvcc).is_symlink()
+
+
+def test_sync_reads_every_file_of_an_earlier_lock(sync: Run, server: FaultServer) -> None:
+    files = serve_releases(server, NEW)
+    sync()
+    nvcc, lock = path_of(files, "cuda_nvcc"), MIRROR / "mirror.json"
+    flip_and_keep_time(MIRROR / nvcc)
+    document = json.loads(lock.read_bytes())
+    for record in document["mirrored"].values():
+        del record["mtime_ns"]
+    lock.write_text(json.dumps(document))
+    assert "1 repaired" in sync().stdout
+    assert published(MIRROR) == files
 
 
 def test_sync_moves_a_content_to_another_path_while_its_path_changes(
