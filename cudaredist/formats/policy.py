@@ -106,6 +106,10 @@ class Split(Reasoned):
 class WithheldEntry(Reasoned):
     """A published package that sets deliberately omit."""
 
+    lacks: tuple[str, ...] = optional(
+        "Packages and sonames that it requires and no set has. I14 checks this", ()
+    )
+
 
 class WithheldPolicy(OwnFile):
     """`policy/withheld.json`: packages that sets deliberately omit."""

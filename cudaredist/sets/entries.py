@@ -12,7 +12,7 @@ from cudaredist.formats.policy import Fixup, Requirement
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData, is_within
+from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData, is_within
 from cudaredist.sets.outputs import nested_refusal, order_outputs, split_outputs
 from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import package_problem, requirements_of, target_problems
@@ -66,7 +66,7 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in data.names:
-        groups[data.root(name)].append(name)
+        groups[data.policies.root(name)].append(name)
     aliases: dict[str, str] = {}
     for root, names in groups.items():
         published = [name for name in names if entries[name].package is not None]
@@ -116,14 +116,24 @@ def _draft(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
     selection = None if package is None else select_archive(package, spec.platform, spec.cuda)
     if isinstance(selection, Archive):
         draft = replace(draft, archive=selection)
-    withheld = policies.withheld.withheld.get(name)
-    if withheld is not None:
-        source = policies.source("withheld", withheld)
-        draft = draft.refused("withheld", "withheld-by-policy", withheld.reason, source)
-        return draft.noted(*policies.notes("withheld", withheld))
+    if name in policies.withheld.withheld:
+        return withheld_draft(draft, policies)
     if ("withheld", name) in policies.removals:
         draft = draft.noted("policy/withheld.json")
     return draft if manifest is None else _with_release(draft, manifest, selection, spec, data)
+
+
+def withheld_draft(draft: Draft, policies: Policies) -> Draft:
+    """Refuse a package if policy withholds it."""
+    entry = policies.withheld.withheld.get(draft.pname)
+    if entry is None:
+        return draft
+    source = policies.source("withheld", entry)
+    draft = draft.refused("withheld", "withheld-by-policy", entry.reason, source)
+    for name in entry.lacks:
+        text = f"requires {name}, which no set has"
+        draft = draft.refused("withheld", "dependency-unavailable", text, source, name)
+    return draft.noted(*policies.notes("withheld", entry))
 
 
 def _with_release(
@@ -187,6 +197,11 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec, data: S
         newest = f"no release of {draft.redist} supports this set; the newest, {manifest.label}"
         text, source = f"{newest}: {selection.text}", source_of(manifest)
         return draft.refused("unsupported", selection.code, text, source)
+    return unpublished_draft(draft)
+
+
+def unpublished_draft(draft: Draft) -> Draft:
+    """Refuse a package that no manifest contains."""
     text = f"no local manifest contains {draft.pname}"
     return draft.refused("unsupported", "not-in-manifest", text, "manifests")
 
@@ -234,7 +249,7 @@ def fixups_for(name: str, spec: SetSpec, data: SetData) -> list[Fixup]:
     return [
         fixup
         for fixup in data.policies.fixups.fixups
-        if data.root(fixup.package) == data.root(name)
+        if data.policies.root(fixup.package) == data.policies.root(name)
         and is_within(spec.cuda, fixup.cuda)
         and fixup.platform in {None, spec.platform}
     ]

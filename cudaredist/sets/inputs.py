@@ -76,6 +76,35 @@ class Policies:
         """Check if an overlay defines the entry."""
         return any(entry is other for other in self.from_overlay)
 
+    def root(self, name: str) -> str:
+        """Return the newest name of a package, following renames and aliases."""
+        names = self.names
+        while name in names.renames or name in names.aliases:
+            name = (names.renames.get(name) or names.aliases[name]).to
+        return name
+
+    def packages(self) -> Iterator[str]:
+        """Yield the packages that policies name, except those of fixups."""
+        names, libraries = self.names, self.libraries
+        yield from self.withheld.withheld
+        for name, rename in names.renames.items():
+            yield from (name, rename.to)
+        for name, split in names.splits.items():
+            yield from (name, *split.into)
+        for name, alias in names.aliases.items():
+            yield from (name, alias.to)
+        yield from self.outputs.collapse
+        yield from self.outputs.propagates
+        yield from (entry.package for entry in self.outputs.normalise)
+        for requirement in self.requirements.requirements:
+            yield from (requirement.package, *(requirement.needs_packages or ()))
+        yield from (entry.package for entry in libraries.loaded)
+        for dependency in libraries.dependencies:
+            yield from (dependency.package, dependency.needs)
+        yield from (entry.package for entry in libraries.compat_run_path)
+        yield from self.licenses.packages
+        yield from self.meta.packages
+
 
 POLICY_MODELS: Mapping[str, type[OwnModel]] = {
     subject: kind
@@ -224,7 +253,7 @@ class SetData:
         for name, entry in self.policies.withheld.withheld.items():
             if self.policies.is_overlaid(entry) and _is_mistyped(name, packages):
                 yield _unknown("package", name, packages, f"withheld.{name}")
-        packages.update(self._policy_names())
+        packages.update(self.policies.packages())
         for number, fixup in enumerate(fixups.fixups):
             if _is_mistyped(fixup.package, packages):
                 path = f"fixups.fixups[{number}].package"
@@ -248,39 +277,11 @@ class SetData:
                     redists[name] = _owner(name, redist, redists.get(name, redist))
                     systems[name].update(Platform(a.platform).os for a in package.archives)
         fixed = (fixup.package for fixup in self.policies.fixups.fixups)
-        for name in (*self._policy_names(), *fixed):
+        for name in (*self.policies.packages(), *fixed):
             systems.setdefault(name, set())
         return {
             name: KnownName(redists.get(name), frozenset(systems[name])) for name in sorted(systems)
         }
-
-    def root(self, name: str) -> str:
-        """Return the newest name of a package, following renames and aliases."""
-        names = self.policies.names
-        while name in names.renames or name in names.aliases:
-            name = (names.renames.get(name) or names.aliases[name]).to
-        return name
-
-    def _policy_names(self) -> Iterable[str]:
-        names, libraries = self.policies.names, self.policies.libraries
-        yield from self.policies.withheld.withheld
-        for name, rename in names.renames.items():
-            yield from (name, rename.to)
-        for name, split in names.splits.items():
-            yield from (name, *split.into)
-        for name, alias in names.aliases.items():
-            yield from (name, alias.to)
-        yield from self.policies.outputs.collapse
-        yield from self.policies.outputs.propagates
-        yield from (entry.package for entry in self.policies.outputs.normalise)
-        for requirement in self.policies.requirements.requirements:
-            yield from (requirement.package, *(requirement.needs_packages or ()))
-        yield from (entry.package for entry in libraries.loaded)
-        for dependency in libraries.dependencies:
-            yield from (dependency.package, dependency.needs)
-        yield from (entry.package for entry in libraries.compat_run_path)
-        yield from self.policies.licenses.packages
-        yield from self.policies.meta.packages
 
 
 def _owner(name: str, redist: str, other: str) -> str:

@@ -51,7 +51,7 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     stores = [store, *_overlay_stores(overlays)]
     inputs: list[Input] = []
     nvcc, gpus = _tables(store, inputs)
-    policies = _policies(store, overlays, inputs)
+    policies = read_policies(store, overlays, inputs)
     runfiles = store.read_table(RUNFILES)
     if runfiles is not None:
         inputs.append(_input("runfiles", RUNFILES, runfiles))
@@ -192,7 +192,8 @@ def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
 # -- policies
 
 
-def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
+def read_policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
+    """Return the policies with the changes of overlays, and add their files to the inputs."""
     merged: dict[str, Any] = {}
     from_overlay: list[OwnModel] = []
     removals: set[tuple[str, str]] = set()

@@ -11,8 +11,11 @@ from cudaredist.formats.features import ExaminedArchive, Features, Library, Miss
 from cudaredist.formats.report import OutputFiles
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Platform, Version, natural_order
+from cudaredist.sets.draft import Draft
+from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_draft
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.libraries import key_of
+from cudaredist.sets.load import read_policies
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import (
     examined_archives,
@@ -42,21 +45,31 @@ class _Known(NamedTuple):
 def explain_package(name: str, store: Store) -> PackageReport:
     """Return a package's releases, with the contents and needs of archives.
 
-    Raises `UnknownNameError` for a package that is in no local manifest, and `UsageError` if the
-    data folder has no manifests.
+    The package may have other names, and the name may be one of an additional version, such as
+    `cudnn_8_9`. Raises `UnknownNameError` for a package that is in no local manifest or policy, and
+    `UsageError` if the data folder has no manifests.
     """
+    policies = read_policies(store, (), [])
     archives: list[ExplainedArchive] = []
-    names: set[str] = set()
+    names = set(policies.packages())
     for redist in require_manifests(store):
         for label in store.manifests(redist).labels():
             manifest = load_manifest(store, redist, label)
             names |= {package.name for package in manifest.packages}
-            own = [archive for archive in manifest.archives if archive.package == name]
+            own = [
+                archive
+                for archive in manifest.archives
+                if name == versioned_attr(archive.package, label)
+                or policies.root(name) == policies.root(archive.package)
+            ]
             features = load_features(store, redist, label) if own else None
             archives += explain_archives(redist, label, own, features)
-    if name not in names:
+    if not archives and name not in names:
         raise UnknownNameError("package", name, names)
-    return PackageReport(asked=name, archives=tuple(archives))
+    draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
+    if not archives:
+        draft = unpublished_draft(draft)
+    return PackageReport(asked=name, archives=tuple(archives), reasons=draft.reasons)
 
 
 def explain_archives(

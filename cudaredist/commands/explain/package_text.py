@@ -14,12 +14,15 @@ def package_text(report: PackageReport) -> Iterator[str]:
     """Yield a package's versions, then the facts for each platform."""
     labels = grouped(((a.redist, a.version, a.id.place), a.release) for a in report.archives)
     newest = {(archive.redist, archive.id.place): archive for archive in report.archives}
-    yield from columns(
-        [
-            ("redist", "version", "platform", "releases"),
-            *((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items()),
-        ]
-    )
+    for reason in report.reasons:
+        yield f"not in package sets: {reason.text} ({reason.source})"
+    if labels:
+        yield from columns(
+            [
+                ("redist", "version", "platform", "releases"),
+                *((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items()),
+            ]
+        )
     for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"

@@ -5,7 +5,14 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import OutputName, OwnModel
-from cudaredist.formats.packageset import Coverage, Diagnostic, HostCompiler, SetDriver, Status
+from cudaredist.formats.packageset import (
+    Coverage,
+    Diagnostic,
+    HostCompiler,
+    Reason,
+    SetDriver,
+    Status,
+)
 from cudaredist.formats.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
 from cudaredist.tables.explanation import Topic
 
@@ -85,7 +92,10 @@ class PackageReport(Answer):
     command: Literal["explain"] = "explain"
     kind: Literal["package"] = "package"
     asked: str
-    archives: tuple[ExplainedArchive, ...]
+    archives: tuple[ExplainedArchive, ...] = Field(description="Under all names of the package")
+    reasons: tuple[Reason, ...] = Field(
+        default=(), description="Why package sets omit it on every platform"
+    )
 
 
 class SummarizedPackage(OwnModel):

@@ -1,10 +1,9 @@
 """Invariants of every package set, checked in the documents themselves.
 
 `SET_INVARIANTS` check one document, and `RUN_INVARIANTS` check the documents of one run together.
-I4, I7 and I9 need every file of the archives, so `file_invariants` checks them. I16
-to I18 are properties of the commands, checked by tests: a set has no difference from itself (diff);
-another redistributable's manifest changes only choices that depend on it, and no pinned one; and
-`auto` selects the newest release (build).
+I4, I7 and I9 need every file of the archives, so `file_invariants` checks them. I16 to I18 are
+properties of the commands, checked by tests: a set has no difference from itself (diff); another
+redistributable's manifest changes only choices that depend on it; `auto` selects the newest.
 
 Unknown facts break no invariant: a package that was not examined has no libraries to check.
 """
@@ -365,10 +364,11 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
 
 
 def _never_available(package_set: PackageSet) -> Iterator[Broken]:
-    """Check I14. If one version is withheld, all must be."""
+    """Check I14. If one version is withheld, all must be. The set lacks what the reasons say."""
     system = Platform(package_set.platform.redist_system).os
     entries = list(own_entries(package_set))
     withheld = {entry.pname for entry in entries if entry.status == "withheld"}
+    present = {entry.attr for entry in available_entries(package_set)} | package_set.sonames.keys()
     for entry in entries:
         systems = {Platform(name).os for name in entry.platforms}
         is_elsewhere = bool(systems) and not systems & {"any", system}
@@ -379,6 +379,9 @@ def _never_available(package_set: PackageSet) -> Iterator[Broken]:
         codes = {reason.code for reason in entry.reasons}
         if (entry.status == "foreign") != ("other-operating-system" in codes):
             yield entry.attr, f"is {entry.status}, but its reasons disagree"
+        for reason in entry.reasons if entry.status == "withheld" else ():
+            if reason.subject in present:
+                yield entry.attr, f"is withheld for lack of {reason.subject}, but the set has it"
 
 
 # -- several documents
@@ -431,7 +434,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I11": Invariant("Dependencies are available, and for the same CUDA release.", _closure),
     "I12": Invariant("Capabilities are supported, and flags agree with them.", _capabilities),
     "I13": Invariant("nvcc accepts the compiler, the default one if possible.", _host_compiler),
-    "I14": Invariant("Withheld and foreign packages are never available.", _never_available),
+    "I14": Invariant("Withheld and foreign packages are rightly unavailable.", _never_available),
     "I26": Invariant("Coverage is complete and agrees with its counts.", check_coverage),
 }
 """By name. `FILE_INVARIANTS` has the other invariants of one document."""

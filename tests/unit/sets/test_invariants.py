@@ -170,6 +170,7 @@ def contents(name: str, output: str, files: int) -> Change:
 
 
 REASON = {"code": "marked-broken", "text": "it is", "subject": "x", "source": "x"}
+CUDNN = {"code": "dependency-unavailable", "subject": "cudnn"}
 FOREIGN = REASON | {"code": "other-operating-system"}
 
 SET_CHANGES: list[tuple[str, str, Change]] = [
@@ -228,6 +229,7 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I14", "for Windows only", of("cuda_nvcc", platforms=["windows-x86_64"])),
     ("I14", "withheld under another name", of("nvlsm", pname="cudnn")),
     ("I14", "wrong reason for another operating system", of("nvlsm", reasons=[FOREIGN])),
+    ("I14", "withheld for lack of a present one", of("nvlsm", reasons=[REASON | CUDNN])),
     ("I26", "coverage of no capability", of("cuda_nvcc", coverage={})),
     ("I26", "coverage of a withheld package", of("nvlsm", coverage={"9.0": {"value": "unknown"}})),
     ("I26", "native without modules", coverage(value="native", files=1, all_files=1)),

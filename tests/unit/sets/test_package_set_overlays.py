@@ -48,6 +48,15 @@ FEATURES = {
 }
 
 
+MATH = Release(
+    "cublasmp",
+    "0.5.0",
+    {name: [f"{LINUX}/cuda12"] for name in ("libcublasmp", "libnvsdm")},
+    dict.fromkeys(("libcublasmp", "libnvsdm"), features_of({"LICENSE": None})),
+)
+"""A release with a package that is withheld."""
+
+
 @pytest.fixture
 def base(tmp_path: Path) -> Store:
     names = {name: [LINUX, SBSA] for name in FEATURES}
@@ -55,7 +64,7 @@ def base(tmp_path: Path) -> Store:
         tmp_path / "data",
         cuda("12.9.1", features=FEATURES, packages=names),
         cuda("12.6.3", features=FEATURES, packages=names),
-        Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
+        MATH,
     )
 
 
@@ -222,19 +231,18 @@ def test_last_overlay_overrides_others(base: Store, tmp_path: Path) -> None:
 
 
 def test_null_removes_withheld_entry(base: Store, overlay: Path) -> None:
-    assert built(base).packages["libcublasmp"].status == "withheld"
-    put_policy(overlay, "withheld", withheld={"libcublasmp": None})
-    built_entry = built(base, overlay).packages["libcublasmp"]
+    assert built(base).packages["libnvsdm"].status == "withheld"
+    put_policy(overlay, "withheld", withheld={"libnvsdm": None})
+    built_entry = built(base, overlay).packages["libnvsdm"]
     assert built_entry.status == "available"
     assert built_entry.overlay == ("policy/withheld.json",)
-    assert built_entry.license.short_name == "NVIDIA Math SDK SLA"
 
 
 def test_null_of_unknown_entry_suggests_nearest(base: Store, overlay: Path) -> None:
-    put_policy(overlay, "withheld", withheld={"libcublasm": None})
+    put_policy(overlay, "withheld", withheld={"libnvsd": None})
     with pytest.raises(UnknownNameError, match="no entry of withheld") as raised:
         read_set_data(base, [Store(overlay)])
-    assert "did you mean libcublasmp" in (raised.value.hint or "")
+    assert "did you mean libnvsdm" in (raised.value.hint or "")
 
 
 def test_overlay_entries_name_overlay_as_source(base: Store, overlay: Path) -> None:
@@ -270,10 +278,9 @@ def test_overlay_entries_name_overlay_as_source(base: Store, overlay: Path) -> N
         "cuda_cudart": ("policy/meta.json",),
     }
     assert built_entry["cuda_cccl"].collapsed is None
-    taken_in = {"withheld": {"withheld": {"libcublasmp": None}}}
     constrained = {"constraints": {"constraints": [limit]}}
     release = Release("cublasmp", "0.5.0", {"libcublasmp": [LINUX]})
-    data = set_data_of(cuda(), release, policies=taken_in | constrained)
+    data = set_data_of(cuda(), release, policies=constrained)
     assert build(data).redists["cublasmp"].newer_rejected[0].reason == "ours"
 
 
@@ -342,7 +349,6 @@ def test_own_package_without_address_has_no_url(base: Store, overlay: Path) -> N
 
 def test_overlay_release_replaces_same_label(base: Store, overlay: Path) -> None:
     put_data(overlay, Release("cublasmp", "0.5.0", {"libcublasmp": [f"{SBSA}/cuda12"]}))
-    put_policy(overlay, "withheld", withheld={"libcublasmp": None})
     assert built(base, overlay).packages["libcublasmp"].status == "unsupported"
     assert built(base, overlay, platform=SBSA).packages["libcublasmp"].status == "available"
 
@@ -517,6 +523,6 @@ def test_set_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:
     memory: SetData = set_data_of(
         cuda("12.9.1", features=FEATURES, packages=names),
         cuda("12.6.3", features=FEATURES, packages=names),
-        Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
+        MATH,
     )
     assert build(memory).packages == built(base).packages

@@ -143,7 +143,21 @@ def test_withheld_packages_are_withheld_on_every_platform() -> None:
     shipped = data.policies.withheld.withheld
     result = build(data).packages
     assert {result[name].status for name in shipped} == {"withheld"}
-    assert len(shipped) == 12
+    assert len(shipped) == 11
+
+
+@pytest.mark.parametrize("name", ["liba", "liba.so.1"])
+def test_withheld_package_lacks_what_set_has(name: str) -> None:
+    entry = {"reason": "r", "reference": "r", "lacks": [name, "libnone"]}
+    data = set_data_of(
+        cuda(liba=[LINUX], features={"liba": library("liba.so.1")}),
+        policies={"withheld": {"withheld": {"libx": entry}}},
+    )
+    result = build(data)
+    codes = ["withheld-by-policy", "dependency-unavailable", "dependency-unavailable"]
+    assert outline(result.packages["libx"]) == ("withheld", codes)
+    message = f"I14 libx: is withheld for lack of {name}, but the set has it"
+    assert [str(violation) for violation in check_set(result)] == [message]
 
 
 # -- requirements: section 1.4
@@ -214,9 +228,6 @@ def test_libcudla_requires_xavier_or_orin(
         assert result.reasons[0].source == "policy/requirements.json"
 
 
-TAKEN_IN = {"withheld": {"withheld": {"libcublasmp": None}}}
-
-
 def cublasmp_data(
     label: str = "0.6.0",
     cuda_label: str = "12.9.1",
@@ -229,7 +240,7 @@ def cublasmp_data(
         Release("cublasmp", label, {"libcublasmp": [f"{LINUX}/cuda12", f"{LINUX}/cuda13"]}),
         Release("nccl", nccl, {"nccl": [LINUX]}),
         Release("nvshmem", nvshmem, {"libnvshmem": [LINUX]}),
-        policies=TAKEN_IN | policies,
+        policies=policies,
     )
 
 
@@ -311,7 +322,6 @@ def test_older_release_is_selected_if_newest_lacks_dependency() -> None:
         *(Release("cublasmp", x, {"libcublasmp": [f"{LINUX}/cuda12"]}) for x in ("0.5.1", "0.6.0")),
         Release("nccl", "2.20.3", {"nccl": [LINUX]}),
         Release("nvshmem", "3.4.5", {"libnvshmem": [LINUX]}),
-        policies=TAKEN_IN,
     )
     result = build(data, "12.9.1")
     assert result.packages["libcublasmp"].status == "available"

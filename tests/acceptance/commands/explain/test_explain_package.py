@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from support.set_inputs import build
 from support.small_sets import make_data
+
+from cudaredist.commands.explain.explain_package import explain_package
+from cudaredist.sets.load import read_set_data
+from cudaredist.store.locate import store_to_read
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,33 @@ def test_explain_package_without_features_reports_not_examined(run: Run, data: P
     finally:
         path.write_bytes(content)
     assert result.stdout.count("  not examined\n") == 2
+
+
+def test_explain_package_knows_every_package_of_set(data: Path) -> None:
+    store = store_to_read(data, "redist")
+    package_set = build(read_set_data(store), also=(("cudnn", "8.9.7"),))
+    reports = {name: explain_package(name, store) for name in package_set.packages}
+    assert reports["cudnn_8_9"].archives
+    for name, report in reports.items():
+        entry = package_set.packages[name]
+        assert (entry.status == "withheld") is any(
+            reason.code == "withheld-by-policy" for reason in report.reasons
+        )
+        assert report.archives or report.reasons[-1].code == "not-in-manifest"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("mft", "not in package sets: purpose unclear; contains FHS paths (policy/withheld.json)"),
+        ("tensorrt", "not in package sets: no local manifest contains tensorrt (manifests)"),
+        ("cccl", "cuda    13.3.5.0.6  linux-x86_64    13.5.0"),
+    ],
+)
+def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line: str) -> None:
+    result = run("explain", "package", name)
+    assert result.exit_code == 0, result.output
+    assert line in result.stdout.splitlines()
 
 
 def test_explain_package_of_unknown_name_suggests_package(run: Run, data: Path) -> None:

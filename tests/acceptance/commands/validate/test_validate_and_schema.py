@@ -185,10 +185,10 @@ def test_manifest_schema_accepts_valid_and_rejects_broken_manifests(path: Path) 
 @pytest.mark.parametrize(
     ("name", "content", "code", "message"),
     [
-        ("withheld", {"withheld": {"libcublasmp": None}}, 0, "valid policy-withheld file"),
+        ("withheld", {"withheld": {"libnvsdm": None}}, 0, "valid policy-withheld file"),
         ("fixups", {"urls": {"mylib": "https://x.test/"}}, 0, "valid policy-fixups file"),
         ("licenses", {"packages": {}, "redists": {}}, 0, "valid policy-licenses file"),
-        ("withheld", {"withheld": {"libcublasm": None}}, 5, "did you mean libcublasmp"),
+        ("withheld", {"withheld": {"libnvsd": None}}, 5, "did you mean libnvsdm"),
         ("withheld", {"withheld": {"x": {"reason": "r"}}}, 5, "withheld.x: 'reference' is a req"),
         ("withheld", {"withhold": {}}, 5, "'withhold' was unexpected"),
     ],
