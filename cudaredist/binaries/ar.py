@@ -8,6 +8,7 @@ the sections of its object files would add no information.
 import re
 
 from cudaredist.binaries import elf, pe
+from cudaredist.binaries.file_content import FileContent
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import Reader
 
@@ -32,22 +33,23 @@ _is_bsd_name = re.compile(rb"#1/([0-9]{1,9})").fullmatch
 class ArReader(Reader):
     """Reader of one library."""
 
-    def __init__(self, *, is_thin: bool) -> None:
-        super().__init__()
-        self._is_thin = is_thin
+    def __init__(self, content: FileContent) -> None:
+        super().__init__(content)
+        self._is_thin = content.read(0, len(THIN_MAGIC)) == THIN_MAGIC
         self._members = 0
         self._objects = 0
         self._imports = 0
         self._machines: set[str] = set()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Read the headers and first bytes of all members."""
         if self._is_thin:
             self.note("a thin library: its members are files of their own")
         place: int | None = len(AR_MAGIC)
-        while place is not None and place + _HEADER_SIZE <= self._content.size:
+        while place is not None and place + _HEADER_SIZE <= self.content.size:
             place = self._member(place)
         # The padding byte after a last member of odd size is optional.
-        if place is not None and self._content.size not in {place, place - 1}:
+        if place is not None and self.content.size not in {place, place - 1}:
             self.note("the library ends inside a member")
 
     def _member(self, place: int) -> int | None:
@@ -56,7 +58,7 @@ class ArReader(Reader):
         if self._members > _MEMBERS_LIMIT:
             self.note(f"members not read beyond {_MEMBERS_LIMIT:,}")
             return None
-        header = self._content.read(place, _HEADER_SIZE)
+        header = self.content.read(place, _HEADER_SIZE)
         digits = header[_SIZE].rstrip(b" ")
         if header[_END] != _HEADER_END or not digits.isdigit():
             self.note("members not read to the end: a header is damaged")
@@ -72,7 +74,7 @@ class ArReader(Reader):
             name_size = min(int(bsd[1]), size) if bsd else 0
             with self.losing():
                 first = min(size, name_size + _FIRST_BYTES)
-                self._first_bytes(self._content.table(start, first, "member"), name_size)
+                self._first_bytes(self.content.table(start, first, "member"), name_size)
         # Members begin at even positions.
         return start + size + size % 2
 
@@ -87,13 +89,11 @@ class ArReader(Reader):
         if machine is not None and len(self._machines) < _MACHINES_LIMIT:
             self._machines.add(machine)
 
-    def _facts(self) -> Binary:
+    def binary(self) -> Binary:
+        """Return the machine and the number of objects."""
         return Binary(
             kind="ar",
             machine=next(iter(self._machines)) if len(self._machines) == 1 else None,
             objects=self._objects,
             imports=self._imports,
-            device_code=self.scanner.by_section(lambda _: ("", True)),
-            images=self.scanner.images(),
-            notes=self.notes,
         )

@@ -9,12 +9,19 @@ section headers, the table ends before the next table, or at the first entry tha
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError
+from cudaredist.binaries.elf_image import (
+    DT_STRSZ,
+    DT_STRTAB,
+    DT_SYMTAB,
+    DT_VERNEED,
+    VERSION_NUMBER,
+    Image,
+)
+from cudaredist.binaries.file_content import TABLE_LIMIT
 from cudaredist.binaries.symbols import (
     DEFINED,
     DEFINED_VERSIONS,
@@ -24,14 +31,14 @@ from cudaredist.binaries.symbols import (
     SymbolTable,
     pack_groups,
     plain_name,
+    unreadable,
 )
 
-_DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 4, 5, 6, 10
-_DT_GNU_HASH, _DT_VERSYM = 0x6FFFFEF5, 0x6FFFFFF0
-_DT_VERDEF, _DT_VERDEFNUM, _DT_VERNEED, _DT_VERNEEDNUM = (0x6FFFFFFC + n for n in range(4))
+_DT_HASH = 4
+_DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC
 _ADDRESSES = frozenset(
     {3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36, _DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF}
-    | {_DT_VERNEED}
+    | {DT_VERNEED}
 )
 """The tags whose values are addresses of tables."""
 
@@ -41,9 +48,6 @@ _STRINGS_LIMIT = 16 << 20
 """The most bytes of the table of names; that library has 3 MB."""
 _TEXT_LIMIT = 16 << 20
 """The most bytes of all names together, as thousands of symbols may have the same long name."""
-_VERSIONS_SIZE = 64 << 10
-_VERSIONS_LIMIT = 8192
-"""Maximum entries of a table of versions."""
 _VERSION_NAMES_LIMIT = 1 << 20
 _NAME_LIMIT = 256 << 10
 """The most bytes of one name, which templates make longer than any path."""
@@ -56,8 +60,12 @@ _TYPES = {0: "notype", 1: "object", 2: "func", 3: "section", 4: "file", 5: "comm
 _IFUNC = 10
 _VISIBILITIES = ("default", "internal", "hidden", "protected")
 _SHN_ABS, _SHN_COMMON = 0xFFF1, 0xFFF2
-_HIDDEN, _FIRST_VERSION = 0x8000, 2
+_FIRST_VERSION = 2
 _VER_FLG_BASE, _VER_FLG_WEAK = 1, 2
+
+_Key: TypeAlias = tuple[int, int, int, int]
+"""A symbol's info, visibility, section and version."""
+_Properties: TypeAlias = tuple[str, ...]
 
 
 class _SymbolVersion(NamedTuple):
@@ -66,109 +74,30 @@ class _SymbolVersion(NamedTuple):
     """The library that a needed version is needed from; empty for a defined one."""
 
 
-class _Layout(NamedTuple):
-    """How symbols are laid out, in one word size: the size, and the places of the fields."""
-
-    size: int
-    info: int
-    other: int
-    section: int
-
-
-_LAYOUTS = {64: _Layout(24, 4, 5, 6), 32: _Layout(16, 12, 13, 14)}
-
-
-class NeededVersion(NamedTuple):
-    """A version of a library that a file needs. The names are positions in the table of names."""
-
-    library: int
-    name: int
-    flags: int
-    number: int
-
-
-def needed_versions(order: str, data: bytes, count: int, subject: str) -> Iterator[NeededVersion]:
-    """Yield the needed versions of at most `count` libraries.
-
-    Raises `UnreadableError` with the subject in its text.
-    """
-    library, version = Struct(f"{order}HHIII"), Struct(f"{order}IHHII")
-    entries = _Entries(data, subject)
-    at = 0
-    for _ in range(count):
-        _, names, library_name, first, step = entries.unpack(library, at)
-        inner = at + first
-        for _ in range(names):
-            _, flags, number, name, inner_step = entries.unpack(version, inner)
-            yield NeededVersion(library_name, name, flags, number & ~_HIDDEN)
-            inner += inner_step
-            if inner_step == 0:
-                break
-        at += step
-        if step == 0:
-            break
-
-
-class _Entries:
-    """The linked entries of a table of versions, at most `_VERSIONS_LIMIT`."""
-
-    def __init__(self, data: bytes, subject: str) -> None:
-        self._data, self._subject = data, subject
-        self._left = _VERSIONS_LIMIT
-
-    def unpack(self, layout: Struct, at: int) -> tuple[int, ...]:
-        """Return the entry at a position. Raises `UnreadableError`."""
-        self._left -= 1
-        if self._left < 0 or at + layout.size > len(self._data):
-            raise UnreadableError(f"{self._subject} not read: outside their table, or too many")
-        return layout.unpack_from(self._data, at)
-
-
 class ElfSymbols:
     """Reader of the symbols of one file."""
 
-    def __init__(
-        self,
-        content: FileContent,
-        *,
-        bits: int,
-        order: str,
-        tags: Mapping[int, int],
-        place: Callable[[int], tuple[int, int] | None],
-    ) -> None:
-        self._content = content
-        self._layout, self._order, self._wide = _LAYOUTS[bits], order, bits == 64  # noqa: PLR2004 - the number is the word size's name
-        self._tags, self._place = tags, place
+    def __init__(self, image: Image) -> None:
+        self._image, self._tags = image, image.tags
         self._strings = b""
         self._text_room, self._versions_room = _TEXT_LIMIT, _VERSION_NAMES_LIMIT
+        self._size = 24 if image.layout.is_wide else 16
 
     def read(self, sections: Mapping[int, int]) -> SymbolTable:
         """Return the symbols. `sections` has the sizes of symbol tables by address.
 
         Raises `UnreadableError`.
         """
-        size = self._tags.get(_DT_STRSZ, _STRINGS_LIMIT + 1)
-        self._strings = self._table(_DT_STRTAB, size, _STRINGS_LIMIT)
-        count, is_exact = self._count(sections.get(self._tags[_DT_SYMTAB]))
+        size = self._tags.get(DT_STRSZ, _STRINGS_LIMIT + 1)
+        self._strings = self._table(self._tags[DT_STRTAB], size, _STRINGS_LIMIT)
+        count, is_exact = self._count(sections.get(self._tags[DT_SYMTAB]))
         if count > _SYMBOLS_LIMIT:
-            raise _unreadable(f"more than {_SYMBOLS_LIMIT:,}")
+            raise unreadable(f"more than {_SYMBOLS_LIMIT:,}")
         groups = self._grouped(count, is_exact=is_exact)
         return self._packed(groups, *self._versions())
 
-    # -- the tables
-
-    def _table(self, tag: int, size: int, limit: int = TABLE_LIMIT) -> bytes:
-        return self._at(self._tags[tag], size, limit)
-
-    def _at(self, address: int, size: int, limit: int = TABLE_LIMIT) -> bytes:
-        place = self._place(address)
-        if place is None or size > place[1]:
-            raise _unreadable("a table is not in any segment")
-        return self._content.table(place[0], size, SYMBOLS, limit)
-
-    def _room(self, address: int, most: int) -> int:
-        place = self._place(address)
-        return most if place is None else min(place[1], most)
+    def _table(self, address: int, size: int, limit: int = TABLE_LIMIT) -> bytes:
+        return self._image.table(address, size, SYMBOLS, limit)
 
     # -- the number of symbols
 
@@ -178,61 +107,63 @@ class ElfSymbols:
         If the file does not state the number, it is an upper limit.
         """
         if _DT_HASH in self._tags:
-            return Struct(f"{self._order}II").unpack(self._table(_DT_HASH, 8))[1], True
+            return self._numbers("I", self._table(self._tags[_DT_HASH], 8))[1], True
         last = self._last_hashed() if _DT_GNU_HASH in self._tags else None
         if last is not None:
             return last + 1, True
         most = self._most()
-        if size_of_section is not None and size_of_section <= most * self._layout.size:
-            return size_of_section // self._layout.size, True
+        if size_of_section is not None and size_of_section <= most * self._size:
+            return size_of_section // self._size, True
         return most, False
 
     def _last_hashed(self) -> int | None:
         """Return the last symbol's number in a GNU hash table, None if it is empty."""
         start = self._tags[_DT_GNU_HASH]
-        buckets, first, bloom, _ = Struct(f"{self._order}IIII").unpack(self._at(start, 16))
+        buckets, first, bloom, _ = self._numbers("I", self._table(start, 16))
         if buckets == 0:
             return None
-        at = start + 16 + bloom * (8 if self._wide else 4)
-        last = max(self._numbers("I", self._at(at, 4 * buckets)))
+        at = start + 16 + bloom * (8 if self._image.layout.is_wide else 4)
+        last = max(self._numbers("I", self._table(at, 4 * buckets)))
         if last < max(first, 1):
             return None
         chain = at + 4 * buckets + 4 * (last - first)
-        room = self._room(chain, _CHAIN_LIMIT)
-        for length, value in enumerate(self._numbers("I", self._at(chain, room - room % 4))):
+        room = self._image.room(chain, _CHAIN_LIMIT)
+        for length, value in enumerate(self._numbers("I", self._table(chain, room - room % 4))):
             if value & 1:
                 return last + length
-        raise _unreadable("their hash table has no end")
+        raise unreadable("their hash table has no end")
 
     def _most(self) -> int:
         """Return how many symbols there can be in front of the next table."""
-        start = self._tags[_DT_SYMTAB]
-        place = self._place(start)
+        start = self._tags[DT_SYMTAB]
+        place = self._image.place(start)
         if place is None:
             return 0
         others = (self._tags[tag] - start for tag in _ADDRESSES if tag in self._tags)
         room = min([place[1], *(size for size in others if size > 0)])
-        return min(room // self._layout.size, _SYMBOLS_LIMIT)
+        return min(room // self._size, _SYMBOLS_LIMIT)
 
     # -- the symbols
 
-    def _grouped(self, count: int, *, is_exact: bool) -> dict[tuple[int, int, int, int], list[int]]:
+    def _grouped(self, count: int, *, is_exact: bool) -> dict[_Key, list[int]]:
         """Return the places of names by their symbols' info, visibility, section and version."""
-        size, info, other, section = self._layout
-        groups: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
+        size = self._size
+        info, other, section = (4, 5, 6) if self._image.layout.is_wide else (12, 13, 14)
+        groups: dict[_Key, list[int]] = defaultdict(list)
         if count == 0:
             return groups
-        data = self._table(_DT_SYMTAB, count * size, count * size)
+        data = self._table(self._tags[DT_SYMTAB], count * size, count * size)
         versions = array("H", [1]) * count
         if _DT_VERSYM in self._tags:
-            room = 2 * count if is_exact else self._room(self._tags[_DT_VERSYM], 2 * count)
-            versions = self._numbers("H", self._table(_DT_VERSYM, room))
+            address = self._tags[_DT_VERSYM]
+            room = 2 * count if is_exact else self._image.room(address, 2 * count)
+            versions = self._numbers("H", self._table(address, room))
         places = self._numbers("I", data)[:: size // 4]
         outside = None
         if max(places) >= len(self._strings):
             outside = next(n for n, place in enumerate(places) if place >= len(self._strings))
             if is_exact:
-                raise _unreadable("a name is outside their table")
+                raise unreadable("a name is outside their table")
         sections = self._numbers("H", data)[section // 2 :: size // 2]
         symbols = zip(data[info::size], data[other::size], sections, versions, strict=False)
         for key, place in zip(symbols, places[:outside], strict=False):
@@ -241,12 +172,12 @@ class ElfSymbols:
 
     def _packed(
         self,
-        groups: dict[tuple[int, int, int, int], list[int]],
+        groups: dict[_Key, list[int]],
         needed: dict[int, _SymbolVersion],
         defined: dict[int, _SymbolVersion],
-        version_groups: dict[tuple[str, ...], list[bytes]],
+        version_groups: dict[_Properties, list[bytes]],
     ) -> SymbolTable:
-        named: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        named: dict[_Properties, list[int]] = defaultdict(list)
         while groups:
             key, places = groups.popitem()
             properties = self._properties(key, needed, defined)
@@ -254,7 +185,7 @@ class ElfSymbols:
                 named[properties] += filter(None, places)
         counts = Counter[str]()
 
-        def all_groups() -> Iterator[tuple[tuple[str, ...], Iterable[bytes]]]:
+        def all_groups() -> Iterator[tuple[_Properties, Iterable[bytes]]]:
             for properties in sorted(named.keys() | version_groups.keys()):
                 if properties in version_groups:
                     yield properties, version_groups[properties]
@@ -272,10 +203,10 @@ class ElfSymbols:
         while part := list(islice(left, _PART)):
             ends = [strings.find(b"\0", place, place + _NAME_LIMIT) for place in part]
             if min(ends) < 0:
-                raise _unreadable("a name has no end")
+                raise unreadable("a name has no end")
             self._text_room -= sum(ends) - sum(part)
             if self._text_room < 0:
-                raise _unreadable("their names are too long")
+                raise unreadable("their names are too long")
             names = [
                 strings[place:end] for place, end in zip(part, ends, strict=True) if end > place
             ]
@@ -284,10 +215,10 @@ class ElfSymbols:
 
     def _properties(
         self,
-        key: tuple[int, int, int, int],
+        key: _Key,
         needed: dict[int, _SymbolVersion],
         defined: dict[int, _SymbolVersion],
-    ) -> tuple[str, ...] | None:
+    ) -> _Properties | None:
         """Return the shared properties of a symbol's group, None for a local symbol."""
         info, other, section, number = key
         binding = _BINDINGS.get(info >> 4)
@@ -296,19 +227,19 @@ class ElfSymbols:
         kind = "ifunc" if info & 0xF == _IFUNC else _TYPES.get(info & 0xF, f"{info & 0xF}")
         state = UNDEFINED if section == 0 else DEFINED
         at = {_SHN_ABS: "absolute", _SHN_COMMON: "common"}.get(section, "")
-        index = number & ~_HIDDEN
+        index = number & VERSION_NUMBER
         first, second = (needed, defined) if section == 0 else (defined, needed)
         version = first.get(index) or second.get(index) if index >= _FIRST_VERSION else None
         name, library = version or ("", "")
         # What a program copies out of a library has the version of the library's symbol.
-        is_default = bool(name) and not (library or section == 0 or number & _HIDDEN)
+        is_default = bool(name) and not (library or section == 0 or number & ~VERSION_NUMBER)
         sign = "@@" if is_default else "@" if name else ""
         return (state, binding, kind, _VISIBILITIES[other & 3], at, sign, name, library)
 
     def _numbers(self, form: str, data: bytes) -> "array[int]":
         numbers = array(form)
         numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
-        if (self._order == "<") != (sys.byteorder == "little"):
+        if (self._image.layout.order == "<") != (sys.byteorder == "little"):
             numbers.byteswap()
         return numbers
 
@@ -317,18 +248,19 @@ class ElfSymbols:
     def _versions(
         self,
     ) -> tuple[
-        dict[int, _SymbolVersion], dict[int, _SymbolVersion], dict[tuple[str, ...], list[bytes]]
+        dict[int, _SymbolVersion], dict[int, _SymbolVersion], dict[_Properties, list[bytes]]
     ]:
         """Return needed and defined versions by their numbers, and all of them in groups."""
         needed: dict[int, _SymbolVersion] = {}
         defined: dict[int, _SymbolVersion] = {}
-        groups: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
-        for version in self._needed_versions():
+        groups: dict[_Properties, list[bytes]] = defaultdict(list)
+        for version in self._image.needed_versions(SYMBOLS):
             library, name = self._text(version.library), self._text(version.name)
             needed[version.number] = _SymbolVersion(plain_name(name), plain_name(library))
             strength = "weak" if version.flags & _VER_FLG_WEAK else "strong"
             groups[NEEDED_VERSIONS, plain_name(library), strength].append(name)
-        for name, flags, number in self._defined_versions():
+        for place, flags, number in self._image.defined_versions(SYMBOLS):
+            name = self._text(place)
             if flags & _VER_FLG_BASE:
                 groups[DEFINED_VERSIONS, "base"].append(name)
             else:
@@ -336,37 +268,10 @@ class ElfSymbols:
                 groups[DEFINED_VERSIONS, ""].append(name)
         return needed, defined, groups
 
-    def _needed_versions(self) -> Iterator[NeededVersion]:
-        data = self._versions_table(_DT_VERNEED)
-        count = self._tags.get(_DT_VERNEEDNUM, _VERSIONS_LIMIT) if data else 0
-        return needed_versions(self._order, data, count, SYMBOLS)
-
-    def _defined_versions(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield each version's name, flags and number. Raises `UnreadableError`."""
-        outer, inner = Struct(f"{self._order}HHHHIII"), Struct(f"{self._order}II")
-        entries = _Entries(self._versions_table(_DT_VERDEF), SYMBOLS)
-        at = 0
-        for _ in range(self._tags.get(_DT_VERDEFNUM, 0) if _DT_VERDEF in self._tags else 0):
-            _, flags, number, _, _, first, step = entries.unpack(outer, at)
-            name, _ = entries.unpack(inner, at + first)
-            yield self._text(name), flags, number & ~_HIDDEN
-            at += step
-            if step == 0:
-                break
-
-    def _versions_table(self, tag: int) -> bytes:
-        if tag not in self._tags:
-            return b""
-        return self._table(tag, self._room(self._tags[tag], _VERSIONS_SIZE))
-
     def _text(self, place: int) -> bytes:
         """Return the name at an offset of the string table. Raises `UnreadableError`."""
         end = self._strings.find(b"\0", place, place + _NAME_LIMIT)
         self._versions_room -= max(end - place, 0)
         if end < 0 or self._versions_room < 0:
-            raise _unreadable("the name of a version has no end, or their names are too long")
+            raise unreadable("the name of a version has no end, or their names are too long")
         return self._strings[place:end]
-
-
-def _unreadable(reason: str) -> UnreadableError:
-    return UnreadableError(f"{SYMBOLS} not read: {reason}")

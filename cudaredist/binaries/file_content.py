@@ -4,7 +4,7 @@ The bytes of an archive's member are stored while they are unpacked: in memory, 
 file if the member is large. A file on the disk is read in place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Protocol
@@ -13,13 +13,14 @@ from cudaredist.errors import ReadError, WritingTo
 
 MEMORY = 1 << 20
 """Maximum bytes of a member in memory."""
+BLOCK = 256 << 10
+"""Bytes that are searched at a time."""
 BUFFER = 64 << 10
 """Minimum bytes of one read from a file."""
 TABLE_LIMIT = 1 << 20
 """Maximum bytes of one table."""
 NAME_LIMIT = 4096
 """Maximum bytes of one name, which is also Linux's longest path."""
-_BLOCK = 256 << 10
 
 
 class UnreadableError(Exception):
@@ -43,13 +44,6 @@ class FileContent:
             return self._file.read(size)
         except OSError as error:
             raise ReadError(self._path, error) from error
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield all bytes in order."""
-        position = 0
-        while block := self.read(position, _BLOCK):
-            position += len(block)
-            yield block
 
     def table(self, start: int, size: int, subject: str, limit: int = TABLE_LIMIT) -> bytes:
         """Return a table. Raises `UnreadableError`."""
@@ -85,11 +79,8 @@ def text_of_name(raw: bytes) -> str | None:
 class Storage(Protocol):
     """Stores the bytes of a file, so that they can be read at any position."""
 
-    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the blocks of a file, and store them unless they are stored already."""
-
-    def content(self) -> FileContent:
-        """Return the bytes of the file, valid until the next file is stored."""
+    def store(self, chunks: Iterable[bytes]) -> FileContent:
+        """Store the chunks of a file. Its bytes are valid until the next file is stored."""
 
 
 class Scratch:
@@ -106,43 +97,20 @@ class Scratch:
         self._file: IO[bytes] = SpooledTemporaryFile(  # noqa: SIM115 - `close` closes it
             MEMORY, buffering=BUFFER, dir=None if folder is None else str(folder), suffix=".tmp"
         )
-        self._size = 0
 
-    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the blocks of a file, and store them instead of the previous file.
-
-        Raises `WriteError`.
-        """
-        self._size = 0
+    def store(self, chunks: Iterable[bytes]) -> FileContent:
+        """Store the chunks of a file instead of the previous one. Raises `WriteError`."""
+        size = 0
         with WritingTo(self._path):
             self._file.seek(0)
-        for block in blocks:
+        for chunk in chunks:
             with WritingTo(self._path):
-                self._file.write(block)
-            self._size += len(block)
-            yield block
+                self._file.write(chunk)
+            size += len(chunk)
         with WritingTo(self._path):
             self._file.flush()
-
-    def content(self) -> FileContent:
-        """Return the bytes of the file."""
-        return FileContent(self._file, self._size, self._path)
+        return FileContent(self._file, size, self._path)
 
     def close(self) -> None:
         """Remove the file."""
         self._file.close()
-
-
-class InPlace:
-    """Storage of a file that is on the disk already."""
-
-    def __init__(self, content: FileContent) -> None:
-        self._content = content
-
-    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Return the blocks."""
-        return blocks
-
-    def content(self) -> FileContent:
-        """Return the bytes of the file."""
-        return self._content

@@ -9,16 +9,15 @@ from collections.abc import Iterable
 from operator import itemgetter
 from struct import Struct
 
-from cudaredist.binaries.file_content import TABLE_LIMIT, UnreadableError, text_of_name
+from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.opened_names import OpenedNames
 from cudaredist.binaries.pe_symbols import DELAYED, PeSymbols
-from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, whole_entries
 from cudaredist.binaries.symbols import SYMBOLS, SymbolTable
 
-DOS_MAGIC = b"MZ"
-DOS_SIZE = 64
-PE_MAGIC = b"PE\0\0"
+_DOS_MAGIC = b"MZ"
+_DOS_SIZE = 64
+_PE_MAGIC = b"PE\0\0"
 _DECLARED = frozenset({".nv_fatb", ".nv_fatbin", "__nv_rel", "__nv_relfatbin"})
 """The sections for device code. Images truncate names to eight bytes."""
 BIG_CLASS = bytes.fromhex("C7A1BAD1EEBAA94BAF20FAF66AA4DCB8")
@@ -27,6 +26,8 @@ ANONYMOUS = b"\0\0\xff\xff"
 
 _HEADER_PLACE = 0x3C
 _HEADER_LIMIT = 64 << 10
+FIRST_BYTES = _HEADER_LIMIT + len(_PE_MAGIC)
+"""First bytes of a file that show whether it is an image."""
 _COFF = Struct("<HHIIIHH")
 _SECTION = Struct("<8sIIIIIIHHI")
 _ANONYMOUS = Struct("<HHHHI16sI")
@@ -59,14 +60,19 @@ _FACTS = {
 _ALL_FACTS = ("soname", "needed", SYMBOLS)
 
 
-def header_of_image(data: bytes) -> int | None:
-    """Return the position of the PE header.
+def is_image(first: bytes) -> bool:
+    """Return whether a file is a PE image.
 
-    `data` is at least the file's first 64 bytes.
+    `first` is its first bytes. A DOS program has the same beginning, but no such header.
     """
-    place = int.from_bytes(data[_HEADER_PLACE : _HEADER_PLACE + 4], "little")
-    is_image = len(data) >= DOS_SIZE and data.startswith(DOS_MAGIC) and place <= _HEADER_LIMIT
-    return place if is_image else None
+    header = _header_of(first)
+    is_dos = len(first) >= _DOS_SIZE and first.startswith(_DOS_MAGIC)
+    return is_dos and header <= _HEADER_LIMIT and first.startswith(_PE_MAGIC, header)
+
+
+def _header_of(first: bytes) -> int:
+    """Return the position of the PE header."""
+    return int.from_bytes(first[_HEADER_PLACE : _HEADER_PLACE + 4], "little")
 
 
 def _machine_name(number: int) -> str:
@@ -108,10 +114,10 @@ def is_object(data: bytes) -> bool:
 class PeReader(Reader):
     """Reader of one PE image."""
 
-    def __init__(self, header: int) -> None:
-        super().__init__()
-        self.opened_names = OpenedNames(is_windows=True)
-        self._header_at = header
+    declared = _DECLARED
+
+    def __init__(self, content: FileContent) -> None:
+        super().__init__(content)
         self._machine: str | None = None
         self._is_dll = False
         self._base = 0
@@ -119,20 +125,21 @@ class PeReader(Reader):
         """The addresses and sizes of what is read."""
         self._mapped: list[tuple[int, int, int]] = []
         """The address, size and position in the file of each section, sorted."""
-        self._sections = Sections(_DECLARED)
         self._soname: str | None = None
         self._needed: dict[tuple[int, int], str] = {}
         self._symbols: PeSymbols | None = None
         self._symbol_table: SymbolTable | None = None
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Read the headers, exports and imports."""
         with self.losing(*_ALL_FACTS):
-            table = self._content.table
-            data = table(self._header_at, len(PE_MAGIC) + _COFF.size, "header")
-            machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
+            table = self.content.table
+            header = _header_of(table(0, _DOS_SIZE, "header"))
+            data = table(header, len(_PE_MAGIC) + _COFF.size, "header")
+            machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(_PE_MAGIC))
             self._machine = _machine_name(machine)
             self._is_dll = bool(flags & _IS_DLL)
-            start = self._header_at + len(data)
+            start = header + len(data)
             optional = table(start, size, "optional header")
             with self.losing(*_ALL_FACTS):
                 self._read_optional(optional)
@@ -141,7 +148,7 @@ class PeReader(Reader):
                 length = sections * _SECTION.size
                 self._read_sections(table(start + size, length, "section headers"))
                 self._read_directories()
-            if self._symbols is not None and SYMBOLS not in self.unread:
+            if self._symbols is not None and SYMBOLS not in self.lost:
                 with self.losing(SYMBOLS):
                     self._symbol_table = self._symbols.table(self._needed)
 
@@ -151,7 +158,7 @@ class PeReader(Reader):
         if count_at + 4 > len(data):
             raise UnreadableError("optional header not read: of an unknown kind, or truncated")
         (self._base,) = _BASE[magic].unpack_from(data)
-        self._symbols = PeSymbols(self._content, self._place, is_wide=magic == _WIDE)
+        self._symbols = PeSymbols(self.content, self._place, is_wide=magic == _WIDE)
         count = int.from_bytes(data[count_at : count_at + 4], "little")
         first = count_at + 4
         for index in (_EXPORTS, _IMPORTS, DELAYED):
@@ -164,7 +171,7 @@ class PeReader(Reader):
     def _read_sections(self, data: bytes) -> None:
         for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
             self._mapped.append((address, size, start))
-            self._sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
+            self.sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
         self._mapped.sort()
 
     def _read_directories(self) -> None:
@@ -195,13 +202,13 @@ class PeReader(Reader):
             raise UnreadableError(f"{subject} not read: they are not in any section")
         # Windows ignores the stated size and reads imports up to their end mark.
         size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
-        return self._content.table(place[0], min(place[1], size), subject)
+        return self.content.table(place[0], min(place[1], size), subject)
 
     def _name(self, address: int, subject: str) -> str:
         place = self._place(address)
         if place is None:
             raise UnreadableError(f"{subject} not read: it is not in any section")
-        return self._content.name(*place, subject)
+        return self.content.name(*place, subject)
 
     def _read_exports(self) -> None:
         data = self._directory(_EXPORTS, "exports")
@@ -250,21 +257,18 @@ class PeReader(Reader):
             with self.losing("needed"):
                 self._needed[directory, index] = self._name(address, "imported library")
 
-    def _facts(self) -> Binary:
-        needed = () if "needed" in self.unread else self._needed.values()
-        names = tuple(name for name in needed if name)
+    def binary(self) -> Binary:
+        """Return the facts of the headers."""
+        needed = () if "needed" in self.lost else self._needed.values()
+        names = tuple(filter(None, needed))
         return Binary(
             kind="pe",
             machine=self._machine,
             is_shared=self._is_dll,
             soname=self._soname,
             needed=names,
-            device_code=self.scanner.by_section(self._sections.at),
-            images=self.scanner.images(),
-            opens=self.opens_besides(self._soname, names),
+            opens=self.opens_besides(self._soname, names, is_windows=True),
             symbols=self._symbol_table,
-            unread=self.unread,
-            notes=self.notes,
         )
 
 
@@ -274,20 +278,22 @@ class CoffReader(Reader):
     Its header may be usual or anonymous.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._machine: str | None = None
-        self._sections = Sections(_DECLARED)
+    declared = _DECLARED
 
-    def _read(self) -> None:
+    def __init__(self, content: FileContent) -> None:
+        super().__init__(content)
+        self._machine: str | None = None
+
+    def read(self) -> None:
+        """Read the headers."""
         with self.losing():
-            data = self._content.table(0, _COFF.size, "header")
+            data = self.content.table(0, _COFF.size, "header")
             if data.startswith(ANONYMOUS):
-                data = self._content.table(0, _ANONYMOUS.size, "header")
+                data = self.content.table(0, _ANONYMOUS.size, "header")
                 _, _, _, machine, _, kind, _ = _ANONYMOUS.unpack(data)
                 self._machine = _machine_name(machine)
                 if kind == BIG_CLASS:
-                    data = self._content.table(0, _BIG.size, "header")
+                    data = self.content.table(0, _BIG.size, "header")
                     *_, count, symbols, symbols_count = _BIG.unpack(data)
                     strings = symbols + symbols_count * _BIG_SYMBOL_SIZE
                     self._read_sections(_BIG.size, count, strings)
@@ -298,7 +304,7 @@ class CoffReader(Reader):
                 self._read_sections(_COFF.size + size, count, strings)
 
     def _read_sections(self, start: int, count: int, strings: int) -> None:
-        data = self._content.table(start, count * _SECTION.size, "section headers")
+        data = self.content.table(start, count * _SECTION.size, "section headers")
         long: list[tuple[int, int, int]] = []
         for raw, _, _, size, start_at, _, _, _, _, flags in _SECTION.iter_unpack(data):
             name = text_of_name(raw.rstrip(b"\0")) or ""
@@ -307,17 +313,12 @@ class CoffReader(Reader):
             if name.startswith("/") and name[1:].isascii() and name[1:].isdigit():
                 long.append((start_at, size, int(name[1:])))
             else:
-                self._sections.add(start_at, size, name)
+                self.sections.add(start_at, size, name)
         if long:
-            stated = self._content.table(strings, _STRINGS_SIZE, "section names")
+            stated = self.content.table(strings, _STRINGS_SIZE, "section names")
             size = min(int.from_bytes(stated, "little"), TABLE_LIMIT)
-            self._sections.add_named(self._content.table(strings, size, "section names"), long)
+            self.sections.add_named(self.content.table(strings, size, "section names"), long)
 
-    def _facts(self) -> Binary:
-        return Binary(
-            kind="coff",
-            machine=self._machine,
-            device_code=self.scanner.by_section(self._sections.at),
-            images=self.scanner.images(),
-            notes=self.notes,
-        )
+    def binary(self) -> Binary:
+        """Return the facts of the headers."""
+        return Binary(kind="coff", machine=self._machine)

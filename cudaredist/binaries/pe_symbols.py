@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from struct import Struct
 
-from cudaredist.binaries.file_content import NAME_LIMIT, FileContent, UnreadableError
+from cudaredist.binaries.file_content import NAME_LIMIT, FileContent
 from cudaredist.binaries.symbols import (
     EXPORTED,
     IMPORTED,
@@ -15,6 +15,7 @@ from cudaredist.binaries.symbols import (
     SymbolTable,
     pack_groups,
     plain_name,
+    unreadable,
 )
 
 DELAYED = 13
@@ -56,7 +57,7 @@ class PeSymbols:
             self._table(address, _EXPORT_DIRECTORY.size)
         )
         if functions > _EXPORTS_LIMIT or names > _EXPORTS_LIMIT:
-            raise _unreadable(f"more than {_EXPORTS_LIMIT:,} exports")
+            raise unreadable(f"more than {_EXPORTS_LIMIT:,} exports")
         addresses = _numbers("<I", self._table(functions_at, 4 * functions))
         self._functions = {base + n: address for n, address in enumerate(addresses) if address}
         places = _numbers("<I", self._table(names_at, 4 * names))
@@ -75,13 +76,13 @@ class PeSymbols:
             room = 0 if place is None else min(place[1], _PIECE)
             size = room - room % self._thunk.size
             if size == 0:
-                raise _unreadable("a table is not in any section")
+                raise unreadable("a table is not in any section")
             for value in _numbers(self._thunk.format, self._table(address, size)):
                 if value == 0:
                     return
                 self._imports_left -= 1
                 if self._imports_left < 0:
-                    raise _unreadable(f"more than {_IMPORTS_LIMIT:,} imports")
+                    raise unreadable(f"more than {_IMPORTS_LIMIT:,} imports")
                 yield value
             address += size
 
@@ -90,19 +91,19 @@ class PeSymbols:
             return b""
         place = self._place(address)
         if place is None or size > place[1]:
-            raise _unreadable("a table is not in any section")
+            raise unreadable("a table is not in any section")
         return self._content.table(place[0], size, SYMBOLS)
 
     def _name(self, address: int) -> bytes:
         place = self._place(address)
         if place is None:
-            raise _unreadable("a name is not in any section")
+            raise unreadable("a name is not in any section")
         name, nul, _ = self._content.read(place[0], min(place[1], NAME_LIMIT + 1)).partition(b"\0")
         if not nul:
-            raise _unreadable("a name has no end")
+            raise unreadable("a name has no end")
         self._room -= len(name)
         if self._room < 0:
-            raise _unreadable("their names are too long")
+            raise unreadable("their names are too long")
         return name
 
     def table(self, libraries: Mapping[tuple[int, int], str]) -> SymbolTable:
@@ -147,7 +148,3 @@ class PeSymbols:
 def _numbers(form: str, data: bytes) -> Iterator[int]:
     """Yield the numbers of a table."""
     return (value for (value,) in Struct(form).iter_unpack(data))
-
-
-def _unreadable(reason: str) -> UnreadableError:
-    return UnreadableError(f"{SYMBOLS} not read: {reason}")

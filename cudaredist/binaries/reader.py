@@ -4,12 +4,14 @@ import abc
 import contextlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from struct import Struct
+from typing import ClassVar
 
-from cudaredist.binaries.fatbin import FatbinScanner
+from cudaredist.binaries.fatbin import read_device_code
 from cudaredist.binaries.file_content import FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.opened_names import OpenedNames
+from cudaredist.binaries.opened_names import opened_names
 
 NAMES_LIMIT = 1024
 """Maximum names of one table. A real file has a few dozen."""
@@ -32,36 +34,34 @@ def whole_entries(layout: Struct, data: bytes) -> Iterator[tuple[int, ...]]:
 
 
 class Reader(abc.ABC):
-    """A reader of a file's facts.
+    """A reader of one file's facts. Invalid bytes never raise an error."""
 
-    `feed` takes all bytes in order, and searches them for device code and names of libraries. Then
-    `finish` reads the tables at their positions. Invalid bytes never raise an error.
-    """
+    declared: ClassVar = frozenset({""})
+    """The sections for device code. Files without sections have all code in the section ""."""
 
-    opened_names: OpenedNames | None = None
-    """The names of libraries in its data, if files of this kind may open libraries."""
-    _content: FileContent
-
-    def __init__(self) -> None:
-        self.scanner = FatbinScanner()
-        self._notes: set[str] = set()
-        self._lost: set[str] = set()
+    def __init__(self, content: FileContent) -> None:
+        self.content = content
+        self.sections = Sections(self.declared)
+        self.are_sections_read = True
+        self.lost: set[str] = set()
         """The facts that depend on a table that could not be read completely."""
+        self._notes: set[str] = set()
 
-    def feed(self, block: bytes) -> None:
-        """Search the next bytes."""
-        self.scanner.feed(block)
-        if self.opened_names is not None:
-            self.opened_names.feed(block)
-
-    def finish(self, content: FileContent) -> Binary:
-        """Read the tables and return the facts, after the last bytes. Raises `ReadError`."""
-        self.scanner.finish()
-        if self.opened_names is not None and self.opened_names.is_cut:
-            self.lose("opened libraries not read: too many names", "opens")
-        self._content = content
-        self._read()
-        return self._facts()
+    def facts(self) -> Binary:
+        """Return the facts. Raises `ReadError`."""
+        self.read()
+        code = read_device_code(self.content, self.sections.at)
+        self._notes.update(code.notes)
+        if code.sections and not self.are_sections_read:
+            self.note("section of device code unknown: the section headers are not read")
+        binary = self.binary()
+        return replace(
+            binary,
+            device_code=code.sections,
+            images=code.images,
+            unread=tuple(sorted(self.lost)),
+            notes=tuple(sorted(self._notes)),
+        )
 
     def note(self, text: str) -> None:
         """Add a note, unless it exists already."""
@@ -70,7 +70,7 @@ class Reader(abc.ABC):
     def lose(self, text: str, *facts: str) -> None:
         """Mark facts as unread, with a note."""
         self.note(text)
-        self._lost.update(facts)
+        self.lost.update(facts)
 
     @contextlib.contextmanager
     def losing(self, *facts: str) -> Iterator[None]:
@@ -80,43 +80,36 @@ class Reader(abc.ABC):
         except UnreadableError as error:
             self.lose(str(error), *facts)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """All notes, sorted."""
-        return tuple(sorted({*self._notes, *self.scanner.notes}))
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """The unreadable facts, sorted."""
-        return tuple(sorted(self._lost))
-
-    def opens_besides(self, soname: str | None, needed: Iterable[str]) -> tuple[str, ...]:
+    def opens_besides(
+        self, soname: str | None, needed: Iterable[str], *, is_windows: bool = False
+    ) -> tuple[str, ...]:
         """Return the library names in its data.
 
         Its own name and needed ones are excluded.
         """
-        names = () if self.opened_names is None else self.opened_names.names()
-        known = {soname, *needed}
-        return tuple(name for name in names if name not in known)
+        names: set[str] = set()
+        with self.losing("opens"):
+            names = opened_names(self.content, is_windows=is_windows)
+        return tuple(sorted(names.difference([soname, *needed])))
 
     @abc.abstractmethod
-    def _read(self) -> None:
+    def read(self) -> None:
         """Read the tables."""
 
     @abc.abstractmethod
-    def _facts(self) -> Binary: ...
+    def binary(self) -> Binary:
+        """Return the facts of the tables."""
 
 
 class FatbinReader(Reader):
     """Reader of a file of only device code."""
 
-    def _read(self) -> None:
+    def read(self) -> None:
         """Do nothing, because the file has no tables."""
 
-    def _facts(self) -> Binary:
-        code = self.scanner.by_section(lambda _: ("", True))
-        images = self.scanner.images()
-        return Binary(kind="fatbin", device_code=code, images=images, notes=self.notes)
+    def binary(self) -> Binary:
+        """Return no facts of tables."""
+        return Binary(kind="fatbin")
 
 
 class Sections:
@@ -157,4 +150,4 @@ class Sections:
             start, size, name = self._places[index]
             if place < start + size:
                 return name, name in self._declared
-        return "", False
+        return "", "" in self._declared

@@ -37,12 +37,13 @@ def may_be_script(first: bytes) -> bool:
     return _begins_like_script(first) is not None
 
 
-def read_script(data: bytes, *, is_cut: bool) -> Binary | None:
+def read_script(first: bytes) -> Binary | None:
     """Return a script's names in INPUT and GROUP.
 
-    They are in the script's order. Returns None if the text is not a linker script.
+    `first` is more than its first `SCRIPT_LIMIT` bytes, if it has so many. The names are in the
+    script's order. Returns None if the text is not a linker script.
     """
-    text = data.decode("utf-8", "replace")
+    text = first[:SCRIPT_LIMIT].decode("utf-8", "replace")
     has_title = text.startswith(_TITLE)
     if "\0" in text or not (has_title or _begins_with_command(text)):
         return None
@@ -50,7 +51,7 @@ def read_script(data: bytes, *, is_cut: bool) -> Binary | None:
     if not has_title and not (is_plain and needed):
         return None
     notes = []
-    if is_cut:
+    if len(first) > SCRIPT_LIMIT:
         notes.append(f"needed libraries not read: more than {SCRIPT_LIMIT:,} bytes")
     if len(needed) > NAMES_LIMIT:
         notes.append(f"needed libraries not read: more than {NAMES_LIMIT:,}")

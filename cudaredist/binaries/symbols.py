@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from cudaredist.binaries.file_content import UnreadableError
+
 _TAB, _END = "\t", "\n"
 _LEVEL = 4
 """The compression level. It takes half the time of level 6, for 7 % more bytes."""
@@ -106,6 +108,11 @@ def _unpacked_lines(packed: str) -> Iterator[list[str]]:
         text, _, rest = (rest + part).rpartition(b"\n")
         if text:
             yield text.decode(errors="replace").split(_END)
+
+
+def unreadable(reason: str) -> UnreadableError:
+    """Return the error for symbols that cannot be read."""
+    return UnreadableError(f"{SYMBOLS} not read: {reason}")
 
 
 def plain_name(raw: bytes) -> str:

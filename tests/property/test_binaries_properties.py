@@ -23,7 +23,6 @@ from support.binaries import (
 )
 from support.optional_programs import needs
 
-from cudaredist.binaries import examine_file
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from tools.oracles import elf_oracle, pe_oracle, readelf_oracle
@@ -77,18 +76,9 @@ def cut(data: bytes, lengths: list[int]) -> list[bytes]:
     return chunks
 
 
-@pytest.fixture(params=[1, 64 << 10])
-def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pass chunks to the readers unchanged, or joined to blocks as usual."""
-    monkeypatch.setattr(examine_file, "BLOCK_LEAST", request.param)
+FIXTURE = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
-FIXTURE = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-@pytest.mark.usefixtures("_block")
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
 @FIXTURE
 @given(lengths=sizes)
@@ -96,7 +86,6 @@ def test_examine_is_the_same_for_any_chunks(data: bytes, lengths: list[int]) -> 
     assert examine(cut(data, lengths)) == examine([data])
 
 
-@pytest.mark.usefixtures("_block")
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
 @FIXTURE
 @given(lengths=sizes, bytes_at=changes, end=st.integers(0, 20_000))

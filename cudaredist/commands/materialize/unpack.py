@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -158,10 +158,8 @@ class _WritingReader:
         self.files[position] = digest.hexdigest(), size
         self._content = FileContent(file, size, path)
 
-    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Return the blocks. `__iter__` writes them to a file."""
-        return blocks
-
-    def content(self) -> FileContent:
-        """Return the bytes of the last file that was read to its end."""
+    def store(self, chunks: Iterable[bytes]) -> FileContent:
+        """Read the chunks, which `__iter__` writes to a file, and return its bytes."""
+        for _ in chunks:
+            pass
         return self._content

@@ -10,7 +10,7 @@ import pytest
 from support.binaries import elf, fatbin, patched, with_headers_at_end
 from support.optional_programs import needs
 
-from cudaredist.binaries.examine_file import blocks, examine
+from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 
 FULL: dict[str, Any] = {
@@ -342,11 +342,3 @@ def test_name_without_end_is_noted() -> None:
 def test_overlapping_and_unnamed_sections_are_read() -> None:
     data = elf(sections={"a": fatbin(), "b\x01": fatbin()})
     assert {s.section for s in read(data).device_code} == {"", "a"}
-
-
-@pytest.mark.parametrize("size", [1, 1000, 65536, 300_000, 5 << 20])
-def test_block_sizes_are_limited(size: int) -> None:
-    data = bytes(range(256)) * 4096
-    cut = list(blocks(data[at : at + size] for at in range(0, len(data), size)))
-    assert b"".join(cut) == data
-    assert all(65536 <= len(block) <= 262144 for block in cut[:-1])

@@ -52,10 +52,10 @@ def test_other_files_are_not_binaries(data: bytes) -> None:
     assert examine(data[at : at + 1] for at in range(len(data))) is None
 
 
-@pytest.mark.parametrize("first", [b"#pragma once\n", b"/* x */\nint x;\n" + bytes(65536)])
+@pytest.mark.parametrize("first", [b"#pragma once\n", b"/* x */\nint x;\n"])
 def test_rest_of_other_file_is_not_read(first: bytes) -> None:
     def chunks() -> Iterator[bytes]:
-        yield first
+        yield first + bytes(65536)
         raise AssertionError
 
     assert examine(chunks()) is None

@@ -1,0 +1,141 @@
+"""The dynamic section of an ELF file, and the tables at its addresses.
+
+The loaded segments map addresses to positions in the file.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError
+from cudaredist.binaries.reader import whole_entries
+
+_DT_NULL, _DT_NEEDED = 0, 1
+DT_STRTAB, DT_SYMTAB, DT_STRSZ = 5, 6, 10
+_DT_VERDEF, _DT_VERDEFNUM, DT_VERNEED, _DT_VERNEEDNUM = (0x6FFFFFFC + n for n in range(4))
+
+_VERSIONS_SIZE = 64 << 10
+"""Bytes that are searched for versions. Their table does not state its size."""
+_VERSIONS_LIMIT = 8192
+"""Maximum entries of a table of versions."""
+VERSION_NUMBER = 0x7FFF
+"""The bits of a version's number without the flag for hidden ones."""
+
+
+class ElfLayout:
+    """The structures of one word size and byte order."""
+
+    def __init__(self, bits: int, order: str) -> None:
+        self.is_wide = bits == 64  # noqa: PLR2004 - the number is the word size's name
+        self.order, word = order, "Q" if self.is_wide else "I"
+        # After the identification: type, machine, version, entry, phoff, shoff, flags, and sizes.
+        self.header = Struct(f"{order}HHI{3 * word}I6H")
+        # The type, offset, address, and size in the file.
+        self.program = Struct(order + ("I4xQQ8xQ16x" if self.is_wide else "III4xI12x"))
+        self.section = Struct(f"{order}II{4 * word}II{2 * word}")
+        self.dynamic = Struct(f"{order}{2 * word}")
+
+
+class Segment(NamedTuple):
+    """A part of the file, and its address in memory."""
+
+    offset: int
+    address: int
+    size: int
+
+
+class NeededVersion(NamedTuple):
+    """A version of a library that a file needs. The names are offsets in the string table."""
+
+    library: int
+    name: int
+    flags: int
+    number: int
+
+
+class Image:
+    """The dynamic section and its tables."""
+
+    def __init__(
+        self, content: FileContent, layout: ElfLayout, segments: list[Segment], dynamic: bytes
+    ) -> None:
+        self.content, self.layout, self._segments = content, layout, segments
+        self.tags: dict[int, int] = {}
+        """Each tag's last value."""
+        self.needed: list[int] = []
+        """All values of DT_NEEDED."""
+        for tag, value in whole_entries(layout.dynamic, dynamic):
+            if tag == _DT_NULL:
+                break
+            if tag == _DT_NEEDED:
+                self.needed.append(value)
+            else:
+                self.tags[tag] = value
+
+    def place(self, address: int) -> tuple[int, int] | None:
+        """Map an address to a position and a size in the file.
+
+        The size is the number of bytes from the address to its segment's end.
+        """
+        for offset, start, size in self._segments:
+            if start <= address < start + size:
+                return offset + address - start, start + size - address
+        return None
+
+    def room(self, address: int, most: int) -> int:
+        """Return the bytes from an address to its segment's end, at most `most`."""
+        place = self.place(address)
+        return most if place is None else min(place[1], most)
+
+    def table(self, address: int, size: int, subject: str, limit: int = TABLE_LIMIT) -> bytes:
+        """Return the table at an address. Raises `UnreadableError`."""
+        place = self.place(address)
+        if place is None or size > place[1]:
+            raise UnreadableError(f"{subject} not read: their table is not in any segment")
+        return self.content.table(place[0], size, subject, limit)
+
+    def needed_versions(self, subject: str) -> Iterator[NeededVersion]:
+        """Yield the needed versions of all libraries. Raises `UnreadableError`."""
+        library, version = self._struct("HHIII"), self._struct("IHHII")
+        entries, count = self._versions(DT_VERNEED, _DT_VERNEEDNUM, subject)
+        for at, (_, names, library_name, first, _) in entries.follow(library, 0, count):
+            for _, (_, flags, number, name, _) in entries.follow(version, at + first, names):
+                yield NeededVersion(library_name, name, flags, number & VERSION_NUMBER)
+
+    def defined_versions(self, subject: str) -> Iterator[tuple[int, int, int]]:
+        """Yield each defined version's name, flags and number. Raises `UnreadableError`."""
+        outer, inner = self._struct("HHHHIII"), self._struct("II")
+        entries, count = self._versions(_DT_VERDEF, _DT_VERDEFNUM, subject)
+        for at, (_, flags, number, _, _, first, _) in entries.follow(outer, 0, count):
+            for _, (name, _) in entries.follow(inner, at + first, 1):
+                yield name, flags, number & VERSION_NUMBER
+
+    def _versions(self, tag: int, count_tag: int, subject: str) -> "tuple[_Entries, int]":
+        if tag not in self.tags:
+            return _Entries(b"", subject), 0
+        address = self.tags[tag]
+        data = self.table(address, self.room(address, _VERSIONS_SIZE), subject)
+        return _Entries(data, subject), self.tags.get(count_tag, _VERSIONS_LIMIT)
+
+    def _struct(self, form: str) -> Struct:
+        return Struct(self.layout.order + form)
+
+
+class _Entries:
+    """The linked entries of a table of versions, at most `_VERSIONS_LIMIT`."""
+
+    def __init__(self, data: bytes, subject: str) -> None:
+        self._data, self._subject = data, subject
+        self._left = _VERSIONS_LIMIT
+
+    def follow(self, layout: Struct, at: int, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield linked entries with their positions. The last field is the way to the next one."""
+        for _ in range(count):
+            self._left -= 1
+            if self._left < 0 or at + layout.size > len(self._data):
+                raise UnreadableError(f"{self._subject} not read: outside their table, or too many")
+            fields = layout.unpack_from(self._data, at)
+            yield at, fields
+            if fields[-1] == 0:
+                break
+            at += fields[-1]
