@@ -81,6 +81,10 @@ class ElfSymbols:
         self._image, self._tags = image, image.tags
         self._strings = b""
         self._text_room, self._versions_room = _TEXT_LIMIT, _VERSION_NAMES_LIMIT
+        self._needed: dict[int, _SymbolVersion] = {}
+        self._defined: dict[int, _SymbolVersion] = {}
+        """The versions by their numbers."""
+        self._versions: dict[_Properties, list[bytes]] = defaultdict(list)
         self._size = 24 if image.layout.is_wide else 16
 
     def read(self, sections: Mapping[int, int]) -> SymbolTable:
@@ -94,7 +98,8 @@ class ElfSymbols:
         if count > _SYMBOLS_LIMIT:
             raise unreadable(f"more than {_SYMBOLS_LIMIT:,}")
         groups = self._grouped(count, is_exact=is_exact)
-        return self._packed(groups, *self._versions())
+        self._read_versions()
+        return self._packed(groups)
 
     def _table(self, address: int, size: int, limit: int = TABLE_LIMIT) -> bytes:
         return self._image.table(address, size, SYMBOLS, limit)
@@ -170,25 +175,19 @@ class ElfSymbols:
             groups[key].append(place)
         return groups
 
-    def _packed(
-        self,
-        groups: dict[_Key, list[int]],
-        needed: dict[int, _SymbolVersion],
-        defined: dict[int, _SymbolVersion],
-        version_groups: dict[_Properties, list[bytes]],
-    ) -> SymbolTable:
+    def _packed(self, groups: dict[_Key, list[int]]) -> SymbolTable:
         named: dict[_Properties, list[int]] = defaultdict(list)
         while groups:
             key, places = groups.popitem()
-            properties = self._properties(key, needed, defined)
+            properties = self._properties(key)
             if properties is not None:
                 named[properties] += filter(None, places)
         counts = Counter[str]()
 
         def all_groups() -> Iterator[tuple[_Properties, Iterable[bytes]]]:
-            for properties in sorted(named.keys() | version_groups.keys()):
-                if properties in version_groups:
-                    yield properties, version_groups[properties]
+            for properties in sorted(named.keys() | self._versions.keys()):
+                if properties in self._versions:
+                    yield properties, self._versions[properties]
                 elif named[properties]:
                     self._text_room -= sum(map(len, properties))
                     yield properties, self._names(named.pop(properties), properties[0], counts)
@@ -213,12 +212,7 @@ class ElfSymbols:
             counts[kind] += len(names)
             yield from names
 
-    def _properties(
-        self,
-        key: _Key,
-        needed: dict[int, _SymbolVersion],
-        defined: dict[int, _SymbolVersion],
-    ) -> _Properties | None:
+    def _properties(self, key: _Key) -> _Properties | None:
         """Return the shared properties of a symbol's group, None for a local symbol."""
         info, other, section, number = key
         binding = _BINDINGS.get(info >> 4)
@@ -228,6 +222,7 @@ class ElfSymbols:
         state = UNDEFINED if section == 0 else DEFINED
         at = {_SHN_ABS: "absolute", _SHN_COMMON: "common"}.get(section, "")
         index = number & VERSION_NUMBER
+        needed, defined = self._needed, self._defined
         first, second = (needed, defined) if section == 0 else (defined, needed)
         version = first.get(index) or second.get(index) if index >= _FIRST_VERSION else None
         name, library = version or ("", "")
@@ -245,28 +240,17 @@ class ElfSymbols:
 
     # -- the versions
 
-    def _versions(
-        self,
-    ) -> tuple[
-        dict[int, _SymbolVersion], dict[int, _SymbolVersion], dict[_Properties, list[bytes]]
-    ]:
-        """Return needed and defined versions by their numbers, and all of them in groups."""
-        needed: dict[int, _SymbolVersion] = {}
-        defined: dict[int, _SymbolVersion] = {}
-        groups: dict[_Properties, list[bytes]] = defaultdict(list)
+    def _read_versions(self) -> None:
         for version in self._image.needed_versions(SYMBOLS):
-            library, name = self._text(version.library), self._text(version.name)
-            needed[version.number] = _SymbolVersion(plain_name(name), plain_name(library))
+            library, name = plain_name(self._text(version.library)), self._text(version.name)
+            self._needed[version.number] = _SymbolVersion(plain_name(name), library)
             strength = "weak" if version.flags & _VER_FLG_WEAK else "strong"
-            groups[NEEDED_VERSIONS, plain_name(library), strength].append(name)
+            self._versions[NEEDED_VERSIONS, library, strength].append(name)
         for place, flags, number in self._image.defined_versions(SYMBOLS):
-            name = self._text(place)
-            if flags & _VER_FLG_BASE:
-                groups[DEFINED_VERSIONS, "base"].append(name)
-            else:
-                defined[number] = _SymbolVersion(plain_name(name), "")
-                groups[DEFINED_VERSIONS, ""].append(name)
-        return needed, defined, groups
+            name, is_base = self._text(place), bool(flags & _VER_FLG_BASE)
+            self._versions[DEFINED_VERSIONS, "base" if is_base else ""].append(name)
+            if not is_base:
+                self._defined[number] = _SymbolVersion(plain_name(name), "")
 
     def _text(self, place: int) -> bytes:
         """Return the name at an offset of the string table. Raises `UnreadableError`."""

@@ -11,7 +11,7 @@ from struct import Struct
 
 from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.pe_symbols import DELAYED, PeSymbols
+from cudaredist.binaries.pe_symbols import PeSymbols
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, whole_entries
 from cudaredist.binaries.symbols import SYMBOLS, SymbolTable
 
@@ -45,7 +45,8 @@ _COUNT_AT = {0x10B: 92, 0x20B: 108}
 _BASE = {0x10B: Struct("<28xI"), 0x20B: Struct("<24xQ")}
 _WIDE = 0x20B
 _DIRECTORY = Struct("<II")
-_EXPORTS, _IMPORTS = 0, 1
+_EXPORTS, _IMPORTS, _DELAYED = 0, 1, 13
+"""Directories. Delayed imports are loaded at their first use."""
 _EXPORT = Struct("<12xI")
 _IMPORT = Struct("<I8xII")
 _DELAY = Struct("<II8xI12x")
@@ -54,7 +55,7 @@ _DIRECTORY_LIMIT = 64 << 10
 _FACTS = {
     _EXPORTS: ("soname", SYMBOLS),
     _IMPORTS: ("needed", SYMBOLS),
-    DELAYED: ("needed", SYMBOLS),
+    _DELAYED: ("needed", SYMBOLS),
 }
 """The facts from each directory."""
 _ALL_FACTS = ("soname", "needed", SYMBOLS)
@@ -126,7 +127,7 @@ class PeReader(Reader):
         self._mapped: list[tuple[int, int, int]] = []
         """The address, size and position in the file of each section, sorted."""
         self._soname: str | None = None
-        self._needed: dict[tuple[int, int], str] = {}
+        self._needed: list[str] = []
         self._symbols: PeSymbols | None = None
         self._symbol_table: SymbolTable | None = None
 
@@ -149,8 +150,7 @@ class PeReader(Reader):
                 self._read_sections(table(start + size, length, "section headers"))
                 self._read_directories()
             if self._symbols is not None and SYMBOLS not in self.lost:
-                with self.losing(SYMBOLS):
-                    self._symbol_table = self._symbols.table(self._needed)
+                self._symbol_table = self._symbols.table()
 
     def _read_optional(self, data: bytes) -> None:
         magic = int.from_bytes(data[:2], "little")
@@ -161,7 +161,7 @@ class PeReader(Reader):
         self._symbols = PeSymbols(self.content, self._place, is_wide=magic == _WIDE)
         count = int.from_bytes(data[count_at : count_at + 4], "little")
         first = count_at + 4
-        for index in (_EXPORTS, _IMPORTS, DELAYED):
+        for index in (_EXPORTS, _IMPORTS, _DELAYED):
             at = first + index * _DIRECTORY.size
             if index < count and at + _DIRECTORY.size <= len(data):
                 address, size = _DIRECTORY.unpack_from(data, at)
@@ -178,7 +178,7 @@ class PeReader(Reader):
         readers = {
             _EXPORTS: self._read_exports,
             _IMPORTS: self._read_imports,
-            DELAYED: self._read_delayed,
+            _DELAYED: self._read_delayed,
         }
         for index in self._directories:
             with self.losing(*_FACTS[index]):
@@ -229,12 +229,12 @@ class PeReader(Reader):
 
     def _read_delayed(self) -> None:
         # Old linkers wrote absolute addresses.
-        data = self._directory(DELAYED, "delayed imports")
+        data = self._directory(_DELAYED, "delayed imports")
         entries = (
             (0 if f & _IS_RELATIVE else self._base, *at) for f, *at in whole_entries(_DELAY, data)
         )
         names = ((name - base, table - base) if name else None for base, name, table in entries)
-        self._need(DELAYED, "delayed imports", names)
+        self._need(_DELAYED, "delayed imports", names)
 
     def _need(self, directory: int, subject: str, names: Iterable[tuple[int, int] | None]) -> None:
         """Read the library names and the symbols at these addresses.
@@ -250,17 +250,19 @@ class PeReader(Reader):
             raise UnreadableError(f"{subject} not read: they have no end mark")
         if len(addresses) > NAMES_LIMIT:
             raise UnreadableError(f"imports not read: more than {NAMES_LIMIT:,}")
-        if self._symbols is not None:
-            with self.losing(SYMBOLS):
-                self._symbols.read_imports(directory, [table for _, table in addresses])
-        for index, (address, _) in enumerate(addresses):
+        for address, table in addresses:
+            library = ""
             with self.losing("needed"):
-                self._needed[directory, index] = self._name(address, "imported library")
+                library = self._name(address, "imported library")
+                self._needed.append(library)
+            if self._symbols is not None:
+                with self.losing(SYMBOLS):
+                    strength = "delayed" if directory == _DELAYED else ""
+                    self._symbols.read_imports(library, strength, table)
 
     def binary(self) -> Binary:
         """Return the facts of the headers."""
-        needed = () if "needed" in self.lost else self._needed.values()
-        names = tuple(filter(None, needed))
+        names = () if "needed" in self.lost else tuple(filter(None, self._needed))
         return Binary(
             kind="pe",
             machine=self._machine,

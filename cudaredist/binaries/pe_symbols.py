@@ -4,7 +4,7 @@ The tables contain the addresses of names.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from struct import Struct
 
 from cudaredist.binaries.file_content import NAME_LIMIT, FileContent
@@ -18,8 +18,6 @@ from cudaredist.binaries.symbols import (
     unreadable,
 )
 
-DELAYED = 13
-"""The number of the directory of what is loaded at its first use."""
 _EXPORT_DIRECTORY = Struct("<16xIIIIII")
 _EXPORTS_LIMIT = 1 << 16
 """The most exports of one file: an ordinal has 16 bits."""
@@ -40,34 +38,44 @@ class PeSymbols:
         self._thunk = Struct("<Q" if is_wide else "<I")
         self._by_ordinal = 1 << (63 if is_wide else 31)
         self._room = _BYTES_LIMIT
-        self._functions: dict[int, int] = {}
-        """The addresses of exports, by their ordinals."""
-        self._forwards = range(0)
-        """The addresses of forwarders: names of functions in other DLLs."""
-        self._exports: list[tuple[int, int]] = []
-        """The addresses of names of exports, with the ordinals."""
-        self._imports: dict[tuple[int, int], list[int]] = {}
-        """The thunks of each DLL, by directory and position in it."""
-        self._imports_left = _IMPORTS_LIMIT
+        self._groups: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
+        self._exports = self._imports = 0
 
     def read_exports(self, address: int, size: int) -> None:
         """Read the exports from the directory at an address. Raises `UnreadableError`."""
-        self._forwards = range(address, address + size)
-        base, functions, names, functions_at, names_at, ordinals_at = _EXPORT_DIRECTORY.unpack(
+        base, count, names_count, functions_at, names_at, ordinals_at = _EXPORT_DIRECTORY.unpack(
             self._table(address, _EXPORT_DIRECTORY.size)
         )
-        if functions > _EXPORTS_LIMIT or names > _EXPORTS_LIMIT:
+        if count > _EXPORTS_LIMIT or names_count > _EXPORTS_LIMIT:
             raise unreadable(f"more than {_EXPORTS_LIMIT:,} exports")
-        addresses = _numbers("<I", self._table(functions_at, 4 * functions))
-        self._functions = {base + n: address for n, address in enumerate(addresses) if address}
-        places = _numbers("<I", self._table(names_at, 4 * names))
-        numbers = _numbers("<H", self._table(ordinals_at, 2 * names))
-        self._exports = [(place, base + n) for place, n in zip(places, numbers, strict=True)]
+        addresses = _numbers("<I", self._table(functions_at, 4 * count))
+        functions = {number: address for number, address in enumerate(addresses) if address}
+        places = _numbers("<I", self._table(names_at, 4 * names_count))
+        numbers = list(_numbers("<H", self._table(ordinals_at, 2 * names_count)))
+        unnamed = functions.keys() - set(numbers)
+        for place, number in [*zip(places, numbers, strict=True), *((0, n) for n in unnamed)]:
+            if number in functions:
+                # The address of a forwarder is that of the name of a function in another DLL.
+                is_forward = address <= functions[number] < address + size
+                forward = plain_name(self._name(functions[number])) if is_forward else ""
+                name = self._name(place) if number not in unnamed else b""
+                self._groups[EXPORTED, forward].append(b"%b %d" % (name, base + number))
+                self._exports += 1
 
-    def read_imports(self, directory: int, tables: Sequence[int]) -> None:
-        """Read the imports from each DLL of a directory. Raises `UnreadableError`."""
-        for index, table in enumerate(tables):
-            self._imports[directory, index] = list(self._thunks(table))
+    def read_imports(self, library: str, strength: str, address: int) -> None:
+        """Read the imports from a DLL. Raises `UnreadableError`."""
+        for value in self._thunks(address):
+            self._imports += 1
+            if self._imports > _IMPORTS_LIMIT:
+                raise unreadable(f"more than {_IMPORTS_LIMIT:,} imports")
+            is_ordinal = value & self._by_ordinal
+            name = b"#%d" % (value & 0xFFFF) if is_ordinal else self._name(value + 2)
+            self._groups[IMPORTED, library, strength].append(name)
+
+    def table(self) -> SymbolTable:
+        """Return the symbols."""
+        packed = pack_groups(sorted(self._groups.items()))
+        return SymbolTable(exports=self._exports, imports=self._imports, packed=packed)
 
     def _thunks(self, address: int) -> Iterator[int]:
         """Yield the entries of a table of imports up to its end mark."""
@@ -80,9 +88,6 @@ class PeSymbols:
             for value in _numbers(self._thunk.format, self._table(address, size)):
                 if value == 0:
                     return
-                self._imports_left -= 1
-                if self._imports_left < 0:
-                    raise unreadable(f"more than {_IMPORTS_LIMIT:,} imports")
                 yield value
             address += size
 
@@ -105,44 +110,6 @@ class PeSymbols:
         if self._room < 0:
             raise unreadable("their names are too long")
         return name
-
-    def table(self, libraries: Mapping[tuple[int, int], str]) -> SymbolTable:
-        """Return the symbols with the names of DLLs. Raises `UnreadableError`."""
-        groups: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
-        names = self._names()
-        for forward, name, ordinal in self._named_exports(names):
-            groups[EXPORTED, forward].append(b"%b %d" % (name, ordinal))
-        exports = sum(map(len, groups.values()))
-        for (directory, index), thunks in self._imports.items():
-            strength = "delayed" if directory == DELAYED else ""
-            groups[IMPORTED, libraries.get((directory, index), ""), strength] += [
-                b"#%d" % (value & 0xFFFF) if value & self._by_ordinal else names[value + 2]
-                for value in thunks
-            ]
-        imports = sum(map(len, groups.values())) - exports
-        packed = pack_groups((key, names) for key, names in sorted(groups.items()) if names)
-        return SymbolTable(exports=exports, imports=imports, packed=packed)
-
-    def _names(self) -> dict[int, bytes]:
-        """Read all names, in the order of the file."""
-        addresses = {place for place, _ in self._exports}
-        addresses.update(place for place in self._functions.values() if place in self._forwards)
-        for thunks in self._imports.values():
-            addresses.update(value + 2 for value in thunks if not value & self._by_ordinal)
-        return {address: self._name(address) for address in sorted(addresses)}
-
-    def _named_exports(self, names: Mapping[int, bytes]) -> Iterator[tuple[str, bytes, int]]:
-        """Yield the target of a forwarder, the name, and the ordinal of each export."""
-
-        def forward(ordinal: int) -> str:
-            place = self._functions.get(ordinal, -1)
-            return plain_name(names[place]) if place in self._forwards else ""
-
-        for place, ordinal in self._exports:
-            if ordinal in self._functions:
-                yield forward(ordinal), names[place], ordinal
-        for ordinal in self._functions.keys() - {ordinal for _, ordinal in self._exports}:
-            yield forward(ordinal), b"", ordinal
 
 
 def _numbers(form: str, data: bytes) -> Iterator[int]:
