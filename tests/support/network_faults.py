@@ -117,8 +117,10 @@ def breaking(count: int, etag: Callable[[bytes], str], *, is_altered: bool = Fal
         part = handler.asked_part(data)
         body = bytes(len(part.data)) if part.start and is_altered else part.data
         handler.begin(part.status, len(body), ETag=etag(data), **part.headers)
-        handler.wfile.write(body if part.start else body[:count])
-        handler.close_connection = True
+        sent = body if part.start else body[:count]
+        handler.wfile.write(sent)
+        # Otherwise the client may send its next request while the connection closes.
+        handler.close_connection = len(sent) < len(body)
 
     return send
 
