@@ -55,6 +55,7 @@ def broken_links(page: Path) -> list[str]:
 
 CHECKED_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
 OF_OTHER_PROGRAMS = {
+    "--build",
     "--cut-dirs",
     "--check-json",
     "--dest",

@@ -2,6 +2,7 @@
 
 Examples that require more are marked."""
 
+import hashlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 from conftest import SAMPLE, Run
+from support.bumps import cuda, product
 from support.pages import COMMANDS, NETWORK, PAGES, blocks, is_shown, problem_with
+from support.releases import release
+from support.runfiles import NAME, runfile
 from support.server import FaultServer
 
 from cudaredist.redists import NVIDIA_BASE
@@ -104,6 +108,29 @@ def test_examples_with_network_mark_succeed_on_server(
         if words[0] in LISTING and "wheels" not in words:
             result = run(*words)
             assert result.exit_code in {0, 1, 3}, f"{example.line}\n{result.output}"
+
+
+def test_maintenance_commands_run_in_order_in_new_folder(
+    run: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.add_releases("cuda", *(release(x, cuda(x)) for x in ("12.9.1", "13.0.2")))
+    server.add_releases("cutensor", product("cutensor", "2.3.0"))
+    folder = "/compute/cuda/12.9.1"
+    server.files[f"{folder}/local_installers/{NAME}"] = file = runfile(b"archive")
+    sums = f"{hashlib.md5(file, usedforsecurity=False).hexdigest()}  {NAME}\n"
+    server.files[f"{folder}/docs/sidebar/md5sum.txt"] = sums.encode()
+    monkeypatch.setenv("CUDAREDIST_BASE_URL", server.url)
+    for example in SOURCES["maintenance.md"]:
+        result = run(*(word.replace(NVIDIA_BASE, server.url) for word in example.words))
+        is_check = example.line.startswith("cudaredist check")
+        assert result.exit_code in ({0, 1} if is_check else {0}), f"{example.line}\n{result.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_with_files_of_the_user_are_marked(page: Path) -> None:
+    lines = (line for block in blocks(page) for line in block.splitlines())
+    needing = [line for line in lines if re.match(r"\$ .*(~/|/srv/|\btests/)", line)]
+    assert [line for line in needing if "# needs" not in line] == []
 
 
 def test_network_example_without_mark_fails(run: Run) -> None:

@@ -109,10 +109,7 @@ def build(options: BuildOptions, session: Session) -> int:
 
         cudaredist build --cuda 12.9 --platform linux-x86_64
         cudaredist build --cuda 13.0 --system aarch64-linux --capability 11.0
-
-    Examples that need the network:
-
-        cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
+        cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13 --json
 
     A set describes one CUDA release on one platform. Sets are written to
     build/PLATFORM/cuda-LABEL.json, and build/index.json lists them. With --json, a single set is
