@@ -154,7 +154,8 @@ def _with_release(
     if other is not None:
         code: ReasonCode = "cuda-version-unsupported"
         draft = draft.refused("unsupported", code, other, source_of(manifest))
-    for entry in broken_constraints(manifest, spec.cuda, data):
+    constraints = data.policies.constraints.constraints
+    for entry in broken_constraints(manifest.redist, manifest.label, spec.cuda, constraints):
         text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
         source = data.policies.source("constraints", entry)
         draft = draft.refused("broken", "cuda-version-unsupported", text, source)
@@ -229,7 +230,8 @@ def require_packages(draft: Draft, find: FindVersions, spec: SetSpec, data: SetD
 def _requirements_of(draft: Draft, spec: SetSpec, data: SetData) -> list[Requirement]:
     if draft.manifest is None or not draft.has_files:
         return []
-    return requirements_of(draft.pname, draft.manifest.label, spec.target, data)
+    requirements = data.policies.requirements.requirements
+    return requirements_of(draft.pname, draft.manifest.label, spec.target, requirements)
 
 
 def _with_requirements(draft: Draft, spec: SetSpec, data: SetData) -> Draft:

@@ -96,6 +96,14 @@ def nested_folder(examined: ExaminedArchive, cuda: Version) -> str | None:
     return next((name for name in names if name in examined.cuda_versions_in_lib), None)
 
 
+def is_for_other_cuda(path: str, examined: ExaminedArchive, cuda: Version) -> bool:
+    """Check if a file is in a subfolder of `lib` for another CUDA release."""
+    top, _, below = path.partition("/")
+    folder = below.partition("/")[0]
+    is_nested = top == "lib" and folder in examined.cuda_versions_in_lib
+    return is_nested and folder != nested_folder(examined, cuda)
+
+
 def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
     """Return a refusal if `lib` only supports other CUDA releases."""
     versions = [

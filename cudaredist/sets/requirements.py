@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import Bounds, Requirement
 from cudaredist.primitives import Platform, Version
-from cudaredist.sets.inputs import SetData, bounds_text, is_within
+from cudaredist.sets.inputs import bounds_text, is_within
 from cudaredist.tables.gpus.capability import Capability
 
 
@@ -22,12 +22,12 @@ class SetTarget(NamedTuple):
 
 
 def requirements_of(
-    name: str, release: Version, target: SetTarget, data: SetData
+    name: str, release: Version, target: SetTarget, requirements: Iterable[Requirement]
 ) -> list[Requirement]:
     """Return the requirements for a package's release in a set."""
     return [
         entry
-        for entry in data.policies.requirements.requirements
+        for entry in requirements
         if entry.package == name
         and is_within(release, entry.releases)
         and is_within(target.cuda, entry.cuda)

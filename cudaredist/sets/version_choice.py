@@ -58,10 +58,10 @@ def find_cuda(text: str, data: SetData) -> Version:
         )
     if not labels:
         raise _no_cuda(data)
-    raise UsageError(f"no local manifest of CUDA {shown(text)}", hint=_nearest_hint(text, labels))
+    raise UsageError(f"no local manifest of CUDA {shown(text)}", hint=nearest_hint(text, labels))
 
 
-def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
+def nearest_hint(text: str, labels: Sequence[Version]) -> str:
     """Suggest nearby local releases."""
     try:
         version = Version.parse(text)
@@ -133,17 +133,19 @@ def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> Input
         release = find_release(text, labels)
         if release is not None:
             return manifests[release]
-    hint = _nearest_hint(text, sorted(manifests))
+    hint = nearest_hint(text, sorted(manifests))
     raise UsageError(f"no local manifest of {redist} {shown(text)}", hint=hint)
 
 
-def broken_constraints(manifest: InputManifest, cuda: Version, data: SetData) -> list[Constraint]:
+def broken_constraints(
+    redist: str, label: Version, cuda: Version, constraints: Iterable[Constraint]
+) -> list[Constraint]:
     """Return the constraints that a release breaks with a CUDA release."""
     return [
         entry
-        for entry in data.policies.constraints.constraints
-        if entry.redist == manifest.redist
-        and is_within(manifest.label, entry.releases)
+        for entry in constraints
+        if entry.redist == redist
+        and is_within(label, entry.releases)
         and not is_within(cuda, entry.cuda)
     ]
 
@@ -197,7 +199,8 @@ class _Chooser:
     def _unmet(self, manifest: InputManifest, archive: Archive) -> Iterator[str]:
         """Yield the unmet requirements of a release's package."""
         target, data = self.target, self.data
-        for entry in requirements_of(archive.package, manifest.label, target, data):
+        requirements = data.policies.requirements.requirements
+        for entry in requirements_of(archive.package, manifest.label, target, requirements):
             for _, problem in target_problems(entry, target):
                 yield f"{entry.reason}: {problem}"
             for name, bounds in sorted((entry.needs_packages or {}).items()):
@@ -243,7 +246,8 @@ class _Chooser:
         other = built_for_other(manifest.label, cuda)
         if other is not None:
             return other
-        for entry in broken_constraints(manifest, cuda, data):
+        constraints = data.policies.constraints.constraints
+        for entry in broken_constraints(manifest.redist, manifest.label, cuda, constraints):
             return entry.reason
         refusals = []
         for name in _main_packages(manifest, data):

@@ -28,8 +28,11 @@ class WhichOptions(Options):
         "Exported symbol to find. Use * for any characters.",
         metavar="NAME",
     )
+    all: bool = output_flag("Print all rows. Default: above 50 rows, group them.")
     demangle: bool = output_flag("With --symbol, match and print C++ names in readable form.")
-    cuda: str | None = select_option("CUDA release or minor. Default: all.", metavar="LABEL")
+    cuda: str | None = select_option(
+        "CUDA release that the files fit, such as 13.0. Default: all.", metavar="LABEL"
+    )
     platform: str | None = platform_option("Platform, such as linux-x86_64. Default: all.")
     redist: list[str] | None = redist_option()
     data: Data = field(default_factory=Data)
@@ -61,23 +64,23 @@ def which(options: WhichOptions, session: Session) -> int:
         cudaredist which libcudart.so.13 --cuda 13.0 --platform linux-x86_64
 
     Lists the package, output and release of every match in the feature files. Libraries of the
-    driver and the system are marked. The exit code is 1 if no local package provides the file, and
-    3 if the files of some archives are unknown.
+    driver and the system are marked. --cuda selects its release of CUDA, and the archives of other
+    redistributables that are usable with it. The exit code is 1 if no local package provides the
+    file, and 3 if the files of some archives are unknown.
     """
     from cudaredist.commands.which.find_providers import find_providers
     from cudaredist.commands.which.find_symbols import find_symbols
     from cudaredist.commands.which.text import which_text
-    from cudaredist.store.selection import Selection
+    from cudaredist.sets.usable import UsableWithCuda
     from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
-    cuda = options.cuda
     store = session.read_store(options.data)
-    names = options.redist or ([] if cuda is None else ["cuda"])
+    names = options.redist or ()
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
-    selection = None if cuda is None else Selection.parse([], cuda, cuda)
+    usable = None if options.cuda is None else UsableWithCuda(options.cuda, store)
     if options.symbol is None:
         find = partial(find_providers, options.name or "")
     else:
         find = partial(find_symbols, SymbolPattern(options.symbol, demangle=options.demangle))
-    report = find(store, redists=redists, cuda=selection, platform=options.platform)
-    return session.finish(report, which_text)
+    report = find(store, redists=redists, usable=usable, platform=options.platform)
+    return session.finish(report, partial(which_text, is_grouped=not options.all))

@@ -9,13 +9,16 @@ from fnmatch import translate
 from typing import TypeAlias
 
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
-from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError, UsageError
+from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import Version, natural_order
+from cudaredist.redists import CUDA
 from cudaredist.sets.libraries import find_external
+from cudaredist.sets.outputs import is_for_other_cuda
+from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import (
     examined_archives,
@@ -24,7 +27,6 @@ from cudaredist.store.read_data import (
     process_command,
     require_manifests,
 )
-from cudaredist.store.selection import Selection
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
@@ -34,22 +36,22 @@ def find_providers(
     store: Store,
     *,
     redists: Sequence[str] = (),
-    cuda: Selection | None = None,
+    usable: UsableWithCuda | None = None,
     platform: str | None = None,
 ) -> WhichReport:
     """Return the local packages that provide a soname or a file.
 
-    `name` is a soname, a file name or the end of a path, and `*` matches any characters. `cuda`
-    selects releases of CUDA, but does not limit other redistributables. Without `redists`, search
-    all. If nothing matches, but archives with unknown files may have the file, the exit code is 3.
-    Raises `UsageError` without local manifests, or if `cuda` selects none, and
-    `UnknownNameError` for a platform without local archives.
+    `name` is a soname, a file name or the end of a path, and `*` matches any characters. `usable`
+    limits the archives to those for a CUDA release. Without `redists`, search all. If nothing
+    matches, but archives with unknown files may have the file, the exit code is 3. Raises
+    `UsageError` without local manifests, and `UnknownNameError` for a platform without local
+    archives.
     """
-    search = _Search(_pattern(name), store, platform)
+    search = _Search(_pattern(name), store, platform, usable)
+    searched: dict[str, tuple[str, ...]] = {}
     for redist in redists or require_manifests(store):
         labels = store.manifests(redist).labels()
-        if cuda is not None and redist == "cuda":
-            labels = _select(cuda, labels)
+        searched[redist] = tuple(map(str, labels))
         for label in labels:
             search.add_release(redist, label)
     if platform is not None and platform not in search.platforms:
@@ -62,6 +64,8 @@ def find_providers(
         code = EXIT_INCOMPLETE if candidates else EXIT_FINDINGS
     return WhichReport(
         name=name,
+        cuda=None if usable is None else str(usable.cuda),
+        searched=searched,
         hits=tuple(search.hits),
         outside=outside,
         unknown=search.unknown,
@@ -82,6 +86,7 @@ class _Search:
     pattern: re.Pattern[str]
     store: Store
     platform: str | None
+    usable: UsableWithCuda | None
     hits: list[WhichHit] = field(default_factory=list)
     sonames: set[str] = field(default_factory=set)
     platforms: set[str] = field(default_factory=set)
@@ -92,10 +97,13 @@ class _Search:
 
     def add_release(self, redist: str, label: Version) -> None:
         """Search the archives of a release."""
+        if self.usable is not None and redist == CUDA and label != self.usable.cuda:
+            return
         known = _features(self.store, redist, label)
         for archive in load_manifest(self.store, redist, label).archives:
             self.platforms.add(archive.platform)
-            if self.platform in {None, archive.platform}:
+            is_selected = self.platform in {None, archive.platform}
+            if is_selected and (self.usable is None or self.usable.has(redist, label, *archive.id)):
                 features = known.get((archive.package, archive.sha256))
                 self.hits += (
                     WhichHit.of(redist, label, archive, path=path, output=output)
@@ -112,7 +120,12 @@ class _Search:
         self.sonames |= {library.soname or "" for library in examined.libraries}
         self.unknown += files is None or examined.unlisted > 0
         listed = (item for item in (files or {}).items() if self.pattern.match(item[0]))
-        return {**dict(listed), **dict(self._binaries(examined))}
+        paths = {**dict(listed), **dict(self._binaries(examined))}
+        if self.usable is None:
+            return paths
+        return {
+            p: o for p, o in paths.items() if not is_for_other_cuda(p, examined, self.usable.cuda)
+        }
 
     def _binaries(self, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:
         for library in examined.libraries:
@@ -144,16 +157,6 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
     matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
     similar = matches or get_close_matches(prefix, sonames, cutoff=0.7)
     return tuple(sorted(similar, key=natural_order))
-
-
-def _select(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
-    selection = cuda.of(labels)
-    if not selection:
-        local = ", ".join(map(str, labels)) or "none"
-        raise UsageError(
-            f"no local manifest of CUDA {cuda.min_version}", hint=f"local releases: {local}"
-        )
-    return selection
 
 
 def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str | None], _Features]:

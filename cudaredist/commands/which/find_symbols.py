@@ -12,9 +12,8 @@ from cudaredist.errors import (
     command_line,
 )
 from cudaredist.primitives import Version, parse_label
-from cudaredist.redists import CUDA
+from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
-from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, release_ranges
@@ -25,7 +24,7 @@ def find_symbols(
     store: Store,
     *,
     redists: Sequence[str] = (),
-    cuda: Selection | None = None,
+    usable: UsableWithCuda | None = None,
     platform: str | None = None,
 ) -> WhichReport:
     """Return the libraries that export the symbols of a pattern, with the releases of each.
@@ -41,26 +40,30 @@ def find_symbols(
     sonames = symbols.search(pattern)
     platforms: set[str] = set()
     hits: list[SymbolHit] = []
+
+    def is_dropped(column: Column) -> bool:
+        _, redist, package, place, variant, _ = provider = column.provider
+        return (
+            provider.channel != store.channel
+            or bool(redists and redist not in redists)
+            or platform not in {None, place}
+            or (
+                usable is not None
+                and not usable.has(
+                    redist, parse_label(column.label), package, place, variant or None
+                )
+            )
+        )
+
     for table in symbols.tables(sonames).values():
         platforms |= {column.provider.platform for column in table.columns}
-        labels = {column.label for column in table.columns if column.provider.redist == CUDA}
-        chosen = set(map(str, (cuda or Selection(versions=(ALL,))).of([*map(parse_label, labels)])))
-
-        def is_dropped(column: Column, chosen: set[str] = chosen) -> bool:
-            provider = column.provider
-            return (
-                provider.channel != store.channel
-                or bool(redists and provider.redist not in redists)
-                or platform not in {None, provider.platform}
-                or (provider.redist == CUDA and column.label not in chosen)
-            )
-
         table.drop(is_dropped)
         hits += _hits(table, pattern)
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
     return WhichReport(
         name=pattern.text,
+        cuda=None if usable is None else str(usable.cuda),
         hits=(),
         symbol=pattern.text,
         symbols=tuple(sorted(hits, key=_order)),

@@ -46,6 +46,10 @@ class WhichReport(Report):
 
     command: Literal["which"] = "which"
     name: str
+    cuda: str | None = Field(default=None, description="The CUDA release of --cuda")
+    searched: dict[str, tuple[str, ...]] = Field(
+        default={}, description="Releases with feature files to search, by redistributable"
+    )
     hits: tuple[WhichHit, ...]
     outside: OutsideProvider | None = None
     symbol: str | None = Field(default=None, description="The symbol of --symbol")

@@ -1,50 +1,39 @@
 """The report of which as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.cli.text import columns, grouped
 from cudaredist.commands.which.report import SymbolHit, WhichReport
-from cudaredist.errors import EXIT_INCOMPLETE
-from cudaredist.primitives import place_name
+from cudaredist.errors import EXIT_INCOMPLETE, shortened
+from cudaredist.primitives import natural_order, place_name
+from cudaredist.tables.symbols.symbol_table import label_ranges
+
+_MOST_ROWS = 50
+_MOST_RANGES = 4
+
+_Row = tuple[str, ...]
 
 
-def symbol_hits_text(hits: Sequence[SymbolHit]) -> Iterator[str]:
-    """Yield the releases that export each symbol, a line for each library."""
-    platforms: dict[tuple[str, ...], list[str]] = {}
-    for hit in hits:
-        library = f"{hit.library} (stub)" if hit.stub else hit.library
-        last = hit.last if hit.is_newest else f"{hit.last} (removed)"
-        gaps = hit.releases if " " in hit.releases else ""
-        symbol = (hit.demangled or hit.symbol) + hit.version
-        key = (symbol, library, hit.package, hit.first, last, gaps)
-        platforms.setdefault(key, []).append(place_name(hit.platform, hit.variant))
-    yield from columns(
-        [
-            ("symbol", "library", "package", "first", "last", "releases", "platforms"),
-            *((*key, " ".join(names)) for key, names in platforms.items()),
-        ]
-    )
+def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]:
+    """Yield the providers of a file or symbol by package, platform and output.
 
-
-def which_text(report: WhichReport) -> Iterator[str]:
-    """Yield the providers of a file or symbol by package, platform and output."""
-    if report.symbols:
-        yield from symbol_hits_text(report.symbols)
-        return
-    labels = grouped(
-        ((hit.redist, hit.package, hit.output, hit.path, hit.id.place), hit.release)
-        for hit in report.hits
-    )
-    rows: list[tuple[str, ...]] = [("redist", "package", "output", "file", "platform", "releases")]
-    rows += [(*key, " ".join(releases)) for key, releases in sorted(labels.items())]
-    if labels:
-        yield from columns(rows)
+    If there are more rows than a reader can use, those that differ only in the file or symbol are
+    grouped, unless `is_grouped` is false.
+    """
+    if report.hits or report.symbols:
+        if report.cuda is not None:
+            yield f"usable with CUDA {report.cuda}:"
+        noun = "symbol" if report.symbols else "file"
+        head, rows = _symbol_rows(report.symbols) if report.symbols else _file_rows(report)
+        yield from _table(noun, head, rows, is_grouped=is_grouped)
     elif report.exit_code == EXIT_INCOMPLETE:
         yield f"the provider of {report.name} is unknown"
-    elif report.symbol is not None:
-        yield f"no local release exports {report.symbol}"
-    elif report.outside is None:
-        yield f"no local package provides {report.name}"
+    elif report.symbol is not None or report.outside is None:
+        usable = "" if report.cuda is None else f" usable with CUDA {report.cuda}"
+        if report.symbol is None:
+            yield f"no local package{usable} provides {report.name}"
+        else:
+            yield f"no local release{usable} exports {report.symbol}"
     if report.outside is not None:
         provider = report.outside.provider
         verb = "" if provider is None else f" is provided by {provider}"
@@ -56,3 +45,63 @@ def which_text(report: WhichReport) -> Iterator[str]:
             f"some files of {report.unknown} archives are unknown; run `{report.hint}` to inspect "
             "them, with --version or --package to inspect fewer"
         )
+
+
+def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> Iterator[str]:
+    """Yield a table. In a grouped one, the number of names is in the place of the names."""
+    position = head.index(noun)
+    if not is_grouped or len(rows) <= _MOST_ROWS:
+        yield from columns([head, *rows])
+        return
+    names = grouped(((*row[:position], *row[position + 1 :]), row[position]) for row in rows)
+    yield from columns(
+        [
+            (*head[:position], f"{noun}s", *head[position + 1 :]),
+            *(
+                (*key[:position], f"{len(group):,}", *key[position:])
+                for key, group in sorted(names.items(), key=_natural)
+            ),
+        ]
+    )
+    yield f"{len(rows):,} rows are grouped; add --all to list each {noun}"
+
+
+def _natural(item: tuple[_Row, object]) -> list[object]:
+    """Return the sort key of a row, with numbers in names compared as numbers."""
+    return [natural_order(cell) for cell in item[0]]
+
+
+def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
+    """Return the releases that export each symbol, a row for each library."""
+    platforms: dict[_Row, list[str]] = {}
+    for hit in hits:
+        library = f"{hit.library} (stub)" if hit.stub else hit.library
+        last = hit.last if hit.is_newest else f"{hit.last} (removed)"
+        ranges = hit.releases.split(" ")
+        gaps = " ".join(shortened(ranges, _MOST_RANGES)) if len(ranges) > 1 else ""
+        symbol = (hit.demangled or hit.symbol) + hit.version
+        key = (symbol, library, hit.package, hit.first, last, gaps)
+        platforms.setdefault(key, []).append(place_name(hit.platform, hit.variant))
+    head = ("symbol", "library", "package", "first", "last", "releases", "platforms")
+    return head, [(*key, " ".join(names)) for key, names in platforms.items()]
+
+
+def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
+    """Return the releases with each file, a row for each package, output and platform."""
+    labels = grouped(
+        ((hit.redist, hit.package, hit.output, hit.path, hit.id.place), hit.release)
+        for hit in report.hits
+    )
+    head = ("redist", "package", "output", "file", "platform", "releases")
+    rows: list[_Row] = [
+        (*key, _ranges(releases, report.searched.get(key[0], ())))
+        for key, releases in sorted(labels.items())
+    ]
+    return head, rows
+
+
+def _ranges(releases: Sequence[str], searched: Sequence[str]) -> str:
+    """Return the ranges of releases, such as `12.4.1..12.9.2`, without gaps in what is local."""
+    bits = [(label, 1 << position) for position, label in enumerate(searched)]
+    mask = sum(bit for label, bit in bits if label in releases)
+    return " ".join(shortened(label_ranges(mask, bits).split(" "), _MOST_RANGES))

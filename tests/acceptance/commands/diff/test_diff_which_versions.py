@@ -1,6 +1,7 @@
 """Tests of the diff, which and versions commands on small releases."""
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -243,7 +244,7 @@ def test_which_finds_soname_in_features(ask: Run) -> None:
     assert rows(result) == [
         ["redist", "package", "output", "file", "platform", "releases"],
         ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-sbsa", "12.9.1"],
-        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-x86_64", "12.9.1", "12.9.2"],
+        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-x86_64", "12.9.1..12.9.2"],
         ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
         ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
     ]
@@ -264,8 +265,8 @@ def test_which_finds_header_in_features(ask: Run, name: str) -> None:
     ("options", "labels"),
     [
         ((), ["12.9.1", "12.9.2"]),
-        (("--cuda", "12.9"), ["12.9.1", "12.9.2"]),
-        (("--cuda", "12.9.2"), ["12.9.2"]),
+        (("--cuda", "12.9"), ["12.9.2"]),
+        (("--cuda", "12.9.1"), ["12.9.1"]),
         (("--redist", "cuda"), ["12.9.1", "12.9.2"]),
     ],
 )
@@ -292,7 +293,7 @@ def test_which_reports_variants_of_other_redists(ask: Run) -> None:
         (("libnothing.so",), 1, "no local package provides libnothing.so"),
         (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
         (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA 11.8"),
-        (("x", "--cuda", "twelve"), 2, "hint: use a version such as 13.0 or 13.0.2"),
+        (("x", "--cuda", "twelve"), 2, "hint: local releases: 12.9.1, 12.9.2"),
         (("",), 2, "which requires a file, a soname or --symbol"),
         (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),
         (("x", "--redist", "cudn"), 2, "did you mean"),
@@ -323,6 +324,41 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
         assert line == ""
     else:
         assert "libcublas.so.12" in line
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (
+            ("libcudnn.so.9", "--cuda", "13.0"),
+            "lib/libcudnn.so.9 linux-x86_64/cuda13 9.12.0..9.28.0",
+        ),
+        (("libcudnn.so.9", "--cuda", "11"), "lib/libcudnn.so.9 linux-x86_64/cuda11 9.0.0..9.10.2"),
+        (("libcusparseLt.so.0", "--cuda", "12.8"), "linux-x86_64/cuda12 0.6.2..0.7.1"),
+        (("libcusparseLt.so.0", "--cuda", "12.9"), "linux-x86_64/cuda12 0.6.2..0.8.1"),
+        (("--symbol", "ncclCommSplit", "--cuda", "12.9"), "2.18.3 2.32.3 linux-x86_64/cuda12"),
+        (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.18.1 9.20.0..9.28.0"),
+    ],
+)
+def test_which_lists_releases_usable_with_cuda(run: Run, call: tuple[str, ...], line: str) -> None:
+    """On the shipped data."""
+    result = run("which", *call)
+    assert result.exit_code == 0
+    lines = [" ".join(words.split()) for words in result.stdout.splitlines()]
+    assert [text for text in lines if text.endswith(line)]
+    assert ("usable with CUDA" in lines[0]) == ("--cuda" in call)
+    majors = set(re.findall("/cuda([0-9]+)", result.stdout))
+    assert "--cuda" not in call or majors == {call[-1].partition(".")[0]}
+
+
+def test_which_groups_many_rows(run: Run) -> None:
+    """On the shipped data."""
+    groups = run("which", "--symbol", "ncclComm*").stdout.splitlines()
+    rows = run("which", "--symbol", "ncclComm*", "--all").stdout.splitlines()
+    assert groups[0].split()[:2] == ["symbols", "library"]
+    assert groups[-1] == f"{len(rows) - 1} rows are grouped; add --all to list each symbol"
+    assert sum(int(line.split()[0]) for line in groups[1:-1]) == len(rows) - 1 > 50
+    assert max(map(len, groups)) < 200
 
 
 @pytest.fixture

@@ -1,0 +1,54 @@
+"""Archives of all redistributables that are usable with a CUDA release."""
+
+from cudaredist.errors import UsageError
+from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.primitives import Platform, Version, find_release
+from cudaredist.redists import CUDA
+from cudaredist.sets.platforms import variants_of
+from cudaredist.sets.requirements import SetTarget, requirements_of, target_problems
+from cudaredist.sets.version_choice import (
+    broken_constraints,
+    built_for_other,
+    is_for_later_cuda,
+    nearest_hint,
+)
+from cudaredist.store.data_folder import Store
+from cudaredist.store.read_data import require_manifests
+
+
+class UsableWithCuda:
+    """The archives that are usable with a local CUDA release, by the rules of package sets."""
+
+    def __init__(self, text: str, store: Store) -> None:
+        """Raise `UsageError` if no local CUDA release has this label or prefix."""
+        require_manifests(store, [CUDA])
+        labels = store.manifests(CUDA).labels()
+        release = find_release(text, labels)
+        if release is None:
+            raise UsageError(f"no local manifest of CUDA {text}", hint=nearest_hint(text, labels))
+        self.cuda = release
+        constraints = read_own_file(store.read_policy("constraints"), ConstraintPolicy)
+        requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
+        self._constraints = constraints.constraints
+        self._requirements = requirements.requirements
+
+    def has(
+        self, redist: str, label: Version, package: str, platform: str, variant: str | None
+    ) -> bool:
+        """Check if an archive is usable with the CUDA release."""
+        if redist == CUDA:
+            return label == self.cuda
+        target = SetTarget(self.cuda, Platform(platform), ())
+        problems = (
+            code
+            for entry in requirements_of(package, label, target, self._requirements)
+            for code, _ in target_problems(entry, target)
+        )
+        return (
+            variant in {None, *variants_of(self.cuda)}
+            and built_for_other(label, self.cuda) is None
+            and not is_for_later_cuda(label, self.cuda)
+            and not broken_constraints(redist, label, self.cuda, self._constraints)
+            and "cuda-version-unsupported" not in problems
+        )
