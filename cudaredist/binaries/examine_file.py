@@ -27,7 +27,12 @@ def examine_file(path: Path) -> Binary | None:
         raise ReadError(path, error) from error
     with file:
         content = FileContent(file, os.fstat(file.fileno()).st_size, path)
-        return _facts(content.read(0, pe.FIRST_BYTES), lambda: content)
+        return examine_content(content)
+
+
+def examine_content(content: FileContent) -> Binary | None:
+    """Return the facts of a stored file, None for an irrelevant one. Raises `ReadError`."""
+    return _facts(content.read(0, pe.FIRST_BYTES), lambda: content)
 
 
 def examine(chunks: Iterable[bytes], storage: Storage | None = None) -> Binary | None:

@@ -4,6 +4,7 @@ The bytes of an archive's member are stored while they are unpacked: in memory, 
 file if the member is large. A file on the disk is read in place.
 """
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -44,6 +45,13 @@ class FileContent:
             return self._file.read(size)
         except OSError as error:
             raise ReadError(self._path, error) from error
+
+    def sha256(self) -> str:
+        """Return the hash of all bytes."""
+        digest = hashlib.sha256()
+        for start in range(0, self.size, BLOCK):
+            digest.update(self.read(start, BLOCK))
+        return digest.hexdigest()
 
     def table(self, start: int, size: int, subject: str, limit: int = TABLE_LIMIT) -> bytes:
         """Return a table. Raises `UnreadableError`."""

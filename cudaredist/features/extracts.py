@@ -1,17 +1,17 @@
-"""Extracts: the data for tables, copied from an archive's stream.
+"""Extracts: the data for tables, copied from an archive's members.
 
 `include/crt/host_config.h` lists the host compilers that nvcc accepts, and `bin/ptxas` the known
 compute capabilities. Extracts are stored with the archive's facts, so tables never need the
 archive again.
 """
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
+from cudaredist.binaries.file_content import FileContent
 from cudaredist.errors import InvalidFileError
 from cudaredist.features.facts import Extract, ExtractKind
-from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, PtxasScan
+from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, read_ptxas
 from cudaredist.tables.nvcc.preprocessor import HEADER_PATH
 
 HEADER_LIMIT = 4 << 20
@@ -27,23 +27,27 @@ _KEPT = 3
 """Limit of files of one kind, because a hostile archive may have thousands."""
 
 
+def extract_kind(name: str) -> ExtractKind | None:
+    """Return the kind of a member that a table needs."""
+    ends = ((kind, f"/{path}") for kind, paths in EXTRACT_PATHS.items() for path in paths)
+    return next((kind for kind, end in ends if name.endswith(end)), None)
+
+
 class Extracts:
     """Collects extracts from the members of an archive."""
 
     def __init__(self) -> None:
         self._by_position: dict[int, Extract] = {}
 
-    def following(
-        self, position: int, name: str, readable: str, content: Iterator[bytes]
-    ) -> Iterator[bytes]:
-        """Return a member's content, collected if a table needs it.
-
-        The caller must then read the content to its end.
-        """
-        for kind, paths in EXTRACT_PATHS.items():
-            if name.endswith(tuple(f"/{path}" for path in paths)):
-                return self._kept(position, kind, readable, content)
-        return content
+    def add(self, position: int, kind: ExtractKind, name: str, file: FileContent) -> None:
+        """Add the extract of a member."""
+        text, problem = _read_ptxas(file) if kind == "ptxas" else _read_header(file)
+        self._by_position[position] = Extract(
+            kind=kind, name=name, sha256=file.sha256(), content=text, problem=problem
+        )
+        same = [at for at, extract in self._by_position.items() if extract.kind == kind]
+        if len(same) > _KEPT:
+            self.drop(max(same, key=lambda at: _depth(self._by_position[at])))
 
     def drop(self, position: int) -> None:
         """Remove the extract of a member that is not a file."""
@@ -53,53 +57,19 @@ class Extracts:
         """Return the extracts, the topmost files first."""
         return tuple(sorted(self._by_position.values(), key=_depth))
 
-    def _kept(
-        self, position: int, kind: ExtractKind, readable: str, content: Iterator[bytes]
-    ) -> Iterator[bytes]:
-        digest, taker = hashlib.sha256(), _TAKERS[kind]()
-        for chunk in content:
-            digest.update(chunk)
-            taker.feed(chunk)
-            yield chunk
-        text, problem = taker.finish()
-        self._by_position[position] = Extract(
-            kind=kind, name=readable, sha256=digest.hexdigest(), content=text, problem=problem
-        )
-        same = [at for at, extract in self._by_position.items() if extract.kind == kind]
-        if len(same) > _KEPT:
-            self.drop(max(same, key=lambda at: _depth(self._by_position[at])))
+
+def _read_header(file: FileContent) -> tuple[str, str | None]:
+    if file.size > HEADER_LIMIT:
+        return "", f"larger than {HEADER_LIMIT:,} bytes"
+    return file.read(0, file.size).decode("latin-1"), None
 
 
-class _HeaderTaker:
-    def __init__(self) -> None:
-        self._data = bytearray()
-
-    def feed(self, chunk: bytes) -> None:
-        self._data += chunk[: HEADER_LIMIT + 1 - len(self._data)]
-
-    def finish(self) -> tuple[str, str | None]:
-        if len(self._data) > HEADER_LIMIT:
-            return "", f"larger than {HEADER_LIMIT:,} bytes"
-        return self._data.decode("latin-1"), None
-
-
-class _PtxasTaker:
-    def __init__(self) -> None:
-        self._scan = PtxasScan()
-        self.feed = self._scan.feed
-
-    def finish(self) -> tuple[str, str | None]:
-        try:
-            families = self._scan.finish()
-        except InvalidFileError as error:
-            return "", error.problems[0].message
-        return json.dumps({str(name): family for name, family in families.items()}), None
-
-
-_TAKERS: Mapping[ExtractKind, Callable[[], _HeaderTaker | _PtxasTaker]] = {
-    "host-config": _HeaderTaker,
-    "ptxas": _PtxasTaker,
-}
+def _read_ptxas(file: FileContent) -> tuple[str, str | None]:
+    try:
+        families = read_ptxas(file)
+    except InvalidFileError as error:
+        return "", error.problems[0].message
+    return json.dumps({str(name): family for name, family in families.items()}), None
 
 
 def _depth(extract: Extract) -> tuple[int, str]:

@@ -1,22 +1,22 @@
 """Collection of an archive's facts in one pass over its bytes."""
 
+from collections.abc import Iterator
+
 from cudaredist.archives.members import ArchiveReader, Member
-from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.examine_file import examine, examine_content
 from cudaredist.binaries.file_content import Storage
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.features.extracts import Extracts
+from cudaredist.features.extracts import Extracts, extract_kind
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, IncludeLines
-from cudaredist.features.includes import Includes
-from cudaredist.features.license_files import LicenseFiles
+from cudaredist.features.includes import INCLUDES_SIZE_LIMIT, Includes, is_header
+from cudaredist.features.license_files import LICENSES_LIMIT, is_license
 from cudaredist.features.wheel import Record
 
 _ESCAPED = 0xDC00
 """The first of the code points that Python uses for undecodable bytes."""
 
 
-def gather(
-    reader: ArchiveReader, storage: Storage | None = None, *, is_wheel: bool = False
-) -> Facts:
+def gather(reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False) -> Facts:
     """Read an archive to its end and return its facts.
 
     A wheel is compared to its RECORD. Raises the errors of the reader and of the storage. Facts are
@@ -24,32 +24,53 @@ def gather(
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
-    extracts, includes, licenses = Extracts(), Includes(), LicenseFiles()
+    facts = _MemberFacts(storage)
     for position, (member, content) in enumerate(reader):
         passing = content if record is None else record.following(member.name, content)
-        binary = None
-        if member.kind == "file":
-            passing = extracts.following(position, member.name, readable(member.name), passing)
-            passing = includes.following(position, member.name, passing)
-            passing = licenses.following(position, member.name, passing)
-            binary = examine(passing, storage)
-        if passing is not content:
-            # Hashes, extracts and includes require the complete file.
+        entries.append(facts.read(position, member, passing))
+        if record is not None:
+            # A hash requires the complete file.
             for _ in passing:
                 pass
-        header, sha256 = includes.at(position), licenses.at(position)
-        entries.append(_entry(member, binary, header, sha256))
     for position, member in reader.corrections.items():
         if member.kind != "file":
-            extracts.drop(position)
+            facts.extracts.drop(position)
         read = entries[position] if member.kind == "file" else Entry(name="", kind="other")
         entries[position] = _entry(member, read.binary, read.header, read.sha256)
     return Facts(
         schema=FACTS_SCHEMA,
         members=tuple(entries),
         notes=() if record is None else record.notes(),
-        extracts=extracts.result(),
+        extracts=facts.extracts.result(),
     )
+
+
+class _MemberFacts:
+    """Reads the facts of an archive's members."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.extracts = Extracts()
+        self._storage = storage
+        self._includes = Includes()
+        self._licenses = 0
+
+    def read(self, position: int, member: Member, content: Iterator[bytes]) -> Entry:
+        """Return a member's facts, and collect its extract."""
+        if member.kind != "file":
+            return _entry(member)
+        name, kind = member.name, extract_kind(member.name)
+        if not (is_header(name) or is_license(name) or kind):
+            return _entry(member, examine(content, self._storage))
+        file = self._storage.store(content)
+        header = sha256 = None
+        if is_header(name):
+            header = self._includes.read(file.read(0, INCLUDES_SIZE_LIMIT + 1))
+        if is_license(name) and self._licenses < LICENSES_LIMIT:
+            self._licenses += 1
+            sha256 = file.sha256()
+        if kind is not None:
+            self.extracts.add(position, kind, readable(name), file)
+        return _entry(member, examine_content(file), header, sha256)
 
 
 def gather_binaries(reader: ArchiveReader, storage: Storage) -> list[Entry]:
@@ -60,15 +81,18 @@ def gather_binaries(reader: ArchiveReader, storage: Storage) -> list[Entry]:
     entries: list[Entry] = []
     for member, content in reader:
         binary = examine(content, storage) if member.kind == "file" else None
-        entries.append(_entry(member, binary, None, None))
+        entries.append(_entry(member, binary))
     for position, member in reader.corrections.items():
         binary = entries[position].binary if member.kind == "file" else None
-        entries[position] = _entry(member, binary, None, None)
+        entries[position] = _entry(member, binary)
     return entries
 
 
 def _entry(
-    member: Member, binary: Binary | None, header: IncludeLines | None, sha256: str | None
+    member: Member,
+    binary: Binary | None = None,
+    header: IncludeLines | None = None,
+    sha256: str | None = None,
 ) -> Entry:
     return Entry(
         name=readable(member.name),

@@ -6,7 +6,6 @@ include guard is not a condition.
 """
 
 import re
-from collections.abc import Iterator
 
 from cudaredist.features.facts import Include, IncludeLines
 
@@ -38,37 +37,23 @@ _is_single = re.compile(r"!*\s*(?:\w+|defined\s*\(\s*\w+\s*\)|defined\s+\w+)").f
 
 
 class Includes:
-    """Collects the includes of an archive's headers from its members."""
+    """Reads the includes of an archive's headers."""
 
     def __init__(self) -> None:
-        self._by_position: dict[int, IncludeLines] = {}
         self._same: dict[Include, Include] = {}
         """Shared instances, because most includes are in many headers."""
         self._room = _ARCHIVE_INCLUDES_LIMIT
 
-    def following(self, position: int, name: str, content: Iterator[bytes]) -> Iterator[bytes]:
-        """Return a member's content, parsed if it is a header.
-
-        The caller must then read the content to its end.
-        """
-        return self._read(position, content) if is_header(name) else content
-
-    def at(self, position: int) -> IncludeLines | None:
-        """Return the includes of a member, or None."""
-        return self._by_position.get(position)
-
-    def _read(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
-        data = bytearray()
-        for chunk in content:
-            data += chunk[: INCLUDES_SIZE_LIMIT + 1 - len(data)]
-            yield chunk
-        lines = read_includes(bytes(data))
-        if lines is not None and len(lines.includes) > self._room:
-            lines = IncludeLines(unread=f"more than {_ARCHIVE_INCLUDES_LIMIT:,} in the archive")
-        if lines is not None:
-            self._room -= len(lines.includes)
-            shared = tuple(self._same.setdefault(one, one) for one in lines.includes)
-            self._by_position[position] = IncludeLines(includes=shared, unread=lines.unread)
+    def read(self, data: bytes) -> IncludeLines | None:
+        """Return the unique includes of the archive's next header, or None without any."""
+        lines = read_includes(data)
+        if lines is None:
+            return None
+        if len(lines.includes) > self._room:
+            return IncludeLines(unread=f"more than {_ARCHIVE_INCLUDES_LIMIT:,} in the archive")
+        self._room -= len(lines.includes)
+        shared = tuple(self._same.setdefault(one, one) for one in lines.includes)
+        return IncludeLines(includes=shared, unread=lines.unread)
 
 
 def is_header(path: str) -> bool:

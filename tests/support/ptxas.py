@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from typing import Literal
 
+from cudaredist.binaries.file_content import FileContent
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.gpus.ptxas import PtxasScan
+from cudaredist.tables.gpus.ptxas import read_ptxas
 
 Platform = Literal["linux", "sbsa", "windows"]
 
@@ -78,9 +80,6 @@ def image(body: bytes, platform: Platform) -> bytes:
     return head + body + bytes(128)
 
 
-def scan(chunks: Iterable[bytes]) -> dict[Capability, str]:
-    """Return the capabilities of a ptxas that is read in chunks."""
-    ptxas_scan = PtxasScan()
-    for chunk in chunks:
-        ptxas_scan.feed(chunk)
-    return ptxas_scan.finish()
+def scan(data: bytes) -> dict[Capability, str]:
+    """Return the capabilities of a ptxas."""
+    return read_ptxas(FileContent(BytesIO(data), len(data), "ptxas"))

@@ -11,10 +11,10 @@ from typer.testing import Result
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
-from cudaredist.features.gather import gather
 from cudaredist.sets.outputs import ORDER
 from support import binaries
 from support.factory import package_set, set_archive, set_package
+from support.facts import gathered
 from support.releases import Files, packed, put
 
 FOLDER = "compute/cuda/redist"
@@ -107,7 +107,9 @@ class MadeSet:
 def _contents(name: str, data: bytes) -> dict[str, dict[str, int]]:
     """Return the sizes of an archive's outputs, or no sizes if it is invalid."""
     with contextlib.suppress(CudaRedistError):
-        outputs = derive(gather(open_archive(name, [data]), is_wheel=name.endswith(".whl"))).outputs
+        outputs = derive(
+            gathered(open_archive(name, [data]), is_wheel=name.endswith(".whl"))
+        ).outputs
         return {
             output: {"files": outputs[output].files, "bytes": outputs[output].bytes}
             for output in ORDER

@@ -6,12 +6,12 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from support import archives, binaries
+from support.facts import gathered
 from support.wheels import wheel
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes
-from cudaredist.features.gather import gather
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.redists import REDISTS
 from cudaredist.wheels import (
@@ -193,7 +193,7 @@ def test_every_platform_has_tags() -> None:
 
 def facts_of(data: bytes, chunk: int = 1 << 16) -> Facts:
     chunks = [data[at : at + chunk] for at in range(0, len(data), chunk)]
-    return gather(open_archive("x.whl", chunks), is_wheel=True)
+    return gathered(open_archive("x.whl", chunks), is_wheel=True)
 
 
 LIBRARY = binaries.elf(soname="libcudart.so.12", needed=("libc.so.6",))

@@ -10,13 +10,13 @@ import struct
 from collections.abc import Mapping
 from typing import NoReturn
 
+from cudaredist.binaries.file_content import BLOCK, FileContent
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.tables.gpus.capability import Capability
 
 PTXAS_PATHS = ("bin/ptxas", "bin/ptxas.exe")
 """End of the program's path, on Linux and on Windows."""
 
-_BLOCK = 1 << 20
 _HEAD = 4096
 # The longest match has 16 + 6 + 1 + 1 + 8 + 32 + 1 bytes.
 _OVERLAP = 128
@@ -30,55 +30,32 @@ _find_profiles = re.compile(
 ).finditer
 
 
-class PtxasScan:
-    """Scanner for the bytes of a `ptxas`.
+def read_ptxas(file: FileContent) -> dict[Capability, str]:
+    """Return the capabilities in a `ptxas` with their architectures' names, sorted.
 
-    Chunks may have any size. The memory is bounded.
+    Raises `InvalidFileError` if the file is not a program or is truncated, or if its two tables are
+    empty or disagree.
     """
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._size = 0
-        self._pending = bytearray()
-        self._targets: set[tuple[bytes, bytes]] = set()
-        self._profiles: dict[tuple[bytes, bytes], bytes | None] = {}
-
-    def feed(self, chunk: bytes) -> None:
-        """Scan the next bytes."""
-        self._size += len(chunk)
-        if len(self._head) < _HEAD:
-            self._head += chunk[: _HEAD - len(self._head)]
-        for start in range(0, len(chunk), _BLOCK):
-            self._pending += chunk[start : start + _BLOCK]
-            if len(self._pending) >= _BLOCK:
-                self._search(len(self._pending) - _OVERLAP)
-
-    def finish(self) -> dict[Capability, str]:
-        """Return the capabilities with their architectures' names, sorted.
-
-        Raises `InvalidFileError` if the file is not a program or is truncated, or if its two tables
-        are empty or disagree.
-        """
-        self._search(len(self._pending))
-        end = _end_of_image(self._head)
-        if end is None:
-            _refuse("neither a Linux nor a Windows program")
-        if end > self._size:
-            _refuse(f"truncated: {self._size:,} bytes of at least {end:,}")
-        targets = {_capability(text) for text in self._targets}
-        profiles = {_capability(text): name for text, name in self._profiles.items()}
-        _check_agreement(targets, set(profiles))
-        return _with_families(profiles)
-
-    def _search(self, before: int) -> None:
-        """Collect matches that begin before an offset, and discard those bytes."""
-        for match in _find_targets(self._pending):
-            if match.start() < before:
-                self._targets.add((match[1], match[2]))
-        for match in _find_profiles(self._pending):
-            if match.start() < before:
-                self._profiles.setdefault((match[1], match[2]), match[3])
-        del self._pending[:before]
+    target_texts: set[tuple[bytes, bytes]] = set()
+    profile_texts: dict[tuple[bytes, bytes], bytes | None] = {}
+    step = BLOCK - _OVERLAP
+    for start in range(0, file.size, step):
+        data = file.read(start, BLOCK)
+        for match in _find_targets(data):
+            target_texts.add((match[1], match[2]))
+        for match in _find_profiles(data):
+            # The name of a later one may be cut off, and the next block has it.
+            if match.start() < step:
+                profile_texts.setdefault((match[1], match[2]), match[3])
+    end = _end_of_image(file.read(0, _HEAD))
+    if end is None:
+        _refuse("neither a Linux nor a Windows program")
+    if end > file.size:
+        _refuse(f"truncated: {file.size:,} bytes of at least {end:,}")
+    targets = {_capability(text) for text in target_texts}
+    profiles = {_capability(text): name for text, name in profile_texts.items()}
+    _check_agreement(targets, set(profiles))
+    return _with_families(profiles)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from support.facts import gathered
 from support.headers import host_config
 from support.ptxas import PROFILES_12_9, ptxas
 
 from cudaredist.archives.members import Member
 from cudaredist.features.extracts import HEADER_LIMIT
 from cudaredist.features.facts import Extract, facts_from_bytes, facts_to_bytes
-from cudaredist.features.gather import gather
 from cudaredist.primitives import sha256_of
 
 HEADER = "include/crt/host_config.h"
@@ -37,7 +37,7 @@ def extracts_of(
     *,
     is_wheel: bool = False,
 ) -> tuple[Extract, ...]:
-    facts = gather(Members(files, corrections), is_wheel=is_wheel)
+    facts = gathered(Members(files, corrections), is_wheel=is_wheel)
     assert facts_from_bytes(facts_to_bytes(facts)) == facts
     return facts.extracts
 
@@ -58,7 +58,7 @@ def test_header_and_ptxas_are_extracted_with_hashes() -> None:
 def test_extracts_of_wheel_do_not_change_record_notes() -> None:
     header = host_config(gcc=14)
     files = {f"nvidia/cu13/{HEADER}": header, "x.dist-info/RECORD": b""}
-    facts = gather(Members(files, {}), is_wheel=True)
+    facts = gathered(Members(files, {}), is_wheel=True)
     assert facts.extracts[0].sha256 == sha256_of(header)
     assert facts.notes == (f"not in RECORD: nvidia/cu13/{HEADER}",)
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import archives
 from support.cost import bounded_cost, calls
+from support.facts import gathered
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, facts_from_bytes, facts_to_bytes
-from cudaredist.features.gather import gather
 from cudaredist.features.placement import place_all
 from cudaredist.formats.features import ArchiveFeatures, FileCode
 
@@ -164,7 +164,7 @@ def test_unusual_names_are_kept(name: str) -> None:
 
 
 def test_names_that_are_not_utf_8_are_escaped() -> None:
-    facts = gather(open_archive("x.tar", [archives.tar_of(archives.tar_member(b"top/\xe9"))]))
+    facts = gathered(open_archive("x.tar", [archives.tar_of(archives.tar_member(b"top/\xe9"))]))
     assert [entry.name for entry in facts.members] == ["top/%E9"]
 
 
@@ -533,11 +533,11 @@ def test_memory_for_many_members_is_limited() -> None:
     headers = (archives.tar_header(f"top/share/file{n}") for n in range(count))
     tracemalloc.start()
     try:
-        facts = gather(open_archive("x.tar", chain(headers, [archives.END_OF_TAR])))
-        gathered = tracemalloc.get_traced_memory()[1]
+        facts = gathered(open_archive("x.tar", chain(headers, [archives.END_OF_TAR])))
+        after = tracemalloc.get_traced_memory()[1]
         derive(facts)
         derived = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert gathered / count < 300
+    assert after / count < 300
     assert derived / count < 600

@@ -2,13 +2,13 @@
 
 import pytest
 from support.archives import tar_member, tar_of
+from support.facts import gathered
 from support.set_inputs import with_headers
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import IncludeLines
-from cudaredist.features.gather import gather
-from cudaredist.features.includes import INCLUDES_SIZE_LIMIT, Includes, read_includes
+from cudaredist.features.includes import INCLUDES_SIZE_LIMIT, Includes, is_header, read_includes
 from cudaredist.formats.features import WholeFeatures
 
 MIB = 1 << 20
@@ -79,16 +79,13 @@ def test_hostile_text_is_read_in_linear_time(text: str) -> None:
 def test_number_of_includes_in_archive_is_limited() -> None:
     includes = Includes()
     text = "".join(f"#include <{n}.h>\n" for n in range(1000)).encode()
-    for position in range(52):
-        for _ in includes.following(position, "top/include/a.h", iter([text])):
-            pass
-    read = [includes.at(position) for position in range(52)]
+    read = [includes.read(text) for _ in range(52)]
     assert [lines.unread is None for lines in read if lines] == [True] * 50 + [False] * 2
 
 
-def test_files_outside_include_are_not_read() -> None:
-    content = iter([b"#include <a.h>"])
-    assert Includes().following(0, "top/src/include.h", content) is content
+def test_files_outside_include_are_not_headers() -> None:
+    assert is_header("top/include/a.h")
+    assert not is_header("top/src/include.h")
 
 
 def features(**headers: dict[str, str]) -> WholeFeatures:
@@ -155,7 +152,7 @@ def test_archive_features_list_files_licenses_and_headers() -> None:
         tar_member("top/include/big.h", b" " * (INCLUDES_SIZE_LIMIT + 1)),
         tar_member("top/include/license.h", b"no licence"),
     )
-    derived = derive(gather(open_archive("x.tar", iter([data]), size=None)))
+    derived = derive(gathered(open_archive("x.tar", iter([data]), size=None)))
     assert derived.files == {
         "include": {"include": "big.h/curand.h/license.h", "include/sub": "x.h"},
         "out": {"": "LICENSE"},

@@ -112,7 +112,7 @@ def gpus() -> Gpus:
             path="bin/ptxas",
             file_sha256="c" * 64,
         )
-        return KnownGpus(source=source, families=scan([ptxas(profiles)]))
+        return KnownGpus(source=source, families=scan(ptxas(profiles)))
 
     releases = {
         "11.8.0": known([*PROFILES_11_8]),

@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from hypothesis import given
-from hypothesis import strategies as st
-from support.archives import in_chunks
 from support.ptxas import (
     PROFILES_11_8,
     PROFILES_12_9,
@@ -37,8 +34,8 @@ POLICY_PATH = REPOSITORY / "data" / "policy" / "gpus.json"
 PLATFORMS: tuple[Platform, ...] = ("linux", "sbsa", "windows")
 
 
-def read(data: bytes, size: int = 1000) -> dict[str, str]:
-    return {str(name): family for name, family in scan(in_chunks(data, size)).items()}
+def read(data: bytes) -> dict[str, str]:
+    return {str(name): family for name, family in scan(data).items()}
 
 
 def policy() -> GpuPolicy:
@@ -55,7 +52,7 @@ def known(*profiles: Profile) -> KnownGpus:
         path="bin/ptxas",
         file_sha256="b" * 64,
     )
-    return KnownGpus(source=source, families=scan([ptxas(profiles)]))
+    return KnownGpus(source=source, families=scan(ptxas(profiles)))
 
 
 def table(**more: KnownGpus) -> Gpus:
@@ -94,9 +91,8 @@ def test_capabilities_are_sorted_by_number() -> None:
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 22])
-def test_ptxas_of_every_platform_is_read_in_any_chunks(platform: Platform, size: int) -> None:
-    capabilities = read(ptxas(PROFILES_13_4, platform=platform), size)
+def test_ptxas_of_every_platform_is_read(platform: Platform) -> None:
+    capabilities = read(ptxas(PROFILES_13_4, platform=platform))
     assert list(capabilities) == [
         *("7.5", "8.0", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "10.3", "10.3a", "10.3f"),
         *("10.7", "10.7a", "10.7f", "11.0", "11.0a", "11.0f"),
@@ -106,28 +102,11 @@ def test_ptxas_of_every_platform_is_read_in_any_chunks(platform: Platform, size:
     assert capabilities["10.7f"] == "Rubin"
 
 
-@given(st.data())
-def test_chunk_boundaries_do_not_change_scan(data: st.DataObject) -> None:
-    whole = ptxas(filler=40)
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=12)))
-    chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    assert scan(chunks) == scan([whole])
-
-
 @pytest.mark.parametrize("shift", range(0, 400, 7))
 def test_text_at_block_boundary_is_found(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "_BLOCK", 512)
-    assert read(ptxas(filler=shift), 100) == read(ptxas(filler=0), 1 << 20)
-
-
-def test_scan_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "_BLOCK", 4096)
-    scan = scanning.PtxasScan()
-    for chunk in in_chunks(ptxas(filler=1 << 20), 3000):
-        scan.feed(chunk)
-        assert len(scan._pending) < 2 * 4096
-    scan.feed(bytes(100_000))
-    assert len(scan._pending) < 2 * 4096
+    expected = read(ptxas(filler=0))
+    monkeypatch.setattr(scanning, "BLOCK", 512)
+    assert read(ptxas(filler=shift)) == expected
 
 
 STRIPPED = image(bytes(3000), "linux")
@@ -163,7 +142,7 @@ def test_truncated_ptxas_is_refused_at_any_length(platform: Platform) -> None:
     whole = ptxas(platform=platform, filler=20)
     for size in range(len(whole)):
         with pytest.raises(InvalidFileError):
-            read(whole[:size], 1 << 20)
+            read(whole[:size])
 
 
 @pytest.mark.parametrize(

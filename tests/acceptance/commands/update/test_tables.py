@@ -19,9 +19,9 @@ from support.server import FaultServer
 from support.wheels import put_wheel
 
 from cudaredist.commands.update import table_run as tables
+from cudaredist.features import extracts
 from cudaredist.primitives import sha256_of
 from cudaredist.store import archive_service as archives
-from cudaredist.tables.gpus.ptxas import PtxasScan
 from cudaredist.tables.nvcc.compilers import read_header
 
 FOLDER = "/compute/cuda/redist/"
@@ -266,7 +266,7 @@ def test_second_update_reads_no_archive(
     def refuse(*_: object) -> None:
         raise AssertionError("a ptxas was scanned")
 
-    monkeypatch.setattr(PtxasScan, "feed", refuse)
+    monkeypatch.setattr(extracts, "read_ptxas", refuse)
     for command in (nvcc_table, gpu_table):
         again = report(command("--json"))
         assert (again["status"], again["archives_read"], again["fetched_bytes"]) == (
