@@ -21,7 +21,7 @@ from cudaredist.errors import UsageError
 from cudaredist.private import open_private, refuse_shared_folder
 from cudaredist.store.cache import Cache
 
-KINDS = {"archives", "facts", "features", "files", "http"}
+KINDS = {"archives", "facts", "files", "http"}
 SHA256 = "a" * 64
 OTHER_USER = 65534
 
@@ -127,7 +127,6 @@ def test_keep_archives_does_not_write_through_planted_link(
     commands()
     archives = {path: path.read_bytes() for path in files(cache / "archives")}
     shutil.rmtree(cache / "facts")
-    shutil.rmtree(cache / "features")
     victim = tmp_path / "victim"
     if not is_dangling:
         victim.write_bytes(b"precious")
@@ -148,7 +147,6 @@ def test_keep_archives_does_not_write_to_hard_linked_file(
     commands()
     archives = {path: path.read_bytes() for path in files(cache / "archives")}
     shutil.rmtree(cache / "facts")
-    shutil.rmtree(cache / "features")
     (tmp_path / "victim").write_bytes(b"precious")
     for path in archives:
         path.unlink()
