@@ -17,17 +17,21 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import require_manifests
 
 
-class UsableWithCuda:
-    """The archives that are usable with a local CUDA release, by the rules of package sets."""
+def find_local_cuda(text: str, store: Store) -> Version:
+    """Return the local CUDA release with a label or prefix. Raises `UsageError`."""
+    require_manifests(store, [CUDA])
+    labels = store.manifests(CUDA).labels()
+    release = find_release(text, labels)
+    if release is None:
+        raise UsageError(f"no local manifest of CUDA {text}", hint=nearest_hint(text, labels))
+    return release
 
-    def __init__(self, text: str, store: Store) -> None:
-        """Raise `UsageError` if no local CUDA release has this label or prefix."""
-        require_manifests(store, [CUDA])
-        labels = store.manifests(CUDA).labels()
-        release = find_release(text, labels)
-        if release is None:
-            raise UsageError(f"no local manifest of CUDA {text}", hint=nearest_hint(text, labels))
-        self.cuda = release
+
+class UsableWithCuda:
+    """The archives that are usable with a CUDA release, by the rules of package sets."""
+
+    def __init__(self, cuda: Version, store: Store) -> None:
+        self.cuda = cuda
         constraints = read_own_file(store.read_policy("constraints"), ConstraintPolicy)
         requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
         self._constraints = constraints.constraints

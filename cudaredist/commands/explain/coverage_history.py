@@ -3,13 +3,16 @@
 Reads the local feature files.
 """
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import Platform, Version
+from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import load_features
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
@@ -17,73 +20,126 @@ from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, descri
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
 
 
-def coverage_of_releases(
-    capabilities: Iterable[str], store: Store, gpus: Gpus
-) -> tuple[PackageCoverage, ...]:
-    """Return the releases of each package that run on GPUs.
+class ArchiveCoverage(NamedTuple):
+    """The GPUs that run the device code of an archive."""
 
-    Only packages with device code have an entry. The best archive of a release counts. A feature
-    file in the data folder replaces the shipped one. Raises `ReadError` or `InvalidFileError` if a
-    feature file cannot be read.
+    redist: str
+    label: Version
+    package: str
+    platform: str
+    variant: str | None
+    by_capability: Mapping[str, Coverage]
+    """Without the capabilities that no GPU of the platform has."""
+
+
+def read_coverage(
+    capabilities: Iterable[str], store: Store, gpus: Gpus
+) -> tuple[ArchiveCoverage, ...]:
+    """Return the coverage of all archives with device code.
+
+    A feature file in the data folder replaces the shipped one. Raises `ReadError` or
+    `InvalidFileError` if a feature file cannot be read.
     """
-    names = tuple(capabilities)
+    names = frozenset(gpus.capabilities[name].base for name in capabilities)
     rules = CoverageRules(gpus)
-    by_package: dict[tuple[str, str, str], list[tuple[Version, Coverage]]] = {}
     layers = {
         (redist, label): layer
         for layer in reversed(store.feature_stores())
         for redist in layer.feature_redists()
         for label in layer.features(redist).labels()
     }
+    archives: list[ArchiveCoverage] = []
     for redist, label in sorted(layers):
         features = load_features(layers[redist, label], redist, label)
         for package, entry in sorted(features.packages.items() if features else ()):
-            archives = [a for a in entry.archives if isinstance(a, ExaminedArchive)]
-            best = _best(redist, label, archives, {gpus.capabilities[n].base for n in names}, rules)
-            for name in names:
-                part = best.get(gpus.capabilities[name].base)
-                if part is not None:
-                    by_package.setdefault((name, redist, package), []).append((label, part))
+            for archive in entry.archives:
+                if isinstance(archive, ExaminedArchive):
+                    major = cuda_major_of(redist, label, archive.variant)
+                    present = names.intersection(
+                        map(str, rules.capabilities_on(Platform(archive.platform)))
+                    )
+                    covered = _coverage(archive, present, major, rules)
+                    archives.append(
+                        ArchiveCoverage(
+                            redist, label, package, archive.platform, archive.variant, covered
+                        )
+                    )
+    return tuple(archives)
+
+
+def coverage_of_releases(
+    capabilities: Iterable[str], archives: Iterable[ArchiveCoverage], gpus: Gpus
+) -> tuple[PackageCoverage, ...]:
+    """Return the releases of each package that run on GPUs.
+
+    Only packages with device code have an entry. If builds for several CUDA majors differ, each has
+    its own entry. The best archive of a release counts.
+    """
+    packages: dict[tuple[str, str], list[ArchiveCoverage]] = defaultdict(list)
+    for archive in archives:
+        packages[archive.redist, archive.package].append(archive)
     return tuple(
-        _summary(name, redist, package, releases)
-        for (name, redist, package), releases in sorted(
-            by_package.items(), key=lambda item: (names.index(item[0][0]), *item[0][1:])
-        )
+        summary
+        for name in capabilities
+        for _, group in sorted(packages.items())
+        for summary in _summaries(name, gpus.capabilities[name].base, group)
     )
 
 
-def _best(
-    redist: str,
-    label: Version,
-    archives: Iterable[ExaminedArchive],
-    names: Collection[str],
-    rules: CoverageRules,
+def _coverage(
+    archive: ExaminedArchive, names: Iterable[str], cuda: int | None, rules: CoverageRules
 ) -> dict[str, Coverage]:
-    """Return the best coverage of each capability by a release's archives.
+    """Return the coverage of each capability by an archive. It is empty without device code."""
+    if archive.code_by_file is None:
+        return dict.fromkeys(names, Coverage(value="unknown")) if archive.device_code else {}
+    covered = rules.cover(tuple(archive.code_by_file.values()), names, cuda)
+    return {name: part for name, part in covered.items() if part.value != "host-only"}
 
-    A capability has no entry if no archive for its GPUs has device code.
-    """
-    parts: dict[str, list[Coverage]] = {name: [] for name in names}
+
+def _summaries(
+    name: str, base: str, archives: Sequence[ArchiveCoverage]
+) -> Iterator[PackageCoverage]:
+    """Yield the coverage of a capability by a package, for each CUDA major if these differ."""
+    parts: dict[Version, dict[int | None, list[Coverage]]] = defaultdict(lambda: defaultdict(list))
     for archive in archives:
-        present = parts.keys() & map(str, rules.capabilities_on(Platform(archive.platform)))
-        if archive.code_by_file is not None:
-            files = tuple(archive.code_by_file.values())
-            covered = rules.cover(files, present, cuda_major_of(redist, label, archive.variant))
-        elif archive.device_code:
-            covered = dict.fromkeys(present, Coverage(value="unknown"))
-        else:
-            covered = {}
-        for name, part in covered.items():
-            parts[name] += [part] * (part.value != "host-only")
-    return {
-        name: min(found, key=lambda part: _BEST_FIRST.index(part.value))
-        for name, found in parts.items()
-        if found
+        part = archive.by_capability.get(base)
+        if part is not None:
+            is_cuda = archive.redist == CUDA
+            major = (
+                None if is_cuda else cuda_major_of(archive.redist, archive.label, archive.variant)
+            )
+            parts[archive.label][major].append(part)
+    best = {
+        label: {major: _best(found) for major, found in majors.items()}
+        for label, majors in parts.items()
     }
+    if not best:
+        return
+    redist, package = archives[0].redist, archives[0].package
+    if all(len({part.value for part in majors.values()}) == 1 for majors in best.values()):
+        same = [(label, _best(majors.values())) for label, majors in best.items()]
+        yield _summary(name, redist, package, None, same)
+        return
+    for major in sorted({major or 0 for majors in best.values() for major in majors}):
+        releases = [
+            (label, part)
+            for label, majors in best.items()
+            for key, part in majors.items()
+            if (key or 0) == major
+        ]
+        yield _summary(name, redist, package, major or None, releases)
+
+
+def _best(parts: Iterable[Coverage]) -> Coverage:
+    return min(parts, key=lambda part: _BEST_FIRST.index(part.value))
 
 
 def _summary(
-    name: str, redist: str, package: str, releases: list[tuple[Version, Coverage]]
+    name: str,
+    redist: str,
+    package: str,
+    cuda: int | None,
+    releases: list[tuple[Version, Coverage]],
 ) -> PackageCoverage:
     usable = [index for index, (_, part) in enumerate(releases) if part.value in _BEST_FIRST[:3]]
     after = releases[usable[-1] + 1 :] if usable else releases
@@ -99,6 +155,7 @@ def _summary(
         capability=name,
         redist=redist,
         package=package,
+        cuda=cuda,
         native=_span(releases, "native"),
         ptx=_span(releases, "ptx"),
         without=next(without, None),

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from cudaredist.commands.explain.coverage_history import coverage_of_releases
-from cudaredist.commands.explain.report import ExplainReport, PackageCoverage
+from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
+from cudaredist.commands.explain.newest_together import newest_together
+from cudaredist.commands.explain.report import ExplainReport, NewestTogether, PackageCoverage
 from cudaredist.errors import CudaRedistError, command_line, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
@@ -33,6 +34,7 @@ def explain_by_tables(
     Manifests that cannot be read are among the errors of the report. Raises `IncompleteError` if no
     layer has the table, and `UnknownNameError` for an unknown name.
     """
+    newest: tuple[NewestTogether, ...] = ()
     coverage: tuple[PackageCoverage, ...] = ()
     errors: tuple[ErrorReport, ...] = ()
     hint: str | None = None
@@ -40,7 +42,10 @@ def explain_by_tables(
         gpus = require_gpus(store)
         explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
         topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
-        coverage = coverage_of_releases(capabilities_called(name, gpus.table), store, gpus.table)
+        names = capabilities_called(name, gpus.table)
+        archives = read_coverage(names, store, gpus.table)
+        newest = tuple(newest_together(names, archives, store, gpus.table))
+        coverage = coverage_of_releases(names, archives, gpus.table)
         hint = None if coverage else _hint(store)
     elif subject == "nvcc":
         compat = require_nvcc_compat(store)
@@ -52,6 +57,7 @@ def explain_by_tables(
     return ExplainReport(
         kind=subject,
         asked=name,
+        newest=newest,
         topics=topics,
         coverage=coverage,
         errors=errors,

@@ -38,6 +38,10 @@ class PackageCoverage(OwnModel):
     capability: str
     redist: str
     package: str
+    cuda: int | None = Field(
+        default=None,
+        description="CUDA major of the builds. Null: the coverage does not depend on it",
+    )
     native: ReleaseSpan | None = Field(description="Releases with native code. Null: none")
     ptx: ReleaseSpan | None = Field(description="Releases with PTX only. Null: none")
     without: ReleaseCoverage | None = Field(
@@ -47,12 +51,24 @@ class PackageCoverage(OwnModel):
     unknown: int = Field(description="Number of these releases with unknown coverage")
 
 
+class NewestTogether(OwnModel):
+    """The newest releases that run on a capability's GPUs together."""
+
+    capability: str
+    platform: str | None = Field(description="Null: no release of CUDA runs on them")
+    releases: dict[str, str] = Field(description="Release by redistributable")
+    statement: str = Field(description="The same in words")
+
+
 class ExplainReport(Report):
     """The result of explain."""
 
     command: Literal["explain"] = "explain"
     kind: Literal["nvcc", "gpu", "cuda"]
     asked: str
+    newest: tuple[NewestTogether, ...] = Field(
+        default=(), description="For gpu: CUDA, cuDNN, NCCL and cuTENSOR, from the feature files"
+    )
     topics: tuple[Topic, ...]
     coverage: tuple[PackageCoverage, ...] = Field(
         default=(), description="For gpu: the packages that run on it, from the feature files"

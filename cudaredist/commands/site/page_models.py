@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.explain.report import ExplainedArchive, PackageCoverage
+from cudaredist.commands.explain.report import ExplainedArchive, NewestTogether, PackageCoverage
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.tables import CapabilityEntry, NvccRelease
 from cudaredist.tables.explanation import Topic
@@ -214,6 +214,9 @@ class GpuPage(SitePage):
     capability: str
     entry: CapabilityEntry
     topic: Topic
+    newest: NewestTogether | None = Field(
+        description="CUDA, cuDNN, NCCL and cuTENSOR for these GPUs; null: unknown"
+    )
     coverage: tuple[PackageCoverage, ...]
 
 

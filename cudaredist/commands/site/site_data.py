@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from cudaredist.commands.diff.diff_releases import compare_in_order
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.explain.coverage_history import coverage_of_releases
+from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.explain_by_tables import CudaTables
 from cudaredist.commands.explain.explain_package import explain_archives
-from cudaredist.commands.explain.report import ExplainedArchive, PackageCoverage
+from cudaredist.commands.explain.newest_together import newest_together
+from cudaredist.commands.explain.report import ExplainedArchive, NewestTogether, PackageCoverage
 from cudaredist.commands.site.site_symbols import (
     ExportChanges,
     ExportingArchive,
@@ -96,6 +97,8 @@ class SiteData:
     gpus: Gpus | None
     capabilities: Mapping[str, Topic]
     coverage: tuple[PackageCoverage, ...]
+    newest: Mapping[str, NewestTogether]
+    """By capability."""
     libraries: Mapping[str, LibraryExports]
     """The exports of each library with a table of symbols."""
     unknown_libraries: tuple[str, ...]
@@ -120,10 +123,17 @@ def read_site_data(store: Store) -> SiteData:
         redist: tuple(_releases(redist, store, files, libraries, tables)) for redist in redists
     }
     capabilities: dict[str, Topic] = {}
+    coverage: tuple[PackageCoverage, ...] = ()
+    newest: dict[str, NewestTogether] = {}
     if gpus is not None:
         policy = read_gpu_policy(store)
         for name in gpus.table.capabilities:
             capabilities[name] = capability_topic(name, gpus.table, policy)
+        # GPUs have only capabilities without a variant.
+        plain = [name for name, one in gpus.table.capabilities.items() if one.variant is None]
+        read = read_coverage(plain, store, gpus.table)
+        coverage = coverage_of_releases(plain, read, gpus.table)
+        newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
     every = [archive for group in releases.values() for one in group for archive in one.archives]
     return SiteData(
         channel=store.channel,
@@ -132,9 +142,8 @@ def read_site_data(store: Store) -> SiteData:
         compat=None if compat is None else compat.table,
         gpus=None if gpus is None else gpus.table,
         capabilities=capabilities,
-        coverage=()
-        if gpus is None
-        else coverage_of_releases(_plain(gpus.table), store, gpus.table),
+        coverage=coverage,
+        newest=newest,
         libraries=libraries,
         unknown_libraries=unknown_libraries(
             (archive for group in releases.values() for one in group for archive in one.exporting),
@@ -142,11 +151,6 @@ def read_site_data(store: Store) -> SiteData:
         ),
         unexamined=sum(not archive.explained.is_examined for archive in every),
     )
-
-
-def _plain(gpus: Gpus) -> Iterator[str]:
-    """Yield the capabilities without a variant. GPUs have only those."""
-    return (name for name, entry in gpus.capabilities.items() if entry.variant is None)
 
 
 def _releases(

@@ -29,6 +29,7 @@ def make_gpu_pages(data: SiteData) -> Iterator[GpuPage]:
             capability=name,
             entry=entry,
             topic=data.capabilities[name],
+            newest=data.newest.get(entry.base),
             coverage=tuple(part for part in data.coverage if part.capability == name),
         )
 

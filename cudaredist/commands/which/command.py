@@ -71,13 +71,14 @@ def which(options: WhichOptions, session: Session) -> int:
     from cudaredist.commands.which.find_providers import find_providers
     from cudaredist.commands.which.find_symbols import find_symbols
     from cudaredist.commands.which.text import which_text
-    from cudaredist.sets.usable import UsableWithCuda
+    from cudaredist.sets.usable import UsableWithCuda, find_local_cuda
     from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
     store = session.read_store(options.data)
     names = options.redist or ()
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
-    usable = None if options.cuda is None else UsableWithCuda(options.cuda, store)
+    cuda = None if options.cuda is None else find_local_cuda(options.cuda, store)
+    usable = None if cuda is None else UsableWithCuda(cuda, store)
     if options.symbol is None:
         find = partial(find_providers, options.name or "")
     else:

@@ -7,15 +7,26 @@ from functools import cache
 import pytest
 from conftest import REPOSITORY, Run
 
-from cudaredist.commands.explain.coverage_history import coverage_of_releases
+from cudaredist.cli.text import grouped
+from cudaredist.commands.explain.coverage_history import (
+    ArchiveCoverage,
+    coverage_of_releases,
+    read_coverage,
+)
+from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import PackageCoverage
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
-from cudaredist.primitives import parse_label
+from cudaredist.primitives import Platform, Version, parse_label
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.load import read_set_data
+from cudaredist.sets.spec import Request, SetSpec, resolve_set
+from cudaredist.sets.version_choice import choose_releases
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import load_features
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
+from cudaredist.tables.gpus.gpu_table import is_between
 
 DATA = REPOSITORY / "data"
 STORE = Store(DATA, "wheels")
@@ -42,11 +53,24 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+GPUS = read_own_file((DATA / "gpus.json").read_bytes(), Gpus)
+PLAIN = tuple(name for name, entry in GPUS.capabilities.items() if entry.variant is None)
+
+
 @cache
-def history() -> dict[tuple[str, str], PackageCoverage]:
-    gpus = read_own_file((DATA / "gpus.json").read_bytes(), Gpus)
-    found = coverage_of_releases(NAMES, STORE, gpus)
-    return {(entry.package, entry.capability): entry for entry in found}
+def set_data() -> SetData:
+    return read_set_data(STORE)
+
+
+@cache
+def archives() -> tuple[ArchiveCoverage, ...]:
+    return read_coverage(PLAIN, STORE, GPUS)
+
+
+@cache
+def history() -> dict[tuple[str, str], list[PackageCoverage]]:
+    found = coverage_of_releases(NAMES, archives(), GPUS)
+    return grouped(((entry.package, entry.capability), entry) for entry in found)
 
 
 def newest(redist: str) -> str:
@@ -55,8 +79,8 @@ def newest(redist: str) -> str:
 
 def newest_native(package: str) -> Iterator[str | None]:
     for name in NAMES:
-        span = history()[package, name].native
-        yield span.newest if span else None
+        spans = [entry.native for entry in history()[package, name] if entry.native]
+        yield str(max(parse_label(span.newest) for span in spans)) if spans else None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +106,8 @@ def test_newest_cublas_with_native_code_is_expected() -> None:
 
 
 def test_first_cublas_for_new_gpu_is_expected() -> None:
-    span = history()["libcublas", "12.0"].native
+    (entry,) = history()["libcublas", "12.0"]
+    span = entry.native
     assert span is not None
     assert span.first == "12.8.2"
 
@@ -150,10 +175,74 @@ def test_shipped_release_on_gpu_has_expected_coverage(
         and (archive.platform, archive.variant) == ("linux-x86_64", variant)
     )
     assert files is not None
-    rules = CoverageRules(read_own_file((DATA / "gpus.json").read_bytes(), Gpus))
+    rules = CoverageRules(GPUS)
     major = cuda_major_of(redist, label, variant)
     found = rules.cover(tuple(files.values()), [capability], major)[capability]
     assert describe_coverage(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("package", "capability", "expected"),
+    [
+        # CUDA 13 removed Volta.
+        (
+            *("nccl", "7.0"),
+            {11: "2.13.4 2.21.5 -", 12: "2.16.5 2.32.3 -", 13: "- - 2.27.7"},
+        ),
+        (
+            *("cudnn", "7.0"),
+            {11: "8.5.0 9.10.2 -", 12: "8.8.1 9.10.2 9.11.1", 13: "- - 9.12.0"},
+        ),
+        ("nccl", "8.0", {None: "2.13.4 2.32.3 -"}),
+        ("libcublas", "7.0", {None: "11.8.0 12.9.2 13.0.2"}),
+    ],
+)
+def test_releases_on_gpu_have_one_range_for_each_cuda_major_that_differs(
+    package: str, capability: str, expected: dict[int | None, str]
+) -> None:
+    found = {}
+    for entry in history()[package, capability]:
+        ends = (entry.native.first, entry.native.newest) if entry.native else ("-", "-")
+        found[entry.cuda] = " ".join((*ends, entry.without.release if entry.without else "-"))
+    assert found == expected
+
+
+def releases_of_set(name: str, platform: Platform, cuda: Version) -> dict[str, str]:
+    """Return the releases with code for a GPU that a package set has."""
+    spec = resolve_set(Request(platform=platform, capabilities=(name,)), cuda, set_data())
+    assert isinstance(spec, SetSpec)
+    choices = choose_releases(spec.target, {}, set_data(), coverage="ptx")
+    chosen = {redist: choices[redist].manifest for redist in ("cuda", "cudnn", "nccl", "cutensor")}
+    return {redist: str(one.label) for redist, one in chosen.items() if one is not None}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_newest_releases_of_gpu_are_those_of_a_set(name: str) -> None:
+    (answer,) = newest_together([name], archives(), STORE, GPUS)
+    if answer.platform is None:
+        assert name in {"5.3", "6.2", "7.2", "8.7", "8.8", "10.1"}  # Jetsons with their own builds
+        return
+    cuda = parse_label(answer.releases["cuda"])
+    assert answer.releases == releases_of_set(name, Platform(answer.platform), cuda)
+    newest_cuda = max(label for label in set_data().cuda_labels if is_known_to(name, label))
+    assert newest_cuda == cuda
+
+
+def is_known_to(name: str, label: Version) -> bool:
+    entry = GPUS.capabilities[name]
+    return is_between(label.line, entry.first_cuda, entry.last_cuda)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("V100", "CUDA 12.9.2, cuDNN 9.10.2, NCCL 2.32.3 and cuTENSOR 2.2.0 are the newest known "),
+        ("K80", "CUDA 11.8.0, cuDNN 8.7.0 and NCCL 2.21.5 are the newest known releases that run "),
+        ("Jetson Orin", "No known release of CUDA that supports compute capability 8.7 has a "),
+    ],
+)
+def test_explain_gpu_begins_with_newest_releases(run: Run, name: str, answer: str) -> None:
+    assert run("explain", "gpu", name).stdout.startswith(answer)
 
 
 def test_set_with_native_code_for_volta_selects_older_releases(run: Run) -> None:

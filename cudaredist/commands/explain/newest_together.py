@@ -1,0 +1,80 @@
+"""explain gpu: the newest releases that run on a GPU together."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from cudaredist.commands.explain.coverage_history import ArchiveCoverage
+from cudaredist.commands.explain.report import NewestTogether
+from cudaredist.formats.tables import Gpus
+from cudaredist.primitives import Version
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.usable import UsableWithCuda
+from cudaredist.store.data_folder import Store
+from cudaredist.tables.gpus.gpu_table import is_supported
+
+_PACKAGES = {CUDA: "libcublas", "cudnn": "cudnn", "nccl": "nccl", "cutensor": "libcutensor"}
+"""The package that decides if a release runs on a GPU. Most programs and libraries use cuBLAS."""
+_TITLES = {CUDA: "CUDA", **{name: REDISTS[name].title for name in _PACKAGES if name != CUDA}}
+_PLATFORMS = ("linux-x86_64", "linux-sbsa", "linux-aarch64", "windows-x86_64", "windows-arm64")
+"""Platforms by the number of their users."""
+
+
+def newest_together(
+    capabilities: Iterable[str], archives: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
+) -> Iterator[NewestTogether]:
+    """Yield the newest releases that run on each capability's GPUs together.
+
+    The newest CUDA release decides, then the newest releases of the others that are usable with it.
+    Without releases of CUDA in the feature files, yield none.
+    """
+    decisive = [archive for archive in archives if _PACKAGES.get(archive.redist) == archive.package]
+    for name in capabilities if any(archive.redist == CUDA for archive in decisive) else ():
+        base = gpus.capabilities[name].base
+        running = [
+            archive
+            for archive in decisive
+            if base in archive.by_capability
+            and archive.by_capability[base].value in {"native", "ptx"}
+        ]
+        yield _newest(name, base, running, store, gpus)
+
+
+def _newest(
+    name: str, base: str, running: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
+) -> NewestTogether:
+    for platform in _PLATFORMS:
+        here = [archive for archive in running if archive.platform == platform]
+        labels = [
+            archive.label
+            for archive in here
+            if archive.redist == CUDA and is_supported(gpus.capabilities[base], archive.label.line)
+        ]
+        if labels:
+            usable = UsableWithCuda(max(labels), store)
+            newest: dict[str, Version] = {}
+            for archive in sorted(here, key=lambda archive: archive.label):
+                if usable.has(*archive[:-1]):
+                    newest[archive.redist] = archive.label
+            releases = {redist: str(newest[redist]) for redist in _PACKAGES if redist in newest}
+            statement = _statement(name, platform, releases)
+            return NewestTogether(
+                capability=name, platform=platform, releases=releases, statement=statement
+            )
+    statement = (
+        f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
+        "on it."
+    )
+    return NewestTogether(capability=name, platform=None, releases={}, statement=statement)
+
+
+def _statement(name: str, platform: str, releases: dict[str, str]) -> str:
+    titles = [f"{_TITLES[redist]} {label}" for redist, label in releases.items()]
+    lacking = [_TITLES[redist] for redist in _PACKAGES if redist not in releases]
+    verb = "is the newest known release that runs"
+    if len(titles) > 1:
+        verb = "are the newest known releases that run together"
+    words = f"{_listed(titles, 'and')} {verb} on compute capability {name} ({platform})"
+    return f"{words}; no known {_listed(lacking, 'or')} does." if lacking else f"{words}."
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    return f" {word} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
