@@ -4,14 +4,12 @@ A PE refers to its imports by address. The section headers map addresses to posi
 If a section's name in an object file has more than eight bytes, it is stored after the symbols.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable
-from operator import itemgetter
 from struct import Struct
 
 from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.pe_symbols import PeSymbols
+from cudaredist.binaries.pe_symbols import PeSections, PeSymbols
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, whole_entries
 from cudaredist.binaries.symbols import SYMBOLS, SymbolTable
 
@@ -124,8 +122,7 @@ class PeReader(Reader):
         self._base = 0
         self._directories: dict[int, tuple[int, int]] = {}
         """The addresses and sizes of what is read."""
-        self._mapped: list[tuple[int, int, int]] = []
-        """The address, size and position in the file of each section, sorted."""
+        self._mapped = PeSections(content)
         self._soname: str | None = None
         self._needed: list[str] = []
         self._symbols: PeSymbols | None = None
@@ -148,7 +145,11 @@ class PeReader(Reader):
             with self.losing(*facts):
                 length = sections * _SECTION.size
                 self._read_sections(table(start + size, length, "section headers"))
-                self._read_directories()
+                readers = (self._read_exports, self._read_imports, self._read_delayed)
+                for index, reader in zip(_FACTS, readers, strict=True):
+                    if index in self._directories:
+                        with self.losing(*_FACTS[index]):
+                            reader()
             if self._symbols is not None and SYMBOLS not in self.lost:
                 self._symbol_table = self._symbols.table()
 
@@ -158,10 +159,10 @@ class PeReader(Reader):
         if count_at + 4 > len(data):
             raise UnreadableError("optional header not read: of an unknown kind, or truncated")
         (self._base,) = _BASE[magic].unpack_from(data)
-        self._symbols = PeSymbols(self.content, self._place, is_wide=magic == _WIDE)
+        self._symbols = PeSymbols(self._mapped, is_wide=magic == _WIDE)
         count = int.from_bytes(data[count_at : count_at + 4], "little")
         first = count_at + 4
-        for index in (_EXPORTS, _IMPORTS, _DELAYED):
+        for index in _FACTS:
             at = first + index * _DIRECTORY.size
             if index < count and at + _DIRECTORY.size <= len(data):
                 address, size = _DIRECTORY.unpack_from(data, at)
@@ -169,46 +170,19 @@ class PeReader(Reader):
                     self._directories[index] = address, size
 
     def _read_sections(self, data: bytes) -> None:
-        for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
-            self._mapped.append((address, size, start))
+        sections = list(_SECTION.iter_unpack(data))
+        self._mapped.map((address, size, start) for _, _, address, size, start, *_ in sections)
+        for name, _, _, size, start, *_ in sections:
             self.sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
-        self._mapped.sort()
-
-    def _read_directories(self) -> None:
-        readers = {
-            _EXPORTS: self._read_exports,
-            _IMPORTS: self._read_imports,
-            _DELAYED: self._read_delayed,
-        }
-        for index in self._directories:
-            with self.losing(*_FACTS[index]):
-                readers[index]()
-
-    def _place(self, address: int) -> tuple[int, int] | None:
-        """Map an address to a position and a size in the file.
-
-        The size is the number of bytes from the address to its section's end.
-        """
-        index = bisect_right(self._mapped, address, key=itemgetter(0)) - 1
-        if index >= 0:
-            start, size, offset = self._mapped[index]
-            if address < start + size:
-                return offset + address - start, start + size - address
-        return None
 
     def _directory(self, index: int, subject: str) -> bytes:
-        place = self._place(self._directories[index][0])
-        if place is None:
-            raise UnreadableError(f"{subject} not read: they are not in any section")
+        position, room = self._mapped.place(self._directories[index][0], subject)
         # Windows ignores the stated size and reads imports up to their end mark.
         size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
-        return self.content.table(place[0], min(place[1], size), subject)
+        return self.content.table(position, min(room, size), subject)
 
     def _name(self, address: int, subject: str) -> str:
-        place = self._place(address)
-        if place is None:
-            raise UnreadableError(f"{subject} not read: it is not in any section")
-        return self.content.name(*place, subject)
+        return self.content.name(*self._mapped.place(address, subject), subject)
 
     def _read_exports(self) -> None:
         data = self._directory(_EXPORTS, "exports")

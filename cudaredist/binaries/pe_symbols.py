@@ -3,11 +3,13 @@
 The tables contain the addresses of names.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from struct import Struct
 
-from cudaredist.binaries.file_content import NAME_LIMIT, FileContent
+from cudaredist.binaries.file_content import NAME_LIMIT, FileContent, UnreadableError
 from cudaredist.binaries.symbols import (
     EXPORTED,
     IMPORTED,
@@ -27,14 +29,37 @@ _PIECE = 4096
 _BYTES_LIMIT = 16 << 20
 """Maximum bytes of all names of one file."""
 
-_Place = Callable[[int], tuple[int, int] | None]
+
+class PeSections:
+    """The sections of one file by address."""
+
+    def __init__(self, content: FileContent) -> None:
+        self.content = content
+        self._mapped: list[tuple[int, int, int]] = []
+
+    def map(self, sections: Iterable[tuple[int, int, int]]) -> None:
+        """Add the address, size and position in the file of each section."""
+        self._mapped = sorted(sections)
+
+    def place(self, address: int, subject: str) -> tuple[int, int]:
+        """Map an address to a position and a size in the file.
+
+        The size is the number of bytes from the address to its section's end. Raises
+        `UnreadableError`.
+        """
+        index = bisect_right(self._mapped, address, key=itemgetter(0)) - 1
+        if index >= 0:
+            start, size, offset = self._mapped[index]
+            if address < start + size:
+                return offset + address - start, start + size - address
+        raise UnreadableError(f"{subject} not read: an address is not in any section")
 
 
 class PeSymbols:
     """Reader of the symbols of one file."""
 
-    def __init__(self, content: FileContent, place: _Place, *, is_wide: bool) -> None:
-        self._content, self._place = content, place
+    def __init__(self, sections: PeSections, *, is_wide: bool) -> None:
+        self._content, self._sections = sections.content, sections
         self._thunk = Struct("<Q" if is_wide else "<I")
         self._by_ordinal = 1 << (63 if is_wide else 31)
         self._room = _BYTES_LIMIT
@@ -80,11 +105,10 @@ class PeSymbols:
     def _thunks(self, address: int) -> Iterator[int]:
         """Yield the entries of a table of imports up to its end mark."""
         while True:
-            place = self._place(address)
-            room = 0 if place is None else min(place[1], _PIECE)
+            room = min(self._sections.place(address, SYMBOLS)[1], _PIECE)
             size = room - room % self._thunk.size
             if size == 0:
-                raise unreadable("a table is not in any section")
+                raise unreadable("a table has no end")
             for value in _numbers(self._thunk.format, self._table(address, size)):
                 if value == 0:
                     return
@@ -94,16 +118,14 @@ class PeSymbols:
     def _table(self, address: int, size: int) -> bytes:
         if size == 0:
             return b""
-        place = self._place(address)
-        if place is None or size > place[1]:
-            raise unreadable("a table is not in any section")
-        return self._content.table(place[0], size, SYMBOLS)
+        position, room = self._sections.place(address, SYMBOLS)
+        if size > room:
+            raise unreadable("a table is longer than its section")
+        return self._content.table(position, size, SYMBOLS)
 
     def _name(self, address: int) -> bytes:
-        place = self._place(address)
-        if place is None:
-            raise unreadable("a name is not in any section")
-        name, nul, _ = self._content.read(place[0], min(place[1], NAME_LIMIT + 1)).partition(b"\0")
+        position, room = self._sections.place(address, SYMBOLS)
+        name, nul, _ = self._content.read(position, min(room, NAME_LIMIT + 1)).partition(b"\0")
         if not nul:
             raise unreadable("a name has no end")
         self._room -= len(name)

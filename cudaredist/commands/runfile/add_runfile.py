@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cudaredist.archives.makeself import MakeselfCheck
+from cudaredist.archives.makeself import check_makeself
 from cudaredist.commands.runfile.report import RunfileReport
 from cudaredist.errors import InsecureAddressError, IntegrityError, ReadError, UsageError, shown
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
@@ -34,7 +34,7 @@ def add_runfile(
     A file's address is `url` if it is given, else that of a record with the same bytes. `begin` is
     called before the first write. Raises `UsageError` for a name that is not NVIDIA's or an address
     that cannot be recorded, `IntegrityError` for other bytes than those of the record unless
-    `accept_changed`, and the errors of sources and `MakeselfCheck`.
+    `accept_changed`, and the errors of sources and `check_makeself`.
     """
     name = location.rpartition("/")[2]
     parsed = _parsed(location, name)
@@ -127,15 +127,18 @@ def _read(sources: SourceChain, name: str, progress: Progress) -> tuple[str, int
     """Return the place, size, SHA-256 and MD5 of a runfile, verified."""
 
     def use(place: str, stream: Callable[[int], Iterator[bytes]]) -> tuple[str, int, str, str]:
-        check, size = MakeselfCheck(place), 0
-        sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-        for chunk in stream(0):
-            check.feed(chunk)
-            sha256.update(chunk)
-            md5.update(chunk)
-            size += len(chunk)
-            progress.advance(number, len(chunk))
-        check.finish()
+        size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+
+        def chunks() -> Iterator[bytes]:
+            nonlocal size
+            for chunk in stream(0):
+                sha256.update(chunk)
+                md5.update(chunk)
+                size += len(chunk)
+                progress.advance(number, len(chunk))
+                yield chunk
+
+        check_makeself(place, chunks())
         return place, size, sha256.hexdigest(), md5.hexdigest()
 
     progress.expect(1, None)

@@ -1,20 +1,20 @@
 """Tests of makeself archives: verification in any chunks, and hostile files."""
 
+from itertools import chain, repeat
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.archives import in_chunks
 from support.runfiles import runfile
 
-from cudaredist.archives.makeself import MakeselfCheck
+from cudaredist.archives.makeself import check_makeself
 from cudaredist.errors import CudaRedistError, IntegrityError, InvalidArchiveError
 from cudaredist.formats.runfile_records import RunfileName
 
 
 def check(data: bytes, chunk: int = 1 << 16) -> None:
-    reader = MakeselfCheck("x.run")
-    for start in range(0, len(data), chunk):
-        reader.feed(data[start : start + chunk])
-    reader.finish()
+    check_makeself("x.run", in_chunks(data, chunk))
 
 
 @given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=4), st.integers(1, 5000))
@@ -28,10 +28,8 @@ def test_header_of_older_makeself_is_accepted() -> None:
 
 def test_endless_file_is_refused_after_its_stated_size() -> None:
     data = runfile(bytes(5000))
-    reader = MakeselfCheck("x.run")
-    reader.feed(data)
     with pytest.raises(InvalidArchiveError, match=r"has at least 5,.* its script states 5,"):
-        reader.feed(b"x")
+        check_makeself("x.run", chain([data], repeat(b"x")))
 
 
 def test_zero_md5_is_not_compared() -> None:
