@@ -7,7 +7,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from cudaredist.errors import CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OutputName, OwnModel
-from cudaredist.formats.features import OutputSize
+from cudaredist.formats.packageset import OutputContents
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
 
@@ -50,9 +50,13 @@ class OutputFiles(OwnModel):
     size: int = Field(description="Unpacked bytes")
 
     @classmethod
-    def by_output(cls, sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, Self]:
-        """Return the files of each output of an archive."""
-        return {name: cls(files=one.files, size=one.bytes) for name, one in sizes.items()}
+    def by_output(cls, contents: Mapping[OutputName, OutputContents]) -> dict[OutputName, Self]:
+        """Return the files of each output that has any."""
+        return {
+            name: cls(files=one.files, size=one.bytes)
+            for name, one in contents.items()
+            if one.files
+        }
 
 
 class Report(Answer):

@@ -86,12 +86,12 @@ class OutputSplit:
                 yield file, path, resolve((file.output,), self.outputs)
 
 
-def nested_folder(examined: ExaminedArchive, cuda: Version) -> str | None:
+def nested_folder(examined: ExaminedArchive, cuda: Version | None) -> str | None:
     """Return the subfolder of `lib` for a CUDA release, or None.
 
     `12.6` takes precedence over `12`.
     """
-    numbers = [str(number) for number in cuda.components]
+    numbers = [str(number) for number in cuda.components] if cuda else []
     names = [".".join(numbers[:count]) for count in (2, 1)]
     return next((name for name in names if name in examined.cuda_versions_in_lib), None)
 
@@ -120,12 +120,12 @@ def split_outputs(
     name: str,
     version: Version,
     examined: ExaminedArchive,
-    cuda: Version,
+    cuda: Version | None,
     policy: OutputPolicy,
     *,
     declared: Sequence[OutputName] | None = None,
 ) -> OutputSplit:
-    """Split an examined archive into non-empty outputs.
+    """Split an examined archive into non-empty outputs, for one CUDA release or all (None).
 
     `declared` fixes the outputs. Files of all other outputs are then in `out`, and the package
     stays whole only if `declared` contains nothing else.

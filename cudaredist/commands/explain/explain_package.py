@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.features import ExaminedArchive, Features, Library, MissingHeaders, Program
+from cudaredist.formats.policy import OutputPolicy
 from cudaredist.formats.report import OutputFiles
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Platform, Version, natural_order
@@ -16,6 +17,7 @@ from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.libraries import key_of
 from cudaredist.sets.load import read_policies
+from cudaredist.sets.outputs import split_outputs
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import (
     examined_archives,
@@ -34,12 +36,6 @@ class _Known(NamedTuple):
     examined: ExaminedArchive
     headers: MissingHeaders
     files: Iterable[str]
-
-    @property
-    def binaries(self) -> Iterator[Library | Program]:
-        """The libraries without stubs, and the programs."""
-        yield from (library for library in self.examined.libraries if not library.stub)
-        yield from self.examined.programs
 
 
 def explain_package(name: str, store: Store) -> PackageReport:
@@ -63,7 +59,7 @@ def explain_package(name: str, store: Store) -> PackageReport:
                 or policies.root(name) == policies.root(archive.package)
             ]
             features = load_features(store, redist, label) if own else None
-            archives += explain_archives(redist, label, own, features)
+            archives += explain_archives(redist, label, own, features, policies.outputs)
     if not archives and name not in names:
         raise UnknownNameError("package", name, names)
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
@@ -73,9 +69,16 @@ def explain_package(name: str, store: Store) -> PackageReport:
 
 
 def explain_archives(
-    redist: str, label: Version, own: Iterable[Archive], features: Features | None
+    redist: str,
+    label: Version,
+    own: Iterable[Archive],
+    features: Features | None,
+    policy: OutputPolicy,
 ) -> Iterator[ExplainedArchive]:
-    """Yield the contents and needs of archives of one release, ordered by platform."""
+    """Yield the contents and needs of archives of one release, ordered by platform.
+
+    The outputs are those of package sets. Files that sets omit are not included.
+    """
     by_platform: dict[tuple[str, str | None], dict[str, _Known]] = defaultdict(dict)
     for (package, *_), entry, position, examined in examined_archives(features):
         headers, files = entry.missing_headers_of(position), entry.files_of(position)
@@ -87,23 +90,26 @@ def explain_archives(
         if own_features is None or own_features.examined.sha256 != archive.sha256:
             yield ExplainedArchive.of(redist, label, archive, is_examined=False)
             continue
+        split = split_outputs(archive.package, archive.version, own_features.examined, None, policy)
+        placed = [file for file, _, _ in split.placed(split.binaries)]
+        binaries = [file for file in placed if not (isinstance(file, Library) and file.stub)]
         targets = chain.from_iterable(
             (*part.sass, *part.ptx, *part.lto)
             for code in own_features.examined.device_code.values()
             for part in (code.declared, code.embedded)
         )
-        libraries = own_features.examined.libraries
+        libraries = [file for file in placed if isinstance(file, Library)]
         yield ExplainedArchive.of(
             redist,
             label,
             archive,
             is_examined=True,
-            outputs=OutputFiles.by_output(own_features.examined.outputs),
+            outputs=OutputFiles.by_output(split.contents),
             sonames=tuple(sorted({library.soname for library in libraries if library.soname})),
             architectures=tuple(sorted(set(targets), key=architecture_order)),
-            needed=tuple(sorted({name for file in own_features.binaries for name in file.needed})),
-            opens=tuple(sorted({name for file in own_features.binaries for name in file.opens})),
-            depends=_dependencies(archive, own_features, others),
+            needed=tuple(sorted({name for file in binaries for name in file.needed})),
+            opens=tuple(sorted({name for file in binaries for name in file.opens})),
+            depends=_dependencies(archive, own_features, binaries, others),
         )
 
 
@@ -114,11 +120,14 @@ def architecture_order(name: str) -> tuple[int, object]:
 
 
 def _dependencies(
-    archive: Archive, known: _Known, others: Mapping[str, _Known]
+    archive: Archive,
+    known: _Known,
+    binaries: Iterable[Library | Program],
+    others: Mapping[str, _Known],
 ) -> dict[str, tuple[str, ...]]:
     """Return the packages of the release with required libraries or headers."""
     platform = Platform(archive.platform)
-    needed = {key_of(name) for file in known.binaries for name in file.needed}
+    needed = {key_of(name) for file in binaries for name in file.needed}
     headers = {
         f"{root}{name}"
         for name, ways in known.headers.items()

@@ -22,6 +22,8 @@ from cudaredist.commands.site.site_symbols import (
 )
 from cudaredist.formats.base import Channel, OutputName
 from cudaredist.formats.features import Features
+from cudaredist.formats.policy import OutputPolicy
+from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Version
@@ -119,8 +121,10 @@ def read_site_data(store: Store) -> SiteData:
     labels = {(name, str(label)) for name in redists for label in store.manifests(name).labels()}
     libraries = read_exports(LayeredSymbols(store.symbol_paths), store.channel, labels)
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
+    outputs = read_own_file(store.read_policy("outputs"), OutputPolicy)
     releases = {
-        redist: tuple(_releases(redist, store, files, libraries, tables)) for redist in redists
+        redist: tuple(_releases(redist, store, files, libraries, tables, outputs))
+        for redist in redists
     }
     capabilities: dict[str, Topic] = {}
     coverage: tuple[PackageCoverage, ...] = ()
@@ -159,6 +163,7 @@ def _releases(
     files: dict[str, list[FilePlace]],
     libraries: Mapping[str, LibraryExports],
     tables: CudaTables | None,
+    policy: OutputPolicy,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable, and add their files."""
     loaded = {
@@ -173,7 +178,7 @@ def _releases(
             topics, _ = tables.explain(str(label))
         code = dict(_device_code(features))
         archives = {archive.id: archive for archive in manifest.archives}
-        explained = explain_archives(redist, label, archives.values(), features)
+        explained = explain_archives(redist, label, archives.values(), features, policy)
         exporting = tuple(exporting_archives(archives.values(), features))
         yield ReleaseFacts(
             redist=redist,

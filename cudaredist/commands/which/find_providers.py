@@ -12,12 +12,13 @@ from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichRep
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import ExaminedArchive
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, natural_order
 from cudaredist.redists import CUDA
 from cudaredist.sets.libraries import find_external
-from cudaredist.sets.outputs import is_for_other_cuda
+from cudaredist.sets.outputs import is_for_other_cuda, resolve, split_outputs
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import (
@@ -47,7 +48,8 @@ def find_providers(
     `UsageError` without local manifests, and `UnknownNameError` for a platform without local
     archives.
     """
-    search = _Search(_pattern(name), store, platform, usable)
+    policy = read_own_file(store.read_policy("outputs"), OutputPolicy)
+    search = _Search(_pattern(name), store, platform, usable, policy)
     searched: dict[str, tuple[str, ...]] = {}
     for redist in redists or require_manifests(store):
         labels = store.manifests(redist).labels()
@@ -87,6 +89,7 @@ class _Search:
     store: Store
     platform: str | None
     usable: UsableWithCuda | None
+    policy: OutputPolicy
     hits: list[WhichHit] = field(default_factory=list)
     sonames: set[str] = field(default_factory=set)
     platforms: set[str] = field(default_factory=set)
@@ -107,11 +110,11 @@ class _Search:
                 features = known.get((archive.package, archive.sha256))
                 self.hits += (
                     WhichHit.of(redist, label, archive, path=path, output=output)
-                    for path, output in sorted(self._paths(features).items())
+                    for path, output in sorted(self._paths(archive, features).items())
                 )
 
-    def _paths(self, features: _Features | None) -> dict[str, OutputName]:
-        """Return the matching files of an archive, with the output of each."""
+    def _paths(self, archive: Archive, features: _Features | None) -> dict[str, OutputName | None]:
+        """Return the matching files of an archive, with the output of each in package sets."""
         if features is None:
             self.unknown += 1
             self.unexamined += 1
@@ -121,10 +124,11 @@ class _Search:
         self.unknown += files is None or examined.unlisted > 0
         listed = (item for item in (files or {}).items() if self.pattern.match(item[0]))
         paths = {**dict(listed), **dict(self._binaries(examined))}
-        if self.usable is None:
-            return paths
+        split = split_outputs(archive.package, archive.version, examined, None, self.policy)
         return {
-            p: o for p, o in paths.items() if not is_for_other_cuda(p, examined, self.usable.cuda)
+            path: None if split.drops(path) else resolve((output,), split.outputs)
+            for path, output in paths.items()
+            if self.usable is None or not is_for_other_cuda(path, examined, self.usable.cuda)
         }
 
     def _binaries(self, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:

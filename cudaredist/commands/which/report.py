@@ -30,7 +30,7 @@ class WhichHit(ArchiveName):
     """A file of an archive."""
 
     path: str
-    output: OutputName
+    output: OutputName | None = Field(description="In package sets. Null: they omit the file")
 
 
 class OutsideProvider(OwnModel):

@@ -89,7 +89,7 @@ def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
 def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
     """Return the releases with each file, a row for each package, output and platform."""
     labels = grouped(
-        ((hit.redist, hit.package, hit.output, hit.path, hit.id.place), hit.release)
+        ((hit.redist, hit.package, hit.output or "omitted", hit.path, hit.id.place), hit.release)
         for hit in report.hits
     )
     head = ("redist", "package", "output", "file", "platform", "releases")

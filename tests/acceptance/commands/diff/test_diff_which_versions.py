@@ -338,6 +338,11 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
         (("libcusparseLt.so.0", "--cuda", "12.9"), "linux-x86_64/cuda12 0.6.2..0.8.1"),
         (("--symbol", "ncclCommSplit", "--cuda", "12.9"), "2.18.3 2.32.3 linux-x86_64/cuda12"),
         (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.18.1 9.20.0..9.28.0"),
+        (("nvcc",), "cuda cuda_nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
+        (
+            ("x86/TreeLauncherSubreaper",),
+            "omitted compute-sanitizer/x86/TreeLauncherSubreaper linux-x86_64 13.4.3..13.5.0",
+        ),
     ],
 )
 def test_which_lists_releases_usable_with_cuda(run: Run, call: tuple[str, ...], line: str) -> None:

@@ -84,6 +84,16 @@ def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line:
     assert line in result.stdout.splitlines()
 
 
+def test_explain_package_has_outputs_and_files_of_sets(run: Run) -> None:
+    result = run("explain", "package", "cuda_sanitizer_api", "--json")
+    archives = {(a["release"], a["platform"]): a for a in json.loads(result.stdout)["archives"]}
+    for release in ("13.4.3", "13.5.0"):
+        archive = archives[release, "linux-x86_64"]
+        assert list(archive["outputs"]) == ["out"]
+        assert "ld-linux-x86-64.so.2" in archive["needed"]
+        assert "ld-linux.so.2" not in archive["needed"]
+
+
 def test_explain_package_of_unknown_name_suggests_package(run: Run, data: Path) -> None:
     result = run("explain", "package", "libcublass", "--data-dir", data)
     assert result.exit_code == 2
