@@ -141,7 +141,7 @@ RDATA = 0x400
         ),
         (
             patched(PE, DIRECTORIES + 13 * 8, "<I", 7),
-            "delayed imports not read: they are not in any",
+            "delayed imports not read: an address is not in any section",
         ),
         (
             patched(PE, RDATA + 12, "<I", 7),
