@@ -70,13 +70,11 @@ class OutputSplit:
 
     def drops(self, path: str) -> bool:
         """Check if policy drops a file or its folder."""
+        dropped = [change.source for change in self.changes if change.op == "drop"]
+        if not dropped:
+            return False
         ways = [path, *(path[:end] for end, sign in enumerate(path) if sign == "/")]
-        return any(
-            fnmatchcase(way, change.source)
-            for change in self.changes
-            if change.op == "drop"
-            for way in ways
-        )
+        return any(fnmatchcase(way, source) for source in dropped for way in ways)
 
     def placed(self, files: Iterable[_Binary]) -> Iterator[tuple[_Binary, str, OutputName]]:
         """Yield the remaining files, with their paths and outputs."""
