@@ -280,10 +280,14 @@ def _remarks(report: AuditReport) -> Iterator[str]:
         if finding.hint:
             yield f"    hint: run `{finding.hint}`"
     yield from (f"note: {note}" for note in report.notes)
+    compared = f"Compared with {report.judged_by}"
+    if report.required_cuda is not None:
+        compared += f" and CUDA {report.required_cuda}"
     if not report.errors and not any(finding.exit_code for finding in report.findings):
         other = "other " if report.findings else ""
-        release = f" and CUDA {report.required_cuda}" if report.required_cuda else ""
-        yield f"No {other}findings. Compared with {report.judged_by}{release}."
+        yield f"No {other}findings. {compared}."
+    elif report.required_cuda is not None:
+        yield f"{compared}."
     if any(not wheel.is_guess for wheel in report.requirements):
         yield ""
         yield "Use --format requirements to print the wheels as requirements of pip."

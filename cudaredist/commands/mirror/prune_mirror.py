@@ -66,6 +66,7 @@ class MirrorPrune:
             self.mirror.remove_partial()
         return MirrorPruneReport(
             folder=str(self.mirror.root),
+            releases=tuple(manifest.name for manifest in selected),
             removed=tuple(removed),
             kept=len(kept),
             freed_bytes=freed,

@@ -65,6 +65,7 @@ class MirrorPruneReport(Report):
 
     command: Literal["mirror prune"] = "mirror prune"
     folder: str
+    releases: tuple[str, ...] = Field(description="Releases that stay, such as cuda 13.0.2")
     removed: tuple[str, ...] = Field(
         description="Removed files, or with --check the files to remove"
     )

@@ -10,7 +10,10 @@ from cudaredist.commands.mirror.report import (
     MirrorSyncReport,
     MirrorVerifyReport,
 )
+from cudaredist.errors import shortened
 from cudaredist.formats.report import ErrorReport
+
+_SHOWN = 5
 
 
 def sync_text(report: MirrorSyncReport) -> Iterator[str]:
@@ -22,7 +25,8 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
         counted(dict(sorted(Counter(one.status for one in outcomes).items()))) or "none"
         for outcomes in (report.manifests, report.archives)
     )
-    yield f"manifests: {manifests}"
+    names = ", ".join(shortened([f"{o.redist} {o.release}" for o in report.manifests], _SHOWN))
+    yield f"manifests: {manifests}" + (f" ({names})" if names else "")
     yield (
         f"archives: {archives}; {report.fetched_bytes:,} bytes fetched; existing files compared "
         f"by {report.compared_by}"
@@ -51,4 +55,8 @@ def prune_text(report: MirrorPruneReport) -> Iterator[str]:
     """List the removed files, then the totals."""
     yield from report.removed
     verb = "to remove" if report.is_dry_run else "removed"
-    yield f"{len(report.removed)} files {verb}, {report.freed_bytes:,} bytes; {report.kept} kept"
+    releases = ", ".join(shortened(report.releases, _SHOWN)) or "no release"
+    yield (
+        f"{len(report.removed)} files {verb}, {report.freed_bytes:,} bytes; {report.kept} kept, of "
+        f"{releases}"
+    )

@@ -198,10 +198,13 @@ def test_bump_updates_outdated_line_and_adds_new_line(up_to_date: FaultServer, b
     )
 
 
+@pytest.mark.parametrize("label", ["9.10.2", "9.10", "9"])
 def test_version_option_selects_label_and_rejects_unknown_label(
-    two_newer: FaultServer, bump: Run
+    two_newer: FaultServer, bump: Run, label: str
 ) -> None:
-    assert statuses(bump("--version", "9.10.2", "--json")) == {"cudnn": "bumped"}
+    result = bump("--version", label, "--json")
+    assert statuses(result) == {"cudnn": "bumped"}
+    assert [release["new"] for release in report(result)["releases"]] == ["9.10.2"]
     result = bump("--version", "7.7.7")
     assert result.exit_code == 3
     assert "none of the selected redistributables lists 7.7.7" in result.stderr
