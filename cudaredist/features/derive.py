@@ -7,6 +7,7 @@ and add a field to `formats.features.ArchiveFeatures` and a line to `derive`. Th
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from cudaredist.binaries.fatbin import architecture_key
 from cudaredist.binaries.file_facts import Binary
@@ -149,47 +150,28 @@ def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
     links = defaultdict(list)
     for link, end in tree.links.items():
         links[end].append(link)
-    for path in sorted(placed):
-        entry, output = placed[path]
-        binary = entry.binary
-        if binary is None or not binary.is_shared:
-            continue
-        yield Library(
-            path=path,
-            output=output,
-            soname=binary.soname,
-            links=tuple(sorted(links[path])),
-            needed=binary.needed,
-            runpath=binary.runpath,
-            stub=is_stub(path),
-            glibc=binary.glibc,
-            libstdcxx=binary.libstdcxx,
-            opens=_opens(path, binary),
-            unread=_unread(binary),
-        )
+    for path, binary, fields in _binaries(placed):
+        if binary.is_shared:
+            aliases = tuple(sorted(links[path]))
+            yield Library(**fields, soname=binary.soname, links=aliases, stub=is_stub(path))
 
 
 def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
-    for path in sorted(placed):
-        entry, output = placed[path]
+    for _, binary, fields in _binaries(placed):
+        is_program = binary.kind in {"elf", "pe"} and not binary.is_shared
+        if is_program and (binary.needed or binary.opens or _unread(binary)):
+            yield Program(**fields)
+
+
+def _binaries(placed: Mapping[str, Placed]) -> Iterable[tuple[str, Binary, dict[str, Any]]]:
+    """Yield each binary with the fields of libraries and programs."""
+    for path, (entry, output) in sorted(placed.items()):
         binary = entry.binary
-        is_program = binary is not None and binary.kind in {"elf", "pe"} and not binary.is_shared
-        if (
-            binary is None
-            or not is_program
-            or not (binary.needed or binary.opens or _unread(binary))
-        ):
-            continue
-        yield Program(
-            path=path,
-            output=output,
-            needed=binary.needed,
-            runpath=binary.runpath,
-            glibc=binary.glibc,
-            libstdcxx=binary.libstdcxx,
-            opens=_opens(path, binary),
-            unread=_unread(binary),
-        )
+        if binary is not None:
+            facts = ("needed", "runpath", "glibc", "libstdcxx")
+            fields = {fact: getattr(binary, fact) for fact in facts}
+            fields |= {"opens": _opens(path, binary), "unread": _unread(binary)}
+            yield path, binary, {"path": path, "output": output, **fields}
 
 
 def _unread(binary: Binary) -> tuple[str, ...]:

@@ -21,12 +21,6 @@ FileNames: TypeAlias = dict[OutputName, dict[str, str]]
 MissingHeaders: TypeAlias = dict[str, dict[str, str]]
 """Conditions of including headers, by missing header and including header."""
 
-_OPENS = (
-    "Names of other libraries in its data, sorted. It may open them at run time (a guess). "
-    "Absent: none"
-)
-_UNREAD = "Fields that are empty because they could not be read. Absent: none"
-
 
 class LockEntry(OwnModel):
     """The record of a downloaded manifest."""
@@ -51,33 +45,33 @@ class OutputSize(OwnModel):
     bytes: Count = Field(description="Total unpacked size")
 
 
-class Library(OwnModel):
-    """A shared library."""
-
-    path: str = Field(description="Path below the archive's top directory")
-    output: OutputName
-    soname: str | None = Field(description="DT_SONAME, or a DLL's export name. Null: none")
-    links: tuple[str, ...] = Field(description="Links to it in the archive, sorted")
-    needed: tuple[str, ...] = Field(description="DT_NEEDED, or a DLL's imports, in file order")
-    runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
-    stub: bool = Field(description="Replaces a library of the driver at link time")
-    glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
-    libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
-    opens: tuple[str, ...] = optional(_OPENS, ())
-    unread: tuple[str, ...] = optional(_UNREAD, ())
-
-
-class Program(OwnModel):
-    """A program that requires shared libraries, or may open some."""
-
+class _BinaryFile(OwnModel):
     path: str = Field(description="Path below the archive's top directory")
     output: OutputName
     needed: tuple[str, ...] = Field(description="DT_NEEDED, or the imported DLLs, in file order")
     runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
-    opens: tuple[str, ...] = optional(_OPENS, ())
-    unread: tuple[str, ...] = optional(_UNREAD, ())
+    opens: tuple[str, ...] = optional(
+        "Names of other libraries in its data, sorted. It may open them at run time (a guess). "
+        "Absent: none",
+        (),
+    )
+    unread: tuple[str, ...] = optional(
+        "Fields that are empty because they could not be read. Absent: none", ()
+    )
+
+
+class Library(_BinaryFile):
+    """A shared library."""
+
+    soname: str | None = Field(description="DT_SONAME, or a DLL's export name. Null: none")
+    links: tuple[str, ...] = Field(description="Links to it in the archive, sorted")
+    stub: bool = Field(description="Replaces a library of the driver at link time")
+
+
+class Program(_BinaryFile):
+    """A program that requires shared libraries, or may open some."""
 
 
 class CodeTargets(OwnModel):
