@@ -94,6 +94,12 @@ class Flags(OwnModel):
     arches: tuple[str, ...]
     gencode: tuple[str, ...]
     gencode_string: str
+    lto_arches: tuple[str, ...] = optional(
+        "Code for link-time optimization, such as lto_90. Absent: a set by an earlier version", ()
+    )
+    gencode_lto: tuple[str, ...] = optional(
+        "`gencode` with `lto_arches` instead of machine code. Absent: as in `lto_arches`", ()
+    )
     cmake_cuda_architectures: str
     cmake_architectures_real_virtual: str
     torch_cuda_arch_list: str

@@ -71,11 +71,11 @@ def make_flags(
         )
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]
-    pairs = [(number, f"sm_{number}") for number in numbers]
-    if portable:
-        last = _digits(plain[-1])
-        pairs.append((last, f"compute_{last}"))
-    gencode = tuple(f"-gencode=arch=compute_{number},code={code}" for number, code in pairs)
+    real, virtual = (tuple(f"{kind}_{number}" for number in numbers) for kind in ("sm", "compute"))
+    # nvcc has LTO code for every architecture that it supports.
+    lto = tuple(f"lto_{number}" for number in numbers)
+    last = (f"compute_{_digits(plain[-1])}",) if portable else ()
+    gencode = _gencode(real + last)
     ordered = sorted(set(parsed))
     highest = max((c for c in ordered if c.variant is None), default=None) if portable else None
     families = {gpus.capabilities[name].family for name in effective}
@@ -86,9 +86,9 @@ def make_flags(
         effective=effective,
         forward_compat=portable,
         arch_names=tuple(sorted(families)),
-        real_arches=tuple(f"sm_{number}" for number in numbers),
-        virtual_arches=tuple(f"compute_{number}" for number in numbers),
-        arches=tuple(code for _, code in pairs),
+        real_arches=real,
+        virtual_arches=virtual,
+        arches=real + last,
         gencode=gencode,
         gencode_string=" ".join(gencode),
         # CMake embeds PTX for each architecture, but with a letter it is not portable.
@@ -100,7 +100,14 @@ def make_flags(
             _digits(str(c)) if c == highest else f"{_digits(str(c))}-real" for c in ordered
         ),
         torch_cuda_arch_list=";".join(f"{c}+PTX" if c == highest else f"{c}" for c in ordered),
+        lto_arches=lto,
+        gencode_lto=_gencode(lto + last),
     )
+
+
+def _gencode(codes: Sequence[str]) -> tuple[str, ...]:
+    """Return the options of nvcc for targets such as `sm_90`."""
+    return tuple(f"-gencode=arch=compute_{code.partition('_')[2]},code={code}" for code in codes)
 
 
 def set_attribute(release: str) -> str:

@@ -281,7 +281,7 @@ def test_order_of_capabilities_changes_only_nixpkgs_strings(
     ]
     theirs = {
         *("requested", "effective", "real_arches", "virtual_arches", "arches", "gencode"),
-        *("gencode_string", "cmake_cuda_architectures"),
+        *("gencode_string", "lto_arches", "gencode_lto", "cmake_cuda_architectures"),
     }
     ours = [package_set.capabilities.model_dump(exclude=theirs) for package_set in by_order]
     assert ours[0] == ours[1]

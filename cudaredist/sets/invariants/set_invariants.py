@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from cudaredist.formats.packageset import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
+from cudaredist.formats.packageset import InSet, OutsideSet, PackageSet, Provided, SetPackage
 from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
 from cudaredist.sets.invariants.coverage_invariant import check_coverage
+from cudaredist.sets.invariants.flags_invariant import check_flags
 from cudaredist.sets.libraries import key_of
 from cudaredist.sets.outputs import ORDER
-from cudaredist.tables.gpus.capability import Capability
 
 Broken: TypeAlias = tuple[str, str]
 """The subject that breaks an invariant, and the problem."""
@@ -293,57 +293,7 @@ def _closure(package_set: PackageSet) -> Iterator[Broken]:
             yield entry.attr, f"has an archive of the variant {variant}"
 
 
-# -- capabilities, host compiler, withheld packages
-
-
-def _capabilities(package_set: PackageSet) -> Iterator[Broken]:
-    """Check I12, except `arch_names`, which depends on the table."""
-    flags = package_set.capabilities
-    for name, listed in (("default", flags.default), ("effective", flags.effective)):
-        beyond = [item for item in listed if item not in flags.supported]
-        if beyond:
-            yield f"capabilities.{name}", f"{', '.join(beyond)} are not supported"
-    if flags.effective != (flags.requested or flags.default):
-        yield "capabilities.effective", "are neither the requested nor the default ones"
-    for name, expected in _flags_of(flags).items():
-        if getattr(flags, name) != expected:
-            yield f"capabilities.{name}", f"does not follow from {', '.join(flags.effective)}"
-
-
-def _flags_of(flags: Flags) -> dict[str, object]:
-    """Return the flags that follow from the effective capabilities.
-
-    Does not use the functions that made the flags: a comparison with their result proves nothing.
-    """
-    capabilities = [Capability.parse(name) for name in flags.effective]
-    plain = [capability for capability in capabilities if capability.variant is None]
-    portable = max(plain) if plain and flags.forward_compat else None
-    numbers = [name.replace(".", "") for name in flags.effective]
-    codes = [f"sm_{number}" for number in numbers]
-    digits_of_plain = [str(capability).replace(".", "") for capability in plain]
-    last = [f"compute_{number}" for number in digits_of_plain[-1:] if flags.forward_compat]
-    gencode = [
-        f"-gencode=arch=compute_{code.partition('_')[2]},code={code}" for code in (*codes, *last)
-    ]
-    ordered = [(c, str(c), str(c).replace(".", "")) for c in sorted(set(capabilities))]
-    return {
-        "forward_compat": flags.forward_compat and bool(plain),
-        "real_arches": tuple(codes),
-        "virtual_arches": tuple(f"compute_{number}" for number in numbers),
-        "arches": (*codes, *last),
-        "gencode": tuple(gencode),
-        "gencode_string": " ".join(gencode),
-        "cmake_cuda_architectures": ";".join(
-            number if portable is None or number[-1].isdigit() else f"{number}-real"
-            for number in numbers
-        ),
-        "cmake_architectures_real_virtual": ";".join(
-            digits if c == portable else f"{digits}-real" for c, _, digits in ordered
-        ),
-        "torch_cuda_arch_list": ";".join(
-            f"{text}+PTX" if c == portable else text for c, text, _ in ordered
-        ),
-    }
+# -- host compiler, withheld packages
 
 
 def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
@@ -432,7 +382,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I8": Invariant("Only one package provides the library of a soname.", _providers),
     "I10": Invariant("Nothing depends on stubs, and all required run paths exist.", _run_paths),
     "I11": Invariant("Dependencies are available, and for the same CUDA release.", _closure),
-    "I12": Invariant("Capabilities are supported, and flags agree with them.", _capabilities),
+    "I12": Invariant("Capabilities are supported, and flags agree with them.", check_flags),
     "I13": Invariant("nvcc accepts the compiler, the default one if possible.", _host_compiler),
     "I14": Invariant("Withheld and foreign packages are rightly unavailable.", _never_available),
     "I26": Invariant("Coverage is complete and agrees with its counts.", check_coverage),

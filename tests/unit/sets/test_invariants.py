@@ -218,6 +218,7 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I12", "not requested", flags(requested=["7.5"])),
     ("I12", "other flags", flags(gencode=[])),
     ("I12", "other portable code", flags(forward_compat=False)),
+    ("I12", "other LTO code", flags(lto_arches=["lto_90"])),
     ("I13", "beyond what nvcc accepts", gcc(selected=99)),
     ("I13", "not the default", gcc(default=13, selected=12, uses_default=True)),
     ("I13", "wrong flag", gcc(uses_default=True)),

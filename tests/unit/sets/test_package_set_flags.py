@@ -37,6 +37,12 @@ def test_flags_have_strings_of_nixpkgs_and_cudaredist() -> None:
         "-gencode=arch=compute_86,code=compute_86",
     )
     assert result.gencode_string == " ".join(result.gencode)
+    assert result.lto_arches == ("lto_75", "lto_86")
+    assert result.gencode_lto == (
+        "-gencode=arch=compute_75,code=lto_75",
+        "-gencode=arch=compute_86,code=lto_86",
+        "-gencode=arch=compute_86,code=compute_86",
+    )
     assert result.cmake_cuda_architectures == "75;86"
     assert result.cmake_architectures_real_virtual == "75-real;86"
     assert result.torch_cuda_arch_list == "7.5;8.6+PTX"
@@ -71,6 +77,7 @@ def test_architecture_specific_capability_has_no_forward_compat(name: str) -> No
     assert not result.forward_compat
     assert result.arches == (f"sm_{digits}",)
     assert result.cmake_cuda_architectures == digits
+    assert result.gencode_lto == (f"-gencode=arch=compute_{digits},code=lto_{digits}",)
     assert result.cmake_architectures_real_virtual == f"{digits}-real"
     assert result.torch_cuda_arch_list == name
     with pytest.raises(UsageError, match="forward compatibility requires") as raised:
