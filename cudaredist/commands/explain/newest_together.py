@@ -27,26 +27,26 @@ def newest_together(
     Without releases of CUDA in the feature files, yield none.
     """
     decisive = [archive for archive in archives if _PACKAGES.get(archive.redist) == archive.package]
-    for name in capabilities if any(archive.redist == CUDA for archive in decisive) else ():
-        base = gpus.capabilities[name].base
-        running = [
-            archive
-            for archive in decisive
-            if base in archive.by_capability
-            and archive.by_capability[base].value in {"native", "ptx"}
-        ]
-        yield _newest(name, base, running, store, gpus)
+    if any(archive.redist == CUDA for archive in decisive):
+        for base in dict.fromkeys(gpus.capabilities[name].base for name in capabilities):
+            running = [
+                archive
+                for archive in decisive
+                if base in archive.by_capability
+                and archive.by_capability[base].value in {"native", "ptx"}
+            ]
+            yield _newest(base, running, store, gpus)
 
 
 def _newest(
-    name: str, base: str, running: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
+    name: str, running: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
 ) -> NewestTogether:
     for platform in _PLATFORMS:
         here = [archive for archive in running if archive.platform == platform]
         labels = [
             archive.label
             for archive in here
-            if archive.redist == CUDA and is_supported(gpus.capabilities[base], archive.label.line)
+            if archive.redist == CUDA and is_supported(gpus.capabilities[name], archive.label.line)
         ]
         if labels:
             usable = UsableWithCuda(max(labels), store)
