@@ -204,12 +204,6 @@ cache_dir_option = partial(
     envvar="CUDAREDIST_CACHE_DIR",
 )
 check_option = partial(safety_option, "Write nothing. Exit 1 if files would change.")
-keep_going_option = partial(
-    safety_option,
-    "Continue after a failure. Default: on.",
-    names="--keep-going/--fail-fast",
-    default=True,
-)
 strict_option = partial(safety_option, "Reject manifests with warnings.")
 
 
@@ -352,6 +346,19 @@ class Folders(OptionGroup):
 
     data_dir: Path | None = data_dir_option()
     cache_dir: Path | None = cache_dir_option()
+
+
+class ManifestOptions(Options):
+    """Options of commands that change the data of local manifests."""
+
+    channel: ChannelName = channel_option()
+    network: Network = dataclasses.field(default_factory=Network)
+    check: bool = check_option()
+    keep_going: bool = safety_option(
+        "Continue after a failure. Default: on.", names="--keep-going/--fail-fast", default=True
+    )
+    strict: bool = strict_option()
+    folders: Folders = dataclasses.field(default_factory=Folders)
 
 
 class Data(OptionGroup):

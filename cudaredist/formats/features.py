@@ -151,9 +151,7 @@ class WholeFeatures(ArchiveFeatures):
     missing_headers: MissingHeaders
 
 
-class ExaminedArchive(ArchiveFeatures):
-    """The contents of an archive with verified hash and size."""
-
+class _ListedArchive(OwnModel):
     platform: str
     variant: str | None = Field(
         description="Such as `cuda12`, if the manifest has variants. Null: none"
@@ -162,19 +160,20 @@ class ExaminedArchive(ArchiveFeatures):
         "Only if an early manifest lists several versions of the package"
     )
     sha256: HexSha256 | None = Field(description="Null: not in the manifest")
+
+
+class ExaminedArchive(_ListedArchive, ArchiveFeatures):
+    """The contents of an archive with verified hash and size."""
+
     status: Literal["examined"]
     verified: bool = optional(
         "False if there was no hash to verify. Absent: verified", default=True
     )
 
 
-class UnexaminedArchive(OwnModel):
+class UnexaminedArchive(_ListedArchive):
     """An archive that was not inspected, with the reason."""
 
-    platform: str
-    variant: str | None
-    version: VersionText | None = optional(None)
-    sha256: HexSha256 | None
     status: Literal["not-examined"]
     reason: str = Field(min_length=1)
 

@@ -16,15 +16,20 @@ from cudaredist.formats.base import (
 )
 
 
-class HeaderSource(OwnModel):
-    """The header with the facts about host compilers."""
+class BinarySource(OwnModel):
+    """The ptxas program that lists a release's capabilities."""
 
     channel: Channel
     package: str
-    version: VersionText
     archive_sha256: HexSha256
     path: str
     file_sha256: HexSha256
+
+
+class HeaderSource(BinarySource):
+    """The header with the facts about host compilers."""
+
+    version: VersionText
 
 
 class PolicySource(OwnModel):
@@ -159,16 +164,6 @@ class GpuPolicy(OwnFile):
     """`policy/gpus.json`: facts about compute capabilities that no NVIDIA file states."""
 
     overlay: dict[PlainCapability, OverlayEntry]
-
-
-class BinarySource(OwnModel):
-    """The ptxas program that lists a release's capabilities."""
-
-    channel: Channel
-    package: str
-    archive_sha256: HexSha256
-    path: str
-    file_sha256: HexSha256
 
 
 class Gpus(OwnFile):

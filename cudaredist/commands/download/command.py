@@ -5,20 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
-    ChannelName,
-    Folders,
-    Network,
-    Options,
+    ManifestOptions,
     Releases,
     argument,
-    channel_option,
-    check_option,
     jobs_option,
-    keep_going_option,
     parallel_option,
     redist_option,
     safety_option,
-    strict_option,
 )
 from cudaredist.cli.session import (
     URL_WITH_OPTIONS,
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
     from cudaredist.commands.download.download import Destination
 
 
-class DownloadOptions(Options):
+class DownloadOptions(ManifestOptions):
     """Options of download-manifests."""
 
     typical = ("redist", "channel", "version", "min_version", "data_dir")
@@ -45,17 +38,12 @@ class DownloadOptions(Options):
         "Target folder, without a lock file.", metavar="MANIFEST_DIR"
     )
     redist: list[str] | None = redist_option()
-    channel: ChannelName = channel_option()
     releases: Releases = field(default_factory=Releases)
-    network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     parallel: bool = parallel_option()
     accept_changed: bool = safety_option(
         "Accept manifests that changed upstream or were edited here."
     )
-    check: bool = check_option()
-    keep_going: bool = keep_going_option()
-    strict: bool = strict_option()
     cleanup: bool = safety_option(
         "No effect: manifests need no cleanup.",
         names="--cleanup/--no-cleanup",
@@ -63,7 +51,6 @@ class DownloadOptions(Options):
         default=True,
     )
     """Accepted for the commands in the nixpkgs manual."""
-    folders: Folders = field(default_factory=Folders)
 
 
 REFUSED: tuple[Refusal[DownloadOptions], ...] = (

@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from cudaredist.cli.options import (
     ArchiveJobs,
     Archives,
-    ChannelName,
-    Folders,
     LocalReleases,
-    Network,
-    Options,
+    ManifestOptions,
     argument,
-    channel_option,
-    check_option,
-    keep_going_option,
     output_flag,
     parse_size,
     redist_option,
     safety_option,
     select_option,
-    strict_option,
     work_option,
 )
 from cudaredist.cli.session import (
@@ -45,7 +38,7 @@ if TYPE_CHECKING:
 EngineName: TypeAlias = Literal["local", "dask"]
 
 
-class ProcessOptions(Options):
+class ProcessOptions(ManifestOptions):
     """Options of process-manifests."""
 
     typical = ("redist", "version", "platform", "max_download", "data_dir")
@@ -55,14 +48,12 @@ class ProcessOptions(Options):
         "Folder with manifests, and for feature files.", metavar="MANIFEST_DIR"
     )
     redist: list[str] | None = redist_option()
-    channel: ChannelName = channel_option()
     releases: LocalReleases = field(default_factory=LocalReleases)
     archives: Archives = field(default_factory=Archives)
     max_download: str | None = select_option(
         "Download limit, such as 5GB. Smallest archives first.",
         metavar="SIZE",
     )
-    network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     allow_unverified: bool = safety_option("Also inspect archives without a hash, and mark them.")
     cleanup: bool = safety_option(
@@ -76,9 +67,6 @@ class ProcessOptions(Options):
         "Also inspect archives missing from the cache, for diff.",
         default=False,
     )
-    check: bool = check_option()
-    keep_going: bool = keep_going_option()
-    strict: bool = strict_option()
     engine: EngineName = work_option(
         "Threads or a Dask cluster.", metavar="local|dask", default="local"
     )
@@ -88,7 +76,6 @@ class ProcessOptions(Options):
         envvar="CUDAREDIST_SCHEDULER",
     )
     legacy: bool = output_flag("Write legacy feature files. Requires MANIFEST_DIR.")
-    folders: Folders = field(default_factory=Folders)
 
     @property
     def are_archives_kept(self) -> bool:

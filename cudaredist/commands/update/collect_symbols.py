@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cudaredist.commands.update.report import BrokenManifest, SymbolArchive, SymbolReport
+from cudaredist.commands.update.table_run import TableRun
 from cudaredist.errors import EXIT_FINDINGS, InvalidFileError, ReadError
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import examined_archives, load_features
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored
-from cudaredist.store.targets import LocalManifest, LocalManifests
+from cudaredist.store.targets import LocalManifest
 from cudaredist.tables.symbols.symbol_table import (
     KEY_SIZE,
     Column,
@@ -34,14 +34,9 @@ _Place: TypeAlias = tuple[LibrarySource, str]
 
 
 @dataclass(kw_only=True)
-class SymbolRun:
+class SymbolRun(TableRun):
     """One run of update-symbols."""
 
-    manifests: LocalManifests
-    service: ArchiveService
-    store: Store
-    write: bool = True
-    fail_fast: bool = False
     _tables: dict[str, SymbolColumns] = field(default_factory=dict)
     _read: dict[_Place, tuple[str, list[LibraryBinary]]] = field(default_factory=dict)
     """Of each archive that was read, the beginning of its hash, and its libraries."""

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cudaredist.cli.options import (
     ArchiveJobs,
-    ChannelName,
-    Folders,
     LocalReleases,
-    Network,
-    Options,
-    channel_option,
-    check_option,
-    keep_going_option,
-    strict_option,
+    ManifestOptions,
 )
 from cudaredist.cli.session import Session, find_redists, open_cache
 from cudaredist.errors import command_line
@@ -23,29 +16,22 @@ from cudaredist.redists import CUDA
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cudaredist.commands.update.collect_symbols import SymbolRun
     from cudaredist.commands.update.report import TableReport
     from cudaredist.commands.update.table_run import TableRun
     from cudaredist.formats.base import OwnModel
     from cudaredist.store.table_registry import Table
 
 
-_Run = TypeVar("_Run", "TableRun", "SymbolRun")
+_Run = TypeVar("_Run", bound="TableRun")
 
 
-class TableOptions(Options):
+class TableOptions(ManifestOptions):
     """Options of the commands that update a table."""
 
     typical = ("channel", "version", "jobs", "check", "data_dir")
 
-    channel: ChannelName = channel_option()
     releases: LocalReleases = field(default_factory=LocalReleases)
-    network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
-    check: bool = check_option()
-    keep_going: bool = keep_going_option()
-    strict: bool = strict_option()
-    folders: Folders = field(default_factory=Folders)
 
 
 def open_run(

@@ -54,7 +54,7 @@ _Entry = TypeVar("_Entry")
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class TableRun:
     """Inputs and options of an update."""
 
@@ -138,7 +138,7 @@ class _Work(Generic[_Entry]):
 
     run: TableRun
     table: Table[OwnModel]
-    sources: Mapping[str, HeaderSource | BinarySource]
+    sources: Mapping[str, BinarySource]
     """Source of each entry of the table."""
     is_current: Callable[[str], bool]
     """Whether a release's entry is up to date if its archive is unchanged."""
@@ -250,9 +250,7 @@ class _Work(Generic[_Entry]):
         )
 
 
-def _outcome_of(
-    label: str, status: ReleaseStatus, source: HeaderSource | BinarySource
-) -> ReleaseOutcome:
+def _outcome_of(label: str, status: ReleaseStatus, source: BinarySource) -> ReleaseOutcome:
     package, sha256 = source.package, source.archive_sha256
     return ReleaseOutcome(release=label, status=status, package=package, archive_sha256=sha256)
 
