@@ -136,11 +136,7 @@ class HttpClient:
         headers = {"Range": f"bytes={requested}"}
         if etag is not None:
             headers["If-Range"] = etag
-        with (
-            self._translated(shown),
-            self._watch.answer() as deadline,
-            self._answered(address, headers) as response,
-        ):
+        with self._answer(address, headers) as (response, deadline):
             if response.status_code == _OK:
                 raise SourceError(
                     shown, "the file changed, or the server does not support range requests"
@@ -293,16 +289,25 @@ class HttpClient:
     def _attempt(self, address: str, limit: int, headers: dict[str, str]) -> HttpAnswer:
         """Send a request once and read the answer."""
         shown = shown_address(address)
+        with self._answer(address, headers) as (response, deadline):
+            url = str(response.url)
+            if response.status_code == _NOT_MODIFIED and "If-None-Match" in headers:
+                return HttpAnswer(url, response.headers, None)
+            if response.status_code != _OK:
+                raise status_error(shown, response)
+            data = self._body(response, shown, limit, deadline)
+            return HttpAnswer(url, response.headers, data)
+
+    @contextlib.contextmanager
+    def _answer(
+        self, address: str, headers: dict[str, str]
+    ) -> Iterator[tuple[httpx.Response, float]]:
+        """Send a request once, and yield the answer and its deadline."""
+        shown = shown_address(address)
         with self._watch.answer() as deadline:
             try:
                 with self._answered(address, headers) as response:
-                    url = str(response.url)
-                    if response.status_code == _NOT_MODIFIED and "If-None-Match" in headers:
-                        return HttpAnswer(url, response.headers, None)
-                    if response.status_code != _OK:
-                        raise status_error(shown, response)
-                    data = self._body(response, shown, limit, deadline)
-                    return HttpAnswer(url, response.headers, data)
+                    yield response, deadline
             except (*_CLIENT_ERRORS, OSError) as error:
                 if isinstance(error, httpx.TimeoutException) or time.monotonic() >= deadline:
                     raise self._too_slow(shown) from error

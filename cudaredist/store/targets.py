@@ -149,10 +149,6 @@ class LocalManifest:
         """The redistributable and its label, for messages."""
         return f"{self.target.redist.name} {self.label}"
 
-    def versions_of(self, package: str) -> tuple[Version, ...]:
-        """Return the versions of a package in the manifest."""
-        return next(p.versions for p in self.manifest.packages if p.name == package)
-
     def key(self, archive: Archive) -> str:
         """Return an archive's hash, or its path without one."""
         return archive.sha256 or f"{self.target.redist.name}/{archive.relative_path}"

@@ -85,11 +85,7 @@ def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
     files[VERSION_NAME] = ToolkitFile(
         sha256=sha256_of(version), size=len(version), executable=False, package=OURS
     )
-    links = {
-        path: ToolkitLink(target=target, package=plan.link_owners[path])
-        for path, target in plan.links.items()
-    }
-    record = toolkit.record(files, links)
+    record = toolkit.record(files, plan.links)
     write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
     return record
 
@@ -101,10 +97,7 @@ def plan_repair(
 
     `plan` covers the altered packages. Returns None if these packages lack an altered file.
     """
-    whole = Plan(
-        links={path: link.target for path, link in record.links.items()},
-        link_owners={path: link.package for path, link in record.links.items()},
-    )
+    whole = Plan(links=dict(record.links))
     for path, file in record.files.items():
         if path == VERSION_NAME:
             continue
@@ -139,8 +132,8 @@ class _Files:
         """Create everything and return the record's files."""
         self.new.mkdir(parents=True)
         files = {path: self._file(path) for path in sorted(self.plan.files)}
-        for path, target in sorted(self.plan.links.items()):
-            self._destination(path).symlink_to(target)
+        for path in sorted(self.plan.links):
+            self._destination(path).symlink_to(self.plan.links[path].target)
         return files
 
     def _file(self, path: str) -> ToolkitFile:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.formats.base import OutputName
+from cudaredist.formats.toolkit_record import ToolkitLink
 from cudaredist.primitives import Platform
 from cudaredist.sets.package_tree import PackageTree, folders_above, is_executable
 
@@ -43,9 +44,7 @@ class Plan:
     """Files and links of a toolkit, by relative path."""
 
     files: dict[str, PlannedFile] = field(default_factory=dict)
-    links: dict[str, str] = field(default_factory=dict)
-    """Targets, relative to the link's folder."""
-    link_owners: dict[str, str] = field(default_factory=dict)
+    links: dict[str, ToolkitLink] = field(default_factory=dict)
 
 
 def make_plan(
@@ -98,7 +97,7 @@ def make_plan(
 def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
     other = plan.files.get(path)
     if path in plan.links:
-        raise ConflictError(path, plan.link_owners[path], planned.package)
+        raise ConflictError(path, plan.links[path].package, planned.package)
     if other is None:
         plan.files[path] = planned
     elif other.content.sha256 != planned.content.sha256:
@@ -111,9 +110,9 @@ def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
     target = posixpath.relpath(end, posixpath.dirname(path) or ".")
     if path in plan.files:
         raise ConflictError(path, plan.files[path].package, attr)
-    if plan.links.setdefault(path, target) != target:
-        raise ConflictError(path, plan.link_owners[path], attr)
-    plan.link_owners.setdefault(path, attr)
+    other = plan.links.setdefault(path, ToolkitLink(target=target, package=attr))
+    if other.target != target:
+        raise ConflictError(path, other.package, attr)
 
 
 def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
@@ -122,7 +121,6 @@ def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
     for link, end in ends.items():
         if link == end or (end not in plan.files and end not in folders):
             plan.links.pop(link, None)
-            plan.link_owners.pop(link, None)
 
 
 def _add_lib64(plan: Plan, folder: str) -> None:
@@ -132,8 +130,7 @@ def _add_lib64(plan: Plan, folder: str) -> None:
 
     link, owner = f"{folder}lib64", owner_below("lib")
     if owner is not None and owner_below("lib64") is None and link not in plan.links:
-        plan.links[link] = "lib"
-        plan.link_owners[link] = owner
+        plan.links[link] = ToolkitLink(target="lib", package=owner)
 
 
 def _check(plan: Plan) -> None:
@@ -141,7 +138,8 @@ def _check(plan: Plan) -> None:
 
     An unsafe path is outside the root. A conflict is a path below a file.
     """
-    owners = {path: file.package for path, file in plan.files.items()} | plan.link_owners
+    owners = {path: file.package for path, file in plan.files.items()}
+    owners |= {path: link.package for path, link in plan.links.items()}
     for path, owner in owners.items():
         # On Windows, a first part with a colon is a drive.
         is_plain = path.isprintable() and "\\" not in path and ":" not in path.partition("/")[0]

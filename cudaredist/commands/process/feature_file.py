@@ -28,6 +28,7 @@ Document: TypeAlias = dict[str, Any]
 _FEATURES_LIMIT = 16 << 20
 """The limit in bytes for the features of one archive: a thousand times the largest known ones."""
 _PROBLEMS_SHOWN = 5
+_IDENTITY = ("platform", "variant", "sha256")
 _SHARED = frozenset({"files", "missing_headers"})
 """Fields that are mostly equal in the archives of a package. A feature file stores them once."""
 
@@ -53,11 +54,7 @@ class ArchiveItem:
         `features` is None if they are unknown.
         """
         archive = self.archive
-        entry: Document = {
-            "platform": archive.platform,
-            "variant": archive.variant,
-            "sha256": archive.sha256,
-        }
+        entry: Document = {name: getattr(archive, name) for name in _IDENTITY}
         if has_several:
             entry["version"] = str(archive.version)
         if features is None:
@@ -97,6 +94,18 @@ class FeatureFile:
             self._earlier = _entries_in(self.read(), self.source.name)
         return self._earlier
 
+    def earlier_entry(self, item: ArchiveItem) -> Document | None:
+        """Return an archive's entry in the existing feature file, if any. Raises likewise."""
+        package = item.archive.package
+        entry = item.entry(None, has_several=package in self._several)
+        return self.earlier().get(_identity(package, entry))
+
+    @property
+    def _several(self) -> frozenset[str]:
+        """The packages with several versions."""
+        packages = self.source.manifest.packages
+        return frozenset(package.name for package in packages if len(package.versions) > 1)
+
     def forget(self) -> None:
         """Free the memory of what can be read again, from the cache or the feature file."""
         self._earlier = None
@@ -110,19 +119,18 @@ class FeatureFile:
         Unless it is new, an archive without new features keeps its entry. The existing file is read
         only if features are missing, so that a broken one is replaced without an error.
         """
-        entries: dict[str, list[Document]] = {}
-        several = {p.name: len(p.versions) > 1 for p in self.source.manifest.packages}
+        entries: dict[str, list[Document]] = defaultdict(list)
+        several = self._several
         for item in self.items:
             package = item.archive.package
-            has_several = several[package]
             features = item.features or known_features(cache, item.archive.sha256)
-            entry = item.entry(features, has_several=has_several)
+            entry = item.entry(features, has_several=package in several)
             if features is None and not is_new:
-                previous = self.earlier().get(identity(package, entry))
+                previous = self.earlier_entry(item)
                 is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
                 if previous and (previous["status"] == "examined" or is_choice):
                     entry = previous
-            entries.setdefault(package, []).append(entry)
+            entries[package].append(entry)
         return {
             "schema_version": 1,
             "redist": self.source.target.redist.name,
@@ -131,8 +139,8 @@ class FeatureFile:
             "rules": RULES,
             "packages": {
                 package.name: {
-                    "version": None if several[package.name] else str(package.versions[0]),
-                    **share_parts(sorted(entries.get(package.name, []), key=_order)),
+                    "version": None if package.name in several else str(package.versions[0]),
+                    **share_parts(sorted(entries[package.name], key=_order)),
                 }
                 for package in self.source.manifest.packages
             },
@@ -161,9 +169,9 @@ def share_parts(entries: list[Document]) -> Document:
     return {"archives": packed, **{name: list(table.values()) for name, table in tables.items()}}
 
 
-def identity(package: str, entry: Document) -> object:
+def _identity(package: str, entry: Document) -> object:
     """Return a key that identifies an archive across feature files."""
-    return package, entry["platform"], entry["variant"], entry["sha256"], entry.get("version")
+    return package, *(entry[name] for name in _IDENTITY), entry.get("version")
 
 
 def _unshared(features: Document) -> list[Document]:
@@ -200,7 +208,7 @@ def _entries_in(data: bytes | None, name: str) -> dict[object, Document]:
             hint="run the command again without --package, --platform and --variant",
         )
     return {
-        identity(package, entry): entry
+        _identity(package, entry): entry
         for package, entries in document["packages"].items()
         for entry in _unshared(entries)
     }

@@ -14,7 +14,6 @@ from cudaredist.commands.process.feature_file import (
     FeatureFile,
     checked_bytes,
     features_of,
-    identity,
     known_features,
 )
 from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
@@ -184,7 +183,7 @@ class FeatureRun:
             return item
         # Archives without a hash are never cached.
         is_filling = self.fill_cache and archive.sha256 is not None
-        if (not is_filling or option is not None) and self._is_in_file(file, archive):
+        if (not is_filling or option is not None) and self._is_in_file(file, item):
             return item
         if option is not None:
             item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
@@ -199,15 +198,11 @@ class FeatureRun:
             item.reason = UNREACHED if self.write else _NOT_READ
         return item
 
-    def _is_in_file(self, file: FeatureFile, archive: Archive) -> bool:
+    def _is_in_file(self, file: FeatureFile, item: ArchiveItem) -> bool:
         """Check if the existing feature file has an archive's features."""
-        if self.legacy:
-            return False
-        has_several = len(file.source.versions_of(archive.package)) > 1
-        entry = ArchiveItem(archive=archive, status="known").entry(None, has_several=has_several)
         # If the entries are needed to write the file, an error is raised again there.
         with contextlib.suppress(CudaRedistError):
-            previous = file.earlier().get(identity(archive.package, entry))
+            previous = None if self.legacy else file.earlier_entry(item)
             return previous is not None and previous["status"] == "examined"
         return False
 
