@@ -3,7 +3,9 @@
 Slow imports happen inside the commands that need them, to keep the start fast.
 """
 
+import difflib
 import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -12,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from cudaredist import __version__
+from cudaredist.cli.console import Console
 from cudaredist.cli.session import report_error
 from cudaredist.commands.audit.command import audit
 from cudaredist.commands.build.command import build
@@ -34,6 +37,7 @@ from cudaredist.commands.validate.command import validate
 from cudaredist.commands.versions.command import versions
 from cudaredist.commands.which.command import which
 from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
+from cudaredist.hints import redacted
 
 __all__ = ["app"]
 
@@ -57,10 +61,7 @@ _ParserError: Any = typer.BadParameter.__base__
 
 
 class _Program(TyperGroup):
-    """The group of all commands.
-
-    If --json is set, a JSON document reports an invalid command line.
-    """
+    """The group of all commands, which reports an invalid command line as any other error."""
 
     _words: tuple[str, ...] = ()
 
@@ -78,13 +79,25 @@ class _Program(TyperGroup):
         try:
             yield
         except _ParserError as error:
+            command = next((word for word in self._words if word in self.commands), None)
+            wrong = UsageError(error.format_message(), hint=f"run `{self._hint(error, command)}`")
+            Console().failure(wrong)
             if "--json" in self._words:
-                report_error(self._command, UsageError(error.format_message()))
-            raise
+                report_error(command or "cudaredist", wrong)
+            raise typer.Exit(wrong.exit_code) from None
 
-    @property
-    def _command(self) -> str:
-        return next((word for word in self._words if word in self.commands), "cudaredist")
+    def _hint(self, error: Any, command: str | None) -> str:  # noqa: ANN401 - typer's exception
+        """Return the call with the nearest command or option, else the help."""
+        if command is None:
+            wrong, known = next(iter(self._words), ""), list(self.commands)
+        else:
+            wrong = getattr(error, "option_name", "")
+            known = list(getattr(error, "possibilities", None) or ())
+        nearest = difflib.get_close_matches(wrong, known, n=1)
+        if not nearest:
+            return " ".join(["cudaredist", *([command] if command else []), "--help"])
+        words = (redacted(nearest[0] if word == wrong else word) for word in self._words)
+        return shlex.join(["cudaredist", *words])
 
 
 app = typer.Typer(

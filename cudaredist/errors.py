@@ -38,6 +38,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar, TypeVar
 
+from cudaredist.hints import corrected
+
 T = TypeVar("T")
 
 EXIT_OK = 0
@@ -102,7 +104,10 @@ class UsageError(CudaRedistError):
 
 
 class UnknownNameError(UsageError):
-    """An unknown name. The hint lists similar names, or all known ones."""
+    """An unknown name.
+
+    The hint lists similar names, or all known ones, and has the call with the most similar one.
+    """
 
     def __init__(
         self, what: str, name: str, known: Iterable[str], similar: Sequence[str] = ()
@@ -110,6 +115,8 @@ class UnknownNameError(UsageError):
         names = sorted(known)
         similar = similar or difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(names)}"
+        call = corrected(name, similar or names)
+        hint += f" Run `{call}`" if call and similar else f"; run `{call}`" if call else ""
         super().__init__(f"no {what} is called {shown(name)}", hint=hint)
 
 
@@ -385,13 +392,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def command_line(command: str, *flags: str, channel: str = "redist", **options: object) -> str:
-    """Return a command to type, without the default channel."""
-    flags_with_values = options if channel == "redist" else {"channel": channel, **options}
-    values = (f"--{name} {value}" for name, value in flags_with_values.items())
-    return " ".join(["cudaredist", command, *values, *flags])
 
 
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import inspect
 import logging
 import os
 import re
+import shlex
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -21,6 +22,7 @@ from cudaredist.errors import (
     UsageError,
     WriteError,
 )
+from cudaredist.hints import again, calling
 from cudaredist.locks import exit_interrupted
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_OPTION = re.compile("--[a-z-]+")
+
 _Options = TypeVar("_Options", bound=Options)
 _Report = TypeVar("_Report", bound="Report")
 _Answer = TypeVar("_Answer", bound="Answer")
@@ -45,13 +49,14 @@ _Answer = TypeVar("_Answer", bound="Answer")
 Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
 """A predicate for an invalid combination of options, the error's message, and its hint.
 
-The message and the hint can contain option names in braces.
+The message and the hint can contain option names in braces. Without a hint, the error suggests the
+call without the options before the verb of the message, or without all options in the message.
 """
 
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
     lambda o: o.wheel_base is not None and re.search(r"[?#]|//[^/]*@", o.wheel_base),
     "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
-    "use --wheel-base https://host/folder",
+    None,
 )
 _NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
 URL_WITH_OPTIONS: Refusal[Any] = (
@@ -82,7 +87,8 @@ def command(
                 name for name, source in sources.items() if source and source.name == "COMMANDLINE"
             }
             options = kind(**values, typed=frozenset(typed))
-            raise typer.Exit(_exit_code(function, options, refused))
+            with calling(*_call_of(context, typed, values)):
+                raise typer.Exit(_exit_code(function, options, refused))
 
         first = inspect.Parameter(
             "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
@@ -93,14 +99,44 @@ def command(
     return decorate
 
 
+def _call_of(
+    context: typer.Context, typed: Collection[str], values: Mapping[str, Any]
+) -> tuple[str, dict[str, tuple[str, ...]], dict[str, set[str]]]:
+    """Return the command, its typed words, and the options of every command."""
+    command, program = context.command, context.find_root().command
+    named: dict[Any, Any] = {one.name: one for one in command.params if one.name in typed}
+    words: dict[str, tuple[str, ...]] = {}
+    for name, one in sorted(named.items(), key=lambda item: item[1].param_type_name):
+        value: Any = values[name]
+        items = value if isinstance(value, list) else [value]
+        if one.param_type_name == "argument":
+            words[name] = tuple(map(str, items))
+        elif one.is_flag:
+            spelling = (one.opts if value else one.secondary_opts)[0]
+            words[spelling] = (spelling,)
+        elif one.count:
+            words[one.opts[0]] = (one.opts[0],) * value
+        else:
+            words[one.opts[0]] = tuple(word for item in items for word in (one.opts[0], str(item)))
+    options = {
+        name: {spelling for one in other.params for spelling in (*one.opts, *one.secondary_opts)}
+        for name, other in vars(program)["commands"].items()
+    }
+    return command.name or "", words, options
+
+
 def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
     """Raise `UsageError` for the first refused combination of options."""
     for is_refused, message, hint in refused:
         if is_refused(options):
             values = vars(options)
-            raise UsageError(
-                message.format_map(values), hint=None if hint is None else hint.format_map(values)
-            )
+            text = message.format_map(values)
+            if hint is None:
+                subject = re.split(" cannot | requires? ", message)[0]
+                names = _OPTION.findall(subject) or _OPTION.findall(message)
+                raise UsageError(text, hint=f"run `{again(without=names)}`")
+            quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
+            raise UsageError(text, hint=hint.format_map(quoted))
 
 
 def _exit_code(
@@ -122,7 +158,7 @@ def _exit_code(
     except KeyboardInterrupt:
         session.console.error(
             "interrupted; completed results are kept",
-            hint="run the same command again to resume",
+            hint=f"to resume, run `{again()}`",
         )
         exit_interrupted()
     except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code

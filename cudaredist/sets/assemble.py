@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from cudaredist.errors import IncompleteError, UsageError, command_line, shortened
+from cudaredist.errors import IncompleteError, UsageError, shortened
 from cudaredist.formats.packageset import (
     PACKAGE_SET_FORMAT,
     CudaRelease,
@@ -241,11 +241,11 @@ def _release_diagnostics(
 ) -> Iterable[Diagnostic]:
     for manifest in _manifests_of(choices, spec):
         if manifest.is_edited:
-            command = command_line(
-                "download-manifests",
-                channel=data.channel,
-                redist=manifest.redist,
-                version=manifest.label,
+            # Not `command_line`: a set does not depend on the options of the call.
+            channel = "" if data.channel == "redist" else f"--channel {data.channel} "
+            command = (
+                f"cudaredist download-manifests {channel}"
+                f"--redist {manifest.redist} --version {manifest.label}"
             )
             text = (
                 f"{manifest_name(manifest.label)} differs from the downloaded file; to restore it, "

@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
+from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint
+from cudaredist.hints import command_line, corrected
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
@@ -62,16 +63,19 @@ def find_cuda(text: str, data: SetData) -> Version:
 
 
 def nearest_hint(text: str, labels: Sequence[Version]) -> str:
-    """Suggest nearby local releases."""
+    """Suggest nearby local releases, and the call with the first of them."""
     try:
         version = Version.parse(text)
     except ValueError:
-        return f"local releases: {', '.join(map(str, labels))}"
-    older = [label for label in labels if label < version][-1:]
-    newer = [label for label in labels if label > version][:1]
-    nearest = [*older, *newer]
-    noun = "release" if len(nearest) == 1 else "releases"
-    return f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
+        hint, nearest = f"local releases: {', '.join(map(str, labels))}", [labels[-1]]
+    else:
+        older = [label for label in labels if label < version][-1:]
+        newer = [label for label in labels if label > version][:1]
+        nearest = [*older, *newer]
+        noun = "release" if len(nearest) == 1 else "releases"
+        hint = f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
+    call = corrected(text, [str(nearest[0])])
+    return f"{hint}; run `{call}`" if call else hint
 
 
 def newest_patches(data: SetData) -> list[Version]:

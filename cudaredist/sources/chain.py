@@ -23,16 +23,10 @@ from cudaredist.errors import (
     UnreachedError,
     UsageError,
 )
+from cudaredist.hints import redacted
 from cudaredist.primitives import Version
 from cudaredist.sources.folder import FolderSource
-from cudaredist.sources.protocol import (
-    Delivery,
-    Listing,
-    Settings,
-    Source,
-    check_locations,
-    redacted,
-)
+from cudaredist.sources.protocol import Delivery, Listing, Settings, Source, check_locations
 
 _log = logging.getLogger(__name__)
 

@@ -14,11 +14,12 @@ from cudaredist.errors import (
     TransientError,
     UsageError,
 )
+from cudaredist.hints import redacted
 from cudaredist.primitives import Version
 from cudaredist.sources.http_client import Access, HttpAnswer, HttpClient, has_usable_port
 from cudaredist.sources.http_response import strong_etag
 from cudaredist.sources.index import INDEX_LIMIT, is_whole, parse_index
-from cudaredist.sources.protocol import Delivery, Settings, Source, redacted
+from cudaredist.sources.protocol import Delivery, Settings, Source
 
 
 class HttpSource(Source):

@@ -15,7 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from cudaredist.errors import UsageError
-from cudaredist.sources.protocol import redacted
+from cudaredist.hints import redacted
 
 _SECTIONS = ("global", "download")
 _FILE = "pip.ini" if os.name == "nt" else "pip.conf"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cudaredist.errors import UsageError
+from cudaredist.hints import redacted
 from cudaredist.primitives import Version
 
 
@@ -113,12 +114,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close connections."""
-
-
-def redacted(location: str) -> str:
-    """Return a perhaps malformed address without user name and password."""
-    scheme = r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*|\s*([A-Za-z]+)?//|/*(?=.*:)"
-    return re.sub(rf"^({scheme}).*@", r"\1", location, flags=re.DOTALL)
 
 
 def check_locations(locations: Sequence[str]) -> None:

@@ -33,6 +33,7 @@ from cudaredist.errors import (
     TransientError,
     UsageError,
 )
+from cudaredist.hints import redacted
 from cudaredist.primitives import sha256_of
 from cudaredist.sources.credentials import Credentials
 from cudaredist.sources.folder import FolderSource
@@ -40,7 +41,7 @@ from cudaredist.sources.http_client import Access, HttpAnswer, HttpClient, shown
 from cudaredist.sources.index import INDEX_LIMIT
 from cudaredist.sources.index_page import ACCEPT, LINKS_LIMIT, read_page
 from cudaredist.sources.pip_config import read_pip_config
-from cudaredist.sources.protocol import Part, Settings, check_locations, redacted
+from cudaredist.sources.protocol import Part, Settings, check_locations
 from cudaredist.sources.ranged_file import RangedFile
 from cudaredist.wheels import Metadata, Wheel, parse_wheel
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Generic, TypeVar
 
-from cudaredist.errors import IncompleteError, command_line
+from cudaredist.errors import IncompleteError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.hints import command_line
 from cudaredist.store.data_folder import Layer, Store
 from cudaredist.store.read_data import located
 from cudaredist.store.table_registry import (

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError, command_line
+from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
 from cudaredist.formats.registry import (
@@ -15,6 +15,7 @@ from cudaredist.formats.registry import (
     read_own_file,
 )
 from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import ArchiveId, Version
@@ -57,9 +58,7 @@ def process_command(
     store: Store, redists: Collection[str] = (), platform: str | None = None
 ) -> str:
     """Return the command to create the feature files of local manifests."""
-    is_default = store.root in {Path("data"), shipped_data()}
-    flags = [] if is_default else [f"--data-dir {shlex.quote(str(store.root))}"]
-    flags += [f"--redist {shlex.quote(redist)}" for redist in redists]
+    flags = [f"--redist {shlex.quote(redist)}" for redist in redists]
     flags += [f"--platform {shlex.quote(platform)}"] if platform else []
     return command_line("process-manifests", *flags, channel=store.channel)
 

@@ -12,12 +12,12 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
     UsageError,
-    command_line,
     shortened,
 )
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.report import ErrorReport
+from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist

@@ -11,8 +11,9 @@ from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
 from cudaredist.commands.audit.program import Catalog, ProgramFile
 from cudaredist.commands.audit.report import AuditFinding, AuditFindingKind, Floor
 from cudaredist.commands.audit.run_paths import RunPathGap
-from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, command_line, shortened
+from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.formats.packageset import Coverage
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 
 _FILES_SHOWN = 3

@@ -12,8 +12,9 @@ from cudaredist.commands.audit.report import (
     AuditReport,
     PipRequirement,
 )
-from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, command_line, printable
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
 from cudaredist.formats.packageset import Coverage
+from cudaredist.hints import command_line
 from cudaredist.tables.gpus.coverage import describe_share
 
 _SHOWN = 2

@@ -34,13 +34,13 @@ from cudaredist.errors import (
     EXIT_USAGE,
     CudaRedistError,
     IncompleteError,
-    command_line,
     worst_exit_code,
 )
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, Redist

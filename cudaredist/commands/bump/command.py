@@ -87,12 +87,12 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
         lambda o: o.output is not None and not o.process,
         "--output cannot be combined with --no-process",
-        "use `cudaredist build --output FOLDER` to create package sets",
+        "run `cudaredist build --output {output}` to create package sets",
     ),
     (
         lambda o: {"latest", "all"} & set(o.version or ()),
-        "--version of bump requires a label",
-        "use a label, such as --version 13.0.2",
+        "--version of bump requires a label, such as 13.0.2",
+        None,
     ),
 )
 

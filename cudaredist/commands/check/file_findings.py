@@ -7,11 +7,12 @@ from pathlib import Path
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
-from cudaredist.errors import CudaRedistError, ReadError, command_line
+from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
 from cudaredist.formats.features import Features
 from cudaredist.formats.registry import FILE_KINDS, parse_own_json, read_own_file
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.store.data_folder import Store

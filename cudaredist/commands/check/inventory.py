@@ -14,11 +14,11 @@ from cudaredist.errors import (
     InvalidFileError,
     NotAtSourceError,
     ReadError,
-    command_line,
     problems_of,
 )
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import LockEntry
+from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, sha256_of

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.report import Finding
-from cudaredist.errors import CudaRedistError, command_line
+from cudaredist.errors import CudaRedistError
 from cudaredist.formats.registry import FILE_KINDS
 from cudaredist.formats.symbol_tables import Symbols
+from cudaredist.hints import command_line
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import examined_archives, load_features
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name

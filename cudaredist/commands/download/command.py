@@ -54,7 +54,7 @@ class DownloadOptions(ManifestOptions):
 
 
 REFUSED: tuple[Refusal[DownloadOptions], ...] = (
-    url_alone("run `cudaredist download-manifests URL MANIFEST_DIR`"),
+    url_alone("run `cudaredist download-manifests {url} manifests`"),
     URL_WITH_OPTIONS,
 )
 

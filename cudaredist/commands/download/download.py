@@ -17,11 +17,11 @@ from cudaredist.errors import (
     ManifestChangedError,
     NotAtSourceError,
     WriteError,
-    command_line,
 )
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist

@@ -6,11 +6,12 @@ from typing import Literal
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainReport, NewestTogether, PackageCoverage
-from cudaredist.errors import CudaRedistError, command_line, worst_exit_code
+from cudaredist.errors import CudaRedistError, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import ErrorReport
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA

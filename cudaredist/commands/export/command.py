@@ -78,19 +78,19 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.diff is not None and not o.exporter.reads_tables,
         "--diff requires the format nixpkgs",
-        "run `cudaredist export nixpkgs SET --diff FOLDER`",
+        "run `cudaredist export nixpkgs {package_set} --diff {diff}`",
     ),
     (lambda o: o.diff and o.output, "--diff cannot be combined with --output", None),
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
-        "run `cudaredist export {form} SET -o FOLDER`",
+        "run `cudaredist export {form} {package_set} -o {form}`",
     ),
-    (lambda o: o.output is None and o.check, "--check requires --output", "add -o FILE"),
+    (lambda o: o.output is None and o.check, "--check requires --output", None),
     (
         lambda o: o.output is None and o.json and o.diff is None,
         "--json requires --output",
-        "add -o FILE",
+        None,
     ),
     PUBLIC_WHEEL_BASE,
     (
@@ -101,27 +101,27 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.wheel_base is not None and not o.exporter.takes_addresses,
         "--wheel-base cannot be combined with the format {form}",
-        "run `cudaredist export {form} {package_set}`",
+        None,
     ),
     (
         lambda o: o.resolve and not o.exporter.takes_addresses,
         "--resolve cannot be combined with the format {form}",
-        "run `cudaredist export {form} {package_set}`",
+        None,
     ),
     (
         lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_tables,
         "--data-dir and --no-shipped-data require the format nixpkgs",
-        "run `cudaredist export {form} {package_set}`",
+        None,
     ),
     (
         lambda o: o.root is not None and not o.exporter.takes_root,
         "--root cannot be combined with the format {form}",
-        "run `cudaredist export cmake SET --root /opt/cuda`",
+        "run `cudaredist export cmake {package_set} --root {root}`",
     ),
     (
         lambda o: o.root is not None and _is_relative(o.root),
         "--root {root}: expected an absolute path",
-        "use an absolute path, such as --root /opt/cuda",
+        "run `cudaredist export {form} {package_set} --root /opt/cuda`",
     ),
 )
 

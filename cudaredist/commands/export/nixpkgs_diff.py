@@ -17,7 +17,6 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
     UsageError,
-    command_line,
 )
 from cudaredist.exporters.export_format import ExportedSet, SharedTables
 from cudaredist.exporters.nixpkgs_tables import (
@@ -34,6 +33,7 @@ from cudaredist.exporters.nixpkgs_tables import (
 )
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.tables import GpuPolicy, NvccPolicy
+from cudaredist.hints import command_line
 from cudaredist.jsontext import load_json
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import CUDA

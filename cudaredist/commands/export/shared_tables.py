@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cudaredist.errors import IncompleteError, command_line
+from cudaredist.errors import IncompleteError
 from cudaredist.exporters.export_format import SharedTables
 from cudaredist.formats.packageset import PackageSetIndex
 from cudaredist.formats.registry import parse_own_json
+from cudaredist.hints import command_line
 from cudaredist.primitives import parse_label
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file

@@ -68,7 +68,7 @@ class MaterializeOptions(Options):
 
 
 REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
-    (lambda o: o.verify and o.remove, "--verify cannot be combined with --remove", None),
+    (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify", None),
     (
         lambda o: o.package_set is not None and (o.verify or o.remove),
         "--verify and --remove cannot be combined with SET",
@@ -82,7 +82,7 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (
         lambda o: o.package_set is None and not (o.verify or o.remove),
         "missing package set",
-        "to create one, run `cudaredist build --cuda LABEL --platform NAME -o set.json`",
+        "run `cudaredist build --cuda 13 --platform linux-x86_64 --output set.json` to create one",
     ),
 )
 

@@ -91,7 +91,7 @@ REFUSED: tuple[Refusal[ProcessOptions], ...] = (
         None,
     ),
     (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR", None),
-    url_alone("run `cudaredist process-manifests URL MANIFEST_DIR`"),
+    url_alone("run `cudaredist process-manifests {url} manifests`"),
     URL_WITH_OPTIONS,
 )
 

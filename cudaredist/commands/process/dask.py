@@ -28,9 +28,10 @@ from cudaredist.errors import (
 )
 from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.formats.report import ErrorReport
+from cudaredist.hints import redacted
 from cudaredist.jsontext import is_too_deep
 from cudaredist.sources.chain import open_sources
-from cudaredist.sources.protocol import Settings, redacted, without_credentials
+from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.facts_cache import remember_facts
 

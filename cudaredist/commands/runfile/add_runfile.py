@@ -10,11 +10,12 @@ from cudaredist.archives.makeself import check_makeself
 from cudaredist.commands.runfile.report import RunfileReport
 from cudaredist.errors import InsecureAddressError, IntegrityError, ReadError, UsageError, shown
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
+from cudaredist.hints import redacted
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sri_of
 from cudaredist.progress import Progress
 from cudaredist.sources.chain import SourceChain, open_sources
-from cudaredist.sources.protocol import Settings, redacted, without_credentials
+from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import RUNFILES, read_runfiles
 

@@ -36,7 +36,7 @@ REFUSED: tuple[Refusal[RunfileOptions], ...] = (
     (
         lambda o: o.url is not None and o.location.lower().startswith(("http:", "https:")),
         "--url requires a local file",
-        "run `cudaredist runfile add FILE --url URL`",
+        None,
     ),
 )
 

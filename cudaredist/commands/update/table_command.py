@@ -10,7 +10,7 @@ from cudaredist.cli.options import (
     ManifestOptions,
 )
 from cudaredist.cli.session import Session, find_redists, open_cache
-from cudaredist.errors import command_line
+from cudaredist.hints import command_line
 from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:

@@ -4,13 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cudaredist.commands.which.report import SymbolHit, WhichReport
-from cudaredist.errors import (
-    EXIT_FINDINGS,
-    EXIT_OK,
-    IncompleteError,
-    UnknownNameError,
-    command_line,
-)
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store

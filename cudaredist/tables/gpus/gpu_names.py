@@ -6,8 +6,9 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
+from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.formats.tables import Gpus
+from cudaredist.hints import command_line
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
 

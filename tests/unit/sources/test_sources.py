@@ -23,11 +23,12 @@ from cudaredist.errors import (
     TooLargeError,
     UsageError,
 )
+from cudaredist.hints import redacted
 from cudaredist.sources.chain import SourceChain, open_sources
 from cudaredist.sources.folder import FolderSource
 from cudaredist.sources.http import HttpSource
 from cudaredist.sources.http_response import _retry_after
-from cudaredist.sources.protocol import Settings, redacted, without_credentials
+from cudaredist.sources.protocol import Settings, without_credentials
 
 Connect = Callable[..., HttpSource]
 

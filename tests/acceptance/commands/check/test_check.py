@@ -387,12 +387,13 @@ def test_text_report_lists_lines_and_findings(run: Run, stale: FaultServer) -> N
         "cuda    12.9  12.9.1  12.9.2    stale  12.9.2",
         "",
         "no-features: cuda 12.9.1: no feature file",
-        "    hint: run `cudaredist process-manifests`",
+        f"    hint: run `cudaredist process-manifests --base-url {stale.url}`",
         "",
         "stale: cuda 12.9.2: line 12.9: 12.9.1 local, 12.9.2 upstream",
         "    missing: 12.9.2",
         "    12.9.2 lacks linux-sbsa, which 12.9.1 has",
-        "    hint: run `cudaredist download-manifests --redist cuda --version 12.9.2`",
+        f"    hint: run `cudaredist download-manifests --base-url {stale.url} --redist cuda "
+        "--version 12.9.2`",
         "",
         "2 findings, 0 notes: exit 1, findings",
     ]

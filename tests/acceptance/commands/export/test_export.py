@@ -59,7 +59,7 @@ def test_export_of_one_file_writes_stdout_or_file(run: Run, example: Path, name:
 def test_export_of_several_files_requires_folder(run: Run, example: Path, name: str) -> None:
     result = run("export", name, example)
     assert result.exit_code == 2
-    assert "-o FOLDER" in result.stderr
+    assert f"-o {name}`" in result.stderr
     assert run("export", name, example, "-o", "made").exit_code == 0
     expected = EXPORTERS[name].files(ExportedSet(example_set()))
     paths = {path for path in Path("made").rglob("*") if path.is_file()}

@@ -151,15 +151,13 @@ def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None
 @pytest.mark.parametrize(
     ("channel", "command"),
     [
-        ("redist", "cudaredist update-symbols"),
-        ("wheels", "cudaredist update-symbols --channel wheels"),
+        ("redist", "cudaredist update-symbols --data-dir empty --channel redist"),
+        ("wheels", "cudaredist update-symbols --data-dir empty --channel wheels"),
     ],
 )
-def test_which_symbol_without_tables_suggests_command(
-    run: Run, tmp_path: Path, channel: str, command: str
-) -> None:
-    (tmp_path / "empty").mkdir()
-    places = ("--data-dir", tmp_path / "empty", "--no-shipped-data", "--channel", channel)
+def test_which_symbol_without_tables_suggests_command(run: Run, channel: str, command: str) -> None:
+    Path("empty").mkdir()
+    places = ("--data-dir", "empty", "--no-shipped-data", "--channel", channel)
     result = run("which", "--symbol", "a", *places)
     assert result.exit_code == 3
     assert f"run `{command}`" in result.stderr

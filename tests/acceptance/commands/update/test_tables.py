@@ -221,15 +221,15 @@ def test_check_after_updates_reports_no_missing_table(
     before = report(run(*check))["findings"]
     hints = {f["path"]: f["hint"] for f in before if f["kind"] == "table-missing"}
     assert hints == {
-        "nvcc_compat.json": "run `cudaredist update-nvcc-compat`",
-        "gpus.json": "run `cudaredist update-gpus`",
+        "nvcc_compat.json": "run `cudaredist update-nvcc-compat --data-dir data`",
+        "gpus.json": "run `cudaredist update-gpus --data-dir data`",
     }
     nvcc_table("--version", "12.9.1")
     gpu_table("--version", "12.9.1")
     lacking = [f for f in report(run(*check))["findings"] if f["hint"]]
     assert {f["hint"] for f in lacking if f["kind"] == "table-lacks"} == {
-        "run `cudaredist update-nvcc-compat`",
-        "run `cudaredist update-gpus`",
+        "run `cudaredist update-nvcc-compat --data-dir data`",
+        "run `cudaredist update-gpus --data-dir data`",
     }
     nvcc_table()
     gpu_table()

@@ -1,0 +1,101 @@
+"""Commands to type next, for the hints of errors.
+
+Errors arise in layers that do not know the options of the call. They are here once, so that each
+command of a hint has the data folder, the cache folder and the addresses of the call.
+"""
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+_SHARED = (
+    "--data-dir",
+    "--no-shipped-data",
+    "--channel",
+    "--cache-dir",
+    "--base-url",
+    "--allow-http",
+)
+"""Options that the commands of hints repeat."""
+
+
+class _Call:
+    """The call of the running command."""
+
+    command: str = "..."
+    words: Mapping[str, tuple[str, ...]] = {}
+    """The words of each typed option and argument. An option has its name as first word."""
+    options: Mapping[str, Collection[str]] = {}
+    """The options of every command."""
+
+
+_call = _Call()
+
+
+@contextmanager
+def calling(
+    command: str,
+    words: Mapping[str, tuple[str, ...]],
+    options: Mapping[str, Collection[str]],
+) -> Iterator[None]:
+    """Set the call that hints repeat."""
+    _call.command, _call.words, _call.options = command, words, options
+    try:
+        yield
+    finally:
+        vars(_call).clear()
+
+
+def command_line(command: str, *flags: str, channel: str = "redist", **options: object) -> str:
+    """Return a command to type, with the folders and addresses of the call.
+
+    The default channel is left out. `command` and `flags` are words of a shell, and the values of
+    options are quoted.
+    """
+    own = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items()}
+    if channel != "redist":
+        own = {"--channel": channel, **own}
+    allowed = _call.options.get(command.split(maxsplit=1)[0], ())
+    skipped = {*own, *(flag.split()[0] for flag in flags)}
+    if channel == "wheels":
+        skipped |= {"--base-url", "--allow-http"}
+    shared = [
+        shlex.join(map(redacted, _call.words[name]))
+        for name in _SHARED
+        if name in _call.words and name in allowed and name not in skipped
+    ]
+    values = (f"{name} {shlex.quote(value)}" for name, value in own.items())
+    return " ".join(["cudaredist", command, *shared, *values, *flags])
+
+
+def again(*more: str, without: Collection[str] = ()) -> str:
+    """Return the call, without some options, and with more words."""
+    words = {name: words for name, words in _call.words.items() if name not in without}
+    return _joined(words, *more)
+
+
+def corrected(wrong: str, names: Collection[str]) -> str | None:
+    """Return the call with the name that is most similar to a wrong one.
+
+    Returns None if no word of the call has the wrong name: it is from a variable or a file.
+    """
+    (right,) = get_close_matches(wrong, [*names], n=1, cutoff=0) or [wrong]
+    part = re.compile(rf"(?<![^=@,:]){re.escape(wrong)}(?![^=@,:])")
+    words = {
+        name: tuple(part.sub(lambda _: right, word) for word in words)
+        for name, words in _call.words.items()
+    }
+    return None if words == _call.words else _joined(words)
+
+
+def redacted(location: str) -> str:
+    """Return a perhaps malformed address without user name and password."""
+    scheme = r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*|\s*([A-Za-z]+)?//|/*(?=.*:)"
+    return re.sub(rf"^({scheme}).*@", r"\1", location, flags=re.DOTALL)
+
+
+def _joined(words: Mapping[str, tuple[str, ...]], *more: str) -> str:
+    flat = [redacted(word) for typed in words.values() for word in typed]
+    return " ".join(["cudaredist", _call.command, *map(shlex.quote, flat), *more])

@@ -1,0 +1,52 @@
+"""Tests of hints: each wrong call ends with a command to type next, which works."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import SAMPLE, Run
+
+BUILD = "build --cuda 13.0.3 --platform linux-x86_64"
+DATA = "--data-dir 'my data'"
+
+WRONG_CALLS = {
+    f"buidl {BUILD.removeprefix('build ')}": f"cudaredist {BUILD}",
+    f"{BUILD} --capabilty 9.0": f"cudaredist {BUILD} --capability 9.0",
+    "build 13.0.3": "cudaredist build --help",
+    "export nixpkgs": "cudaredist export --help",
+    "build --cuda 13.9 --platform linux-x86_64": "cudaredist build --cuda 13.5.0 "
+    "--platform linux-x86_64",
+    f"{BUILD} --redist cudnn=9.99": f"cudaredist {BUILD} --redist cudnn=9.28.0",
+    f"{BUILD} --redist cudn=9.10": f"cudaredist {BUILD} --redist cudnn=9.10",
+    f"{BUILD} --json --platform linux-x86-64": f"cudaredist {BUILD} --json",
+    f"{BUILD} --system x86_64-linux": "cudaredist build --cuda 13.0.3 --system x86_64-linux",
+    "explain gpu rtx5099": "cudaredist explain gpu 'GeForce RTX 5090'",
+    "explain cuda 13.9": "cudaredist explain cuda 13.5",
+    "explain nvcc 99": "cudaredist explain nvcc 12.9",
+    "explain package cublas --channel wheels": "cudaredist explain package libcublas "
+    "--channel wheels",
+    "which libcublas.so.13 --cuda 99.0": "cudaredist which libcublas.so.13 --cuda 13.5.0",
+    "which libcublas.so.12 --symbol cublasCreate*": "cudaredist which libcublas.so.12",
+    "diff cuda@12.9 cuda@99.1": "cudaredist diff cuda@12.9 cuda@12.9.1",
+    "schema feature": "cudaredist schema features",
+    "explain set 'my set.json'": "cudaredist build --cuda 13 --platform linux-x86_64 "
+    "--output 'my set.json'",
+    f"process-manifests {DATA} --base-url {SAMPLE}": f"cudaredist download-manifests {DATA} "
+    f"--base-url {SAMPLE}",
+    f"update-gpus {DATA} --base-url {SAMPLE}": f"cudaredist download-manifests {DATA} "
+    f"--base-url {SAMPLE} --redist cuda",
+    f"check --json {DATA} --base-url {SAMPLE}": f"cudaredist download-manifests {DATA} "
+    f"--base-url {SAMPLE}",
+}
+"""Wrong calls, and the command of the hint."""
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS)
+def test_hint_of_wrong_call_is_a_command_that_works(run: Run, call: str) -> None:
+    Path("my data").mkdir()
+    result = run(*shlex.split(call))
+    assert result.exit_code != 0
+    commands = re.findall("`([^`]*)`", result.output)
+    assert commands[:1] == [WRONG_CALLS[call]]
+    assert run(*shlex.split(commands[0])[1:]).exit_code == 0
