@@ -157,16 +157,14 @@ class ArchiveService:
         raises `SourceError`, `ArchiveMismatchError` or `InvalidArchiveError`. Also raises
         `WriteError` if the archive cannot be kept, and `StoppedError`.
         """
-        with self._reading(request, keep_at) as reading:
-            return reading.read(use)
+        return self._run(request, use, keep_at)
 
     def fetch(self, request: ArchiveRequest, keep_at: Path) -> None:
         """Keep an archive at a path, verified but not opened.
 
         Raises what `read` raises.
         """
-        with self._reading(request, keep_at, opener=_Unopened) as reading:
-            reading.read(list)
+        self._run(request, list, keep_at, opener=_Unopened)
 
     def kept_at(self, request: ArchiveRequest) -> Path | None:
         """Return the path of an archive in the cache, or None."""
@@ -201,35 +199,33 @@ class ArchiveService:
             self.opened += opened
             self.pending -= 1
 
-    @contextlib.contextmanager
-    def _reading(
+    def _run(
         self,
         request: ArchiveRequest,
+        use: Callable[[ArchiveReader], _Result],
         keep_at: Path | None,
         *,
         is_temporary: bool = False,
-        opener: Callable[..., ArchiveReader] | None = None,
-    ) -> Iterator["_Reading"]:
+        opener: Callable[..., ArchiveReader] = open_archive,
+    ) -> _Result:
         raise_if_stopped(self.stop)
         number, is_done = self.progress.begin(request.name, request.size), False
         try:
-            yield _Reading(self, request, number, keep_at, is_temporary, opener or open_archive)
+            result = _Reading(self, request, number, keep_at, is_temporary, opener).read(use)
             is_done = True
         finally:
             self.progress.end(number, is_done=is_done)
             self._count_done(opened=1)
+        return result
 
     def _gather(self, request: ArchiveRequest) -> Facts:
         stored = self.kept_at(request)
         keep_at = stored or self._new_path(request)
         is_temporary = stored is None and not self.keep_archives
         folder = None if self.cache is None else self.cache.temporary_folder()
-        with (
-            contextlib.closing(Scratch(folder)) as scratch,
-            self._reading(request, keep_at, is_temporary=is_temporary) as reading,
-        ):
+        with contextlib.closing(Scratch(folder)) as scratch:
             use = partial(gather, storage=scratch, is_wheel=request.name.endswith(".whl"))
-            facts = reading.read(use)
+            facts = self._run(request, use, keep_at, is_temporary=is_temporary)
         if keep_at is not None and is_temporary:
             remove_part(keep_at)
         return facts
