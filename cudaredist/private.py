@@ -27,13 +27,14 @@ class ForeignFileError(OSError):
     """A path is not a regular file of this user."""
 
 
-def open_file(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
-    """Open a regular file without following a link at the last step.
+def open_file(path: Path, flags: int = os.O_RDONLY, *, follow: bool = False) -> BinaryIO:
+    """Open a regular file, by default without following a link at the last step.
 
     Raises `ForeignFileError` for anything else, and `OSError`.
     """
     # Without O_NONBLOCK, opening a named pipe would wait forever for its other end.
-    safe = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    names = ("O_NONBLOCK", "O_BINARY", *(() if follow else ("O_NOFOLLOW",)))
+    safe = sum(getattr(os, name, 0) for name in names)
     try:
         handle = os.open(path, flags | safe, 0o644)
     except OSError as error:
@@ -42,7 +43,7 @@ def open_file(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise ForeignFileError(errno.EINVAL, "is not a regular file")
+        raise ForeignFileError(errno.EINVAL, "not a regular file")
     return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "r+b")
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +14,7 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.private import open_file
 from cudaredist.sources.protocol import Delivery, Part, Source
 
 _CHUNK = 1 << 18
@@ -88,12 +88,7 @@ class FolderSource(Source):
 def _opened(place: Path) -> Iterator[BinaryIO]:
     """Open a regular file. Translate errors to `NotAtSourceError` and `SourceError`."""
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait forever for its other end.
-        handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            os.close(handle)
-            raise SourceError(str(place), "not a regular file")
-        with os.fdopen(handle, "rb") as file:
+        with open_file(place, follow=True) as file:
             yield file
     except (FileNotFoundError, NotADirectoryError):
         raise NotAtSourceError(str(place), "no such file") from None

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -83,13 +82,8 @@ def read_file(path: Path) -> bytes | None:
     files.
     """
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for a writer forever.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
-                raise ReadError(path, OSError("not a regular file"))
-            if status.st_size > OWN_FILE_LIMIT:
+        with open_file(path, follow=True) as file:
+            if os.fstat(file.fileno()).st_size > OWN_FILE_LIMIT:
                 raise ReadError(path, OSError(f"larger than {OWN_FILE_LIMIT:,} bytes"))
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
