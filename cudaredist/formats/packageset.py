@@ -415,6 +415,10 @@ class IndexedSet(OwnModel):
     capabilities: tuple[CapabilityName, ...] = Field(
         description="Requested capabilities. Empty: the default"
     )
+    architecture: str | None = optional(
+        "Name in nixpkgs' `pkgsForCudaArch`, such as sm_90a. Absent: the set is for several "
+        "capabilities, or has portable code"
+    )
     counts: dict[Status, Annotated[int, Field(ge=0)]]
 
 

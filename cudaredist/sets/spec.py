@@ -20,7 +20,9 @@ from cudaredist.sets.platforms import (
 from cudaredist.sets.requirements import SetTarget
 from cudaredist.sets.set_coverage import RequiredCoverage
 from cudaredist.sets.version_choice import find_manifest
+from cudaredist.store.selection import ALL
 from cudaredist.tables.gpus.gpu_names import capability_of
+from cudaredist.tables.gpus.gpu_table import supported_capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,10 @@ class Request(SetOptions):
     system: str | None = None
     """A Nix system, an alternative to the platform."""
     capabilities: tuple[str, ...] = ()
-    """Capabilities or names of GPUs. Empty: the defaults of the release on the platform."""
+    """Capabilities or names of GPUs. Empty: the defaults of the release on the platform.
+
+    `all`: a set for each capability.
+    """
     forward_compat: bool | None = None
     """Whether to embed PTX for later GPUs. None: if possible."""
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +95,37 @@ class RefusedSet:
     error: UsageError
     is_unpublished: bool = False
     """Whether the reason is that the release is not published for the platform."""
+
+
+def requests_by_capability(request: Request, cuda: Version, data: SetData) -> list[Request]:
+    """Return a request for each capability of a release if all are requested.
+
+    Like the sets in nixpkgs' `pkgsForCudaArch`, each is without portable code. Capabilities without
+    a build for the platform or system are omitted. If there are none, `resolve_set` refuses the
+    result with the reason.
+    """
+    if ALL not in request.capabilities:
+        return [request]
+    try:
+        names = supported_capabilities(cuda.line, data.gpus)
+    except UnknownNameError:
+        names = ()
+    return [
+        replace(request, capabilities=(name,), forward_compat=False)
+        for name in names
+        if _has_build(name, request, cuda, data)
+    ] or [replace(request, capabilities=())]
+
+
+def _has_build(name: str, request: Request, cuda: Version, data: SetData) -> bool:
+    policy, gpus = data.policies.platforms, data.gpus
+    of_system = platform_of_system(request.system or "", (name,), cuda, policy, gpus)
+    platform = Platform(request.platform or of_system)
+    if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
+        return False
+    if platform == JETSON:
+        return name in jetson_defaults(cuda, policy, gpus)
+    return not any(_jetson_problems((name,), platform, cuda, data))
 
 
 def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | RefusedSet:

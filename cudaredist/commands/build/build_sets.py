@@ -18,7 +18,13 @@ from cudaredist.errors import (
     shortened,
     worst_exit_code,
 )
-from cudaredist.formats.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet
+from cudaredist.formats.packageset import (
+    Flags,
+    IndexedSet,
+    PackageSet,
+    PackageSetIndex,
+    SkippedSet,
+)
 from cudaredist.formats.report import ErrorReport, ManifestStatus
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version, parse_label, sha256_of
@@ -28,7 +34,13 @@ from cudaredist.sets.assemble import build_set, count_statuses
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.link_invariant import with_link_diagnostics
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
-from cudaredist.sets.spec import RefusedSet, Request, SetSpec, resolve_set
+from cudaredist.sets.spec import (
+    RefusedSet,
+    Request,
+    SetSpec,
+    requests_by_capability,
+    resolve_set,
+)
 from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
 from cudaredist.store.files import read_file, write_output
 from cudaredist.store.read_data import read_file_given
@@ -46,17 +58,19 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     """Resolve a request to one spec for each set.
 
     The default is the newest patch of each minor release that is published for the platform.
-    Without a platform or a system, there is a set for each platform of a release. Raises
-    `UsageError` for an error that affects every set.
+    Without a platform or a system, there is a set for each platform of a release. If all
+    capabilities are requested, there is one for each of them. Raises `UsageError` for an error that
+    affects every set.
     """
     selected, pins = _selected_releases(request, data, cuda)
     request = replace(request, pins=pins)
     labels = selected or (data.cuda_labels if ALL in cuda else newest_patches(data))
     is_for_all = request.platform is None and request.system is None
     resolved = [
-        resolve_set(replace(request, platform=platform), label, data)
+        resolve_set(single, label, data)
         for label in dict.fromkeys(labels)
         for platform in (data.cuda_platforms(label) if is_for_all else [request.platform])
+        for single in requests_by_capability(replace(request, platform=platform), label, data)
     ]
     if not resolved:
         raise UsageError(
@@ -240,6 +254,7 @@ def _write(
         size=len(document),
         counts=counts,
         requested=tuple(f"{release.redist} {release.label}" for release in releases),
+        capabilities=result.capabilities.requested,
         diagnostics=result.diagnostics,
         exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,
     )
@@ -250,9 +265,16 @@ def _write(
         platform=result.platform.redist_system,
         attribute=result.cuda.attribute,
         capabilities=result.capabilities.requested,
+        architecture=_architecture(result.capabilities),
         counts=counts,
     )
     return outcome, entry
+
+
+def _architecture(flags: Flags) -> str | None:
+    """Return the set's name in nixpkgs' `pkgsForCudaArch`, or None."""
+    is_single = len(flags.requested) == 1 and not flags.forward_compat
+    return flags.real_arches[0] if is_single else None
 
 
 def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:

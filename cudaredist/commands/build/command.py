@@ -47,7 +47,7 @@ class BuildOptions(Options):
         metavar="SYSTEM",
     )
     capability: list[str] | None = select_option(
-        "Capability or GPU. Repeatable. Default: all of the release.",
+        "Capability, GPU or all; repeatable. Default: the release's.",
         metavar="X.Y[a|f]|GPU",
     )
     forward_compat: bool | None = capability_option(
@@ -98,6 +98,11 @@ class BuildOptions(Options):
 REFUSED: tuple[Refusal[BuildOptions], ...] = (
     PUBLIC_WHEEL_BASE,
     (lambda o: o.platform and o.system, "--platform cannot be combined with --system", None),
+    (
+        lambda o: "all" in (names := o.capability or []) and (o.forward_compat or len(names) > 1),
+        "--capability all cannot be combined with other capabilities or --forward-compat",
+        None,
+    ),
 )
 
 
@@ -117,7 +122,8 @@ def build(options: BuildOptions, session: Session) -> int:
 
     By default, --cuda selects the newest patch of every local minor. `--cuda all` selects every
     patch, and a prefix such as 13 the newest local 13.x.y. The default capabilities are the
-    release's, and those of Jetsons on linux-aarch64. An overlay is a folder with its own
+    release's, and those of Jetsons on linux-aarch64. `--capability all` builds a set for each
+    capability, as in nixpkgs' pkgsForCudaArch. An overlay is a folder with its own
     manifests/, features/ and policy/, which override the data's. The last of several wins.
 
     The same data always gives the same bytes. Every known package has an entry, with a reason if it

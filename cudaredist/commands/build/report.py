@@ -22,6 +22,9 @@ class SetOutcome(OwnModel):
     counts: dict[Status, int] = Field(
         default={}, description="Number of packages by status, without aliases"
     )
+    capabilities: tuple[str, ...] = Field(
+        default=(), description="Requested capabilities. Empty: the default, or failed"
+    )
     requested: tuple[str, ...] = Field(
         default=(), description="Releases of --redist and --also, such as cudnn 9.13.0"
     )

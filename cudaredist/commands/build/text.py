@@ -21,8 +21,9 @@ def build_text(report: BuildReport) -> Iterator[str]:
                 yield f"    hint: {outcome.error.hint}"
             continue
         yield f"{name} {counted(outcome.counts)}"
-        if outcome.requested:
-            yield f"    requested: {', '.join(outcome.requested)}"
+        requested = (*outcome.capabilities, *outcome.requested)
+        if requested:
+            yield f"    requested: {', '.join(requested)}"
         yield from (f"    {line}" for line in _diagnostics(outcome) if counts[line] == 1)
     yield from (f"{n} sets: {line}" for line, n in sorted(counts.items()) if n > 1)
     statuses = Counter(outcome.status for outcome in report.sets)

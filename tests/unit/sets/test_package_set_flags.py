@@ -1,14 +1,17 @@
 """Tests of capabilities, flags and host compilers of sets (build-rules 6 and 7)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, set_data_of
 
+from cudaredist.commands.build.build_sets import specs_for
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Flags, HostCompiler
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.set_invariants import check_set
+from cudaredist.sets.spec import RefusedSet, Request, SetSpec
 
 LABELS = ("11.8.0", "12.0.1", "12.2.2", "12.4.1", "12.6.3", "12.8.1", "12.9.1")
 LATER = ("13.0.2", "13.2.0", "13.4.2")
@@ -16,6 +19,10 @@ DATA = set_data_of(
     *(cuda(label, (LINUX, SBSA, JETSON, WINDOWS)) for label in LABELS),
     *(cuda(label, (LINUX, SBSA, WINDOWS)) for label in LATER),
 )
+
+
+PLAIN = "5.0 5.2 6.0 6.1 7.0 7.5 8.0 8.6 8.9"
+BLACKWELL = "10.0 10.0a 10.0f 10.3 10.3a 10.3f 12.0 12.0a 12.0f 12.1 12.1a 12.1f"
 
 
 def flags(cuda_label: str, *capabilities: str, platform: str = LINUX, **more: object) -> Flags:
@@ -167,6 +174,50 @@ def test_default_jetsons_start_at_oldest_of_policy() -> None:
         data = set_data_of(released, policies={"platforms": oldest})
         defaults[name] = build(data, "11.8.0", JETSON).capabilities.default
     assert defaults == {"shipped": ("7.2", "8.7"), "8.7": ("8.7",)}
+
+
+# -- sets for each capability
+
+
+@pytest.mark.parametrize(
+    ("label", "request_for", "expected"),
+    [
+        ("11.8.0", {"platform": JETSON}, "7.2 8.7"),
+        ("11.8.0", {"platform": LINUX}, "3.5 3.7 5.0 5.2 6.0 6.1 7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.8.1", {"system": "x86_64-linux"}, f"{PLAIN} 9.0 9.0a 10.0 10.0a 12.0 12.0a"),
+        (
+            "12.8.1",
+            {"system": "aarch64-linux"},
+            f"{PLAIN.replace('8.9', '8.7* 8.9')} 9.0 9.0a 10.0 10.0a 10.1 10.1a 12.0 12.0a",
+        ),
+        ("13.0.2", {"platform": WINDOWS}, f"7.5 8.0 8.6 8.9 9.0 9.0a {BLACKWELL}"),
+    ],
+)
+def test_all_capabilities_make_one_set_each(
+    label: str, request_for: dict[str, Any], expected: str
+) -> None:
+    request = Request(capabilities=("all",), allow_missing_features=True, **request_for)
+    specs = specs_for(request, DATA, [label])
+    assert all(isinstance(spec, SetSpec) for spec in specs)
+    names = [f"{spec.capabilities[0]}{'*' * (spec.platform == JETSON)}" for spec in specs]
+    on_jetson = "*" if request_for.get("platform") == JETSON else ""
+    assert names == [f"{name}{on_jetson}" for name in expected.split()]
+    assert all(not spec.flags.forward_compat for spec in specs if isinstance(spec, SetSpec))
+
+
+@pytest.mark.parametrize(
+    ("label", "request_for", "message"),
+    [
+        ("13.0.2", {"platform": JETSON}, "CUDA 13.0.2 is not published for linux-aarch64"),
+        ("13.0.2", {"system": "riscv64-linux"}, "no supported Nix system is called"),
+    ],
+)
+def test_all_capabilities_of_unpublished_platform_are_refused_once(
+    label: str, request_for: dict[str, Any], message: str
+) -> None:
+    (spec,) = specs_for(Request(capabilities=("all",), **request_for), DATA, [label])
+    assert isinstance(spec, RefusedSet)
+    assert message in spec.error.message
 
 
 # -- errors

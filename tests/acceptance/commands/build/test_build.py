@@ -115,6 +115,20 @@ def test_build_without_options_writes_every_newest_patch_and_index(build: Run, r
     assert run("validate", *sorted(Path("build").rglob("*.json"))).exit_code == 0
 
 
+def test_build_of_all_capabilities_indexes_sets_by_architecture(run: Run) -> None:
+    """On the shipped data."""
+    result = run("build", "--cuda", "13.0", "--system", "x86_64-linux", "--capability", "all")
+    assert result.exit_code == 0, result.output
+    paths = {e["architecture"]: Path("build", e["path"]) for e in read("build/index.json")["sets"]}
+    assert set(paths) >= {"sm_75", "sm_90", "sm_90a", "sm_100f", "sm_121f"}
+    assert not set(paths) & {"sm_70", "sm_87", "sm_110"}
+    for architecture, path in paths.items():
+        flags = read(path)["capabilities"]
+        assert flags["arches"] == [architecture]
+        assert f"    requested: {flags['requested'][0]}" in result.stdout.splitlines()
+    assert run("validate", "build/index.json", *paths.values()).exit_code == 0
+
+
 def test_set_records_its_sources_and_no_machine_path(build: Run) -> None:
     build(*ONE)
     document = Path(f"build/{LINUX}/cuda-12.9.1.json").read_bytes()
