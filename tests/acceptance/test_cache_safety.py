@@ -15,6 +15,7 @@ import pytest
 from conftest import SAMPLE, Run
 from support.bumps import publish
 from support.optional_programs import needs
+from support.running import expect_output
 from support.server import FaultServer
 
 from cudaredist.errors import UsageError
@@ -47,11 +48,9 @@ def commands(server: FaultServer, run: Run) -> Callable[[], None]:
         shutil.rmtree("data", ignore_errors=True)
         for command in ("download-manifests", "process-manifests"):
             more = ("--keep-archives",) if command == "process-manifests" else ()
-            result = run(command, "--base-url", server.url, "--redist", "cuda", *more)
-            assert result.exit_code == 0, result.output
+            expect_output(run(command, "--base-url", server.url, "--redist", "cuda", *more), 0)
         for command in ("update-nvcc-compat", "update-gpus"):
-            result = run(command, "--base-url", server.url)
-            assert result.exit_code == 0, result.output
+            expect_output(run(command, "--base-url", server.url), 0)
 
     return call
 
@@ -220,8 +219,7 @@ def test_cache_folder_writable_by_others_is_refused(
     cache.mkdir()
     cache.chmod(mode)
     before = snapshot(cache)
-    result = run("download-manifests", "--base-url", server.url)
-    assert result.exit_code == 2
+    result = expect_output(run("download-manifests", "--base-url", server.url), 2)
     message = "".join(result.stderr.split())
     assert "otherscanwritetothecachefolder" in message
     assert f"chmod-Rgo-w{cache}" in message

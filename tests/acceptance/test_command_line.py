@@ -15,7 +15,7 @@ from conftest import SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
 from support.optional_programs import needs
-from support.running import WITHOUT_OVERRIDE
+from support.running import WITHOUT_OVERRIDE, expect_error, expect_output
 from support.server import FaultServer
 
 from cudaredist import errors
@@ -74,9 +74,7 @@ def test_help_of_each_option_is_a_sentence(run: Run, command: str) -> None:
 
 
 def test_misspelled_command_gets_suggestion(run: Run) -> None:
-    result = run("chekc")
-    assert result.exit_code == 2
-    assert "check" in result.stderr
+    expect_error(run("chekc"), 2, "check")
 
 
 def test_version_option_prints_version(run: Run, start: Start) -> None:
@@ -140,9 +138,7 @@ def test_internal_error_exits_70_with_traceback(run: Run, monkeypatch: pytest.Mo
         raise ZeroDivisionError
 
     monkeypatch.setattr("cudaredist.commands.validate.validate_files.validate_files", fail)
-    result = run("validate", "x.json")
-    assert result.exit_code == 70
-    assert "internal error" in result.stderr
+    expect_error(run("validate", "x.json"), 70, "internal error")
 
 
 def test_every_error_has_documented_exit_code() -> None:
@@ -195,8 +191,7 @@ def test_uncreatable_data_folder_exits_3(run: Run, tmp_path: Path) -> None:
 
 def test_folder_at_manifest_path_exits_3(run: Run) -> None:
     Path("data/manifests/cuda/redistrib_13.0.2.json").mkdir(parents=True)
-    result = run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
-    assert result.exit_code == 3
+    result = expect_output(run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda"), 3)
     assert "Traceback" not in result.stderr
 
 
@@ -225,8 +220,7 @@ def test_color_option_controls_colors(
 def test_control_characters_in_manifest_are_escaped(run: Run, server: FaultServer) -> None:
     odd = manifest(packages=("cuda_cudart",)).replace(b'"license_path"', b'"\\u009b31m": 1, "x"')
     server.add_manifests("cuda", {"12.9.1": odd})
-    result = run("download-manifests", "--base-url", server.url)
-    assert result.exit_code == 5
+    result = expect_output(run("download-manifests", "--base-url", server.url), 5)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", result.stdout + result.stderr)
 
 

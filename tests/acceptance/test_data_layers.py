@@ -13,6 +13,7 @@ import pytest
 from conftest import REPOSITORY, SAMPLE, Run, Start
 from support import server as faults
 from support.factory import manifest
+from support.running import expect_error, expect_output
 from support.server import FaultServer
 
 from cudaredist.primitives import sha256_of
@@ -85,8 +86,7 @@ def layers_of(run: Run, *question: str) -> dict[str | None, set[str | None]]:
 def test_answers_after_failed_download_are_unchanged(run: Run) -> None:
     before = shipped_answers(run)
     assert {code for code, _ in before.values()} == {0}
-    download = run("download-manifests", "--base-url", SAMPLE, "--version", "99.1.1")
-    assert download.exit_code == 3
+    expect_output(run("download-manifests", "--base-url", SAMPLE, "--version", "99.1.1"), 3)
     assert not list(Path().iterdir())
     assert answers(run) == before
 
@@ -183,9 +183,7 @@ def test_channel_with_local_manifest_ignores_shipped_data(run: Run) -> None:
     put_wheels()
     found = json.loads(run("which", "libcublas.so*", "--json").stdout)
     assert {hit["release"] for hit in found["hits"]} == {"13.0.2"}
-    result = run("build", "--cuda", "12.9", "--check")
-    assert result.exit_code == 2
-    assert "13.0.2" in result.stderr
+    expect_error(run("build", "--cuda", "12.9", "--check"), 2, "13.0.2")
 
 
 def test_check_and_versions_ignore_shipped_data(run: Run) -> None:
@@ -238,9 +236,7 @@ def test_package_set_records_tables_of_both_layers(run: Run) -> None:
 def test_no_shipped_data_in_empty_folder_is_an_error_with_hint(
     run: Run, call: tuple[str, ...], code: int, hint: str
 ) -> None:
-    result = run(*call, "--no-shipped-data")
-    assert result.exit_code == code
-    assert hint in result.stderr
+    expect_error(run(*call, "--no-shipped-data"), code, hint)
     assert "nothing-held" in run("check", "--offline", "--no-shipped-data").stdout
     assert not list(Path().iterdir())
 

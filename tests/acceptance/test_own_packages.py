@@ -8,6 +8,7 @@ import pytest
 from conftest import Run
 from support import binaries
 from support.releases import Files, put, release
+from support.running import expect_output
 from support.server import FaultServer
 from support.set_inputs import LINUX, cuda, features_of, library, put_data, put_policy
 
@@ -41,8 +42,7 @@ def put_cuda() -> None:
 
 def built(run: Run, *options: object) -> dict[str, Any]:
     platform = ("--cuda", "12.9", "--platform", LINUX, "--overlay", "mine", "--json")
-    result = run("build", *platform, *options)
-    assert result.exit_code == 0, result.output
+    result = expect_output(run("build", *platform, *options), 0)
     packages: dict[str, Any] = json.loads(result.stdout)["packages"]
     return packages
 
@@ -54,8 +54,7 @@ def test_own_package_is_in_sets_of_every_channel(
     """Sets with shipped data also include the package."""
     if channel == "redist":
         put_cuda()
-    result = run("process-manifests", "--data-dir", mine, "--redist", "mylib")
-    assert result.exit_code == 0, result.output
+    expect_output(run("process-manifests", "--data-dir", mine, "--redist", "mylib"), 0)
     assert (mine / "features/mylib/feature_1.2.0.json").is_file()
     entry = built(run)["mylib"]
     assert entry["status"] == "available", entry["reasons"]
@@ -67,8 +66,7 @@ def test_own_package_is_in_sets_of_every_channel(
 
 def test_export_nixpkgs_skips_own_package_with_a_warning(mine: Path, run: Run) -> None:
     put_cuda()
-    process = run("process-manifests", "--data-dir", mine, "--redist", "mylib")
-    assert process.exit_code == 0, process.output
+    expect_output(run("process-manifests", "--data-dir", mine, "--redist", "mylib"), 0)
     platform = ("--cuda", "12.9", "--platform", LINUX, "--overlay", "mine")
     assert run("build", *platform, "-o", "set.json").exit_code == 0
     result = run("export", "nixpkgs", "set.json", "-o", "tables")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Run
+from support.running import expect_output
 
 WHEELS = ("--channel", "wheels")
 LINUX = ("--platform", "linux-x86_64")
@@ -35,7 +36,6 @@ def test_download_of_prefix_selects_newest_listed_release(run: Run, tmp_path: Pa
     source, manifests = tmp_path / "source/compute/cudnn/redist", "manifests/wheels/cudnn"
     shutil.copytree(REPOSITORY / "data" / manifests, source)
     options = ("--redist", "cudnn", "--base-url", tmp_path / "source")
-    result = run("download-manifests", *options, "--version", "9.2", "--version", "8")
-    assert result.exit_code == 0, result.stderr
+    expect_output(run("download-manifests", *options, "--version", "9.2", "--version", "8"), 0)
     stored = sorted(path.name for path in Path("data/manifests/cudnn").iterdir())
     assert stored == ["redistrib_8.9.7.json", "redistrib_9.2.1.json"]

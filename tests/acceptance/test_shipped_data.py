@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY, Run
+from support.running import expect_output
 
 from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.commands.diff.report import DiffReport
@@ -53,8 +54,7 @@ def features() -> list[tuple[str, Any]]:
 def test_shipped_files_are_valid_and_canonical(run: Run) -> None:
     paths = sorted(DATA.rglob("*.json"))
     assert {path for path in DATA.rglob("*") if path.is_file()} == set(paths)
-    result = run("validate", *paths)
-    assert result.exit_code == 0, result.stdout
+    result = expect_output(run("validate", *paths), 0)
     assert "not in canonical form" not in result.stdout
     assert len(result.stdout.splitlines()) == len(paths)
 

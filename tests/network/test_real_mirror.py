@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.mirrors import published
-from support.running import report
+from support.running import expect_output, report
 
 pytestmark = pytest.mark.network
 
@@ -19,8 +19,7 @@ def test_pip_installs_real_wheels_from_a_mirror(run: Run, monkeypatch: pytest.Mo
     packages = [word for name in PACKAGES for word in ("--package", name)]
     selection = ("--redist", "cuda", "--version", "13.0.2", "--platform", "linux-x86_64", *packages)
     sync = ("mirror", "sync", "mirror", "--channel", "wheels", *selection)
-    result = run(*sync)
-    assert result.exit_code == 0, result.output
+    expect_output(run(*sync), 0)
     files = published(Path("mirror"))
     assert len([path for path in files if path.endswith(".whl")]) == len(PACKAGES) + 1
     assert run("mirror", "verify", "mirror").exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import REAL_MANIFESTS, Run
-from support.running import succeed
+from support.running import expect_output, succeed
 from support.server import FaultServer
 from typer.testing import Result
 
@@ -31,9 +31,7 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def diffed(run: Run, data: Path, old: str, new: str, *more: str) -> Result:
-    result = run("diff", old, new, "--data-dir", data, *more)
-    assert result.exit_code == 0, result.output
-    return result
+    return expect_output(run("diff", old, new, "--data-dir", data, *more), 0)
 
 
 def test_diff_of_12_and_13_lists_packages_and_split_of_nvcc(run: Run, data_folder: Path) -> None:
@@ -173,14 +171,12 @@ def serve(server: FaultServer, *, with_newest: bool) -> None:
 def test_bump_adds_newest_of_five_redists(run: Run, server: FaultServer) -> None:
     serve(server, with_newest=False)
     base = ("--base-url", server.url)
-    fetched = run("download-manifests", *base, "--version", "all", "-q")
-    assert fetched.exit_code == 0, fetched.output
+    expect_output(run("download-manifests", *base, "--version", "all", "-q"), 0)
     bump = ("bump", *base, "--no-process", "-q")
     assert run(*bump).stdout == "nothing is new\n"
     serve(server, with_newest=True)
     assert run(*bump, "--check").exit_code == 1
-    result = run(*bump, "--print-commit-message", "--changelog", "CHANGELOG.md")
-    assert result.exit_code == 0, result.output
+    result = expect_output(run(*bump, "--print-commit-message", "--changelog", "CHANGELOG.md"), 0)
     subject, _, *lines = result.stdout.splitlines()
     assert subject == "cuda redistributables: 5 new releases of 5 products"
     for redist, line in zip(FIVE, lines, strict=False):

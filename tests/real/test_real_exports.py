@@ -9,6 +9,7 @@ import pytest
 from conftest import REPOSITORY, Run
 from support.consumers import NIX_SUMMARY, evaluate_nix, read_cyclonedx, read_spdx
 from support.optional_programs import find_program
+from support.running import expect_output
 
 from cudaredist.exporters import EXPORTERS
 from cudaredist.manifests.read_manifest import read_manifest
@@ -27,8 +28,7 @@ SETS = [
 
 def build(run: Run, data: str, cuda: str, platform: str, output: str) -> dict[str, Any]:
     options = ("--cuda", cuda, "--platform", platform, "--allow-missing-features", "-q")
-    result = run("build", "--data-dir", data, *options, "-o", output)
-    assert result.exit_code == 0, result.output
+    expect_output(run("build", "--data-dir", data, *options, "-o", output), 0)
     document: dict[str, Any] = json.loads(Path(output).read_bytes())
     return document
 
@@ -53,8 +53,7 @@ def test_real_sets_are_exported_and_read_by_consumers(
     for name in EXPORTERS.keys() - {"pylock", "requirements"}:  # for sets of wheels
         exporter = EXPORTERS[name]
         Path(name).mkdir()
-        result = run("export", name, "set.json", "-o", name, "-q")
-        assert result.exit_code == 0, result.stderr
+        expect_output(run("export", name, "set.json", "-o", name, "-q"), 0)
         assert exporter.file is None or Path(name, exporter.file).is_file()
     packages = [p for p in available(document).values() if p["alias_of"] is None]
     bom = read_cyclonedx(Path("cyclonedx/bom.cdx.json").read_text())

@@ -10,6 +10,7 @@ from conftest import Run
 from support import binaries
 from support.clusters import Cluster
 from support.releases import Packages, publish, put, release
+from support.running import expect_error, expect_output
 from support.server import FaultServer
 
 pytestmark = pytest.mark.slow
@@ -36,8 +37,7 @@ def test_dask_engine_with_killed_worker_writes_same_file(
     run: Run, server: FaultServer, cluster: Cluster, tmp_path: Path
 ) -> None:
     publish(server, release("12.9.1", PACKAGES))
-    local = run("process-manifests", "--base-url", server.url)
-    assert local.exit_code == 0
+    expect_output(run("process-manifests", "--base-url", server.url), 0)
     expected = FEATURES.read_bytes()
     FEATURES.unlink()
 
@@ -52,8 +52,7 @@ def test_dask_engine_with_killed_worker_writes_same_file(
     threading.Thread(target=kill_in_the_middle, daemon=True).start()
     engine = ("--engine", "dask", "--scheduler", cluster.address)
     options = (*engine, "--cache-dir", tmp_path / "other")
-    result = run("process-manifests", "--base-url", server.url, *options)
-    assert result.exit_code == 0, result.output
+    expect_output(run("process-manifests", "--base-url", server.url, *options), 0)
     assert cluster.workers[0].poll() is not None, "no worker was killed"
     assert FEATURES.read_bytes() == expected
     assert len(server.headers) > request_count + len(PACKAGES), "nothing was done twice"
@@ -108,6 +107,4 @@ def test_dask_engine_with_unusable_options_reports_hint(
     for path, data in release("12.9.1", PACKAGES).items():
         if path.startswith("redistrib_"):
             put(Path("data/manifests/cuda"), {path: data})
-    result = run("process-manifests", "--base-url", server.url, *options)
-    assert result.exit_code == code
-    assert hint in result.stderr
+    expect_error(run("process-manifests", "--base-url", server.url, *options), code, hint)

@@ -17,6 +17,7 @@ from conftest import Run
 from support import binaries
 from support import server as faults
 from support.killing import STEPS, Killer
+from support.running import expect_output
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
 
@@ -373,6 +374,5 @@ def test_archive_changed_while_read_exits_4(
                     os.fsync(file.fileno())
 
     monkeypatch.setattr(FolderSource, "stream", streaming)
-    result = run("materialize", "set.json", "--root", "root", "--base-url", "source")
-    assert result.exit_code == 4, result.output
+    expect_output(run("materialize", "set.json", "--root", "root", "--base-url", "source"), 4)
     assert {path.name for path in Path().iterdir()} == {"set.json", "source"}

@@ -28,6 +28,20 @@ def succeed(*arguments: object) -> None:
     assert result.exit_code == 0, result.output
 
 
+def expect_error(result: Result, code: int, *words: str) -> Result:
+    """Assert a command's exit code and words on stderr, and return its result."""
+    assert result.exit_code == code, result.output
+    assert [word for word in words if word not in result.stderr] == [], result.stderr
+    return result
+
+
+def expect_output(result: Result, code: int, *words: str) -> Result:
+    """Assert a command's exit code and words on stdout, and return its result."""
+    assert result.exit_code == code, result.output
+    assert [word for word in words if word not in result.stdout] == [], result.stdout
+    return result
+
+
 def report(result: Result) -> Any:
     return json.loads(result.stdout)
 

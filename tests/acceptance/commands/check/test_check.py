@@ -10,7 +10,7 @@ import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
-from support.running import held, snapshot
+from support.running import expect_error, expect_output, held, snapshot
 from support.server import FaultServer
 
 from cudaredist.features.derive import RULES
@@ -312,9 +312,7 @@ def test_check_without_data_folder_reads_shipped_data(run: Run) -> None:
 
 
 def test_missing_data_folder_exits_2(run: Run) -> None:
-    result = run("check", "--offline", "--data-dir", "nowhere")
-    assert result.exit_code == 2
-    assert "nowhere: no such folder" in result.stderr
+    expect_error(run("check", "--offline", "--data-dir", "nowhere"), 2, "nowhere: no such folder")
 
 
 def test_redist_missing_upstream_exits_3(run: Run, cuda: FaultServer) -> None:
@@ -380,8 +378,7 @@ def stale(run: Run, cuda: FaultServer) -> FaultServer:
 
 
 def test_text_report_lists_lines_and_findings(run: Run, stale: FaultServer) -> None:
-    result = run("check", "--base-url", stale.url)
-    assert result.exit_code == 1
+    result = expect_output(run("check", "--base-url", stale.url), 1)
     assert result.stdout.splitlines() == [
         "redist  line  local   upstream  state  missing",
         "cuda    12.9  12.9.1  12.9.2    stale  12.9.2",
@@ -461,8 +458,7 @@ def test_truncated_listing_of_matching_length_is_unreachable_not_gone(
     run: Run, cuda: FaultServer
 ) -> None:
     cuda.misbehave(FOLDER, faults.truncated_with_matching_length)
-    result = run("check", "--base-url", cuda.url, "--retries", "0", "--json")
-    assert result.exit_code == 3
+    result = expect_output(run("check", "--base-url", cuda.url, "--retries", "0", "--json"), 3)
     findings = {finding["kind"] for finding in json.loads(result.stdout)["findings"]}
     assert "unreachable" in findings
     assert "gone" not in findings

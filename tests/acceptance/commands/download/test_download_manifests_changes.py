@@ -6,7 +6,7 @@ import pytest
 from conftest import Run
 from support import server as faults
 from support.factory import manifest
-from support.running import FOLDER, LATEST, held, lock
+from support.running import FOLDER, LATEST, expect_output, held, lock
 from support.server import FaultServer
 
 
@@ -20,8 +20,7 @@ def test_manifest_changed_upstream_is_not_overwritten(
     run("download-manifests", "--base-url", cuda_manifests.url)
     before = held().read_bytes()
     change_upstream(cuda_manifests)
-    result = run("download-manifests", "--base-url", cuda_manifests.url)
-    assert result.exit_code == 4
+    result = expect_output(run("download-manifests", "--base-url", cuda_manifests.url), 4)
     assert held().read_bytes() == before
     assert "changed in place upstream" in result.stderr
     assert "cuda_cudart: linux-x86_64: sha256" in result.stderr

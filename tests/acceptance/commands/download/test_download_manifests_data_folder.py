@@ -15,7 +15,7 @@ import pytest
 from conftest import Run, Start
 from support import server as faults
 from support.factory import manifest
-from support.running import FOLDER, files, held, lock, report
+from support.running import FOLDER, expect_error, expect_output, files, held, lock, report
 from support.server import FaultServer
 
 from cudaredist.errors import WriteError
@@ -142,8 +142,7 @@ def test_unwritable_lock_is_reported_with_written_manifests(
         raise WriteError(self.lock_path, PermissionError(13, "Permission denied"))
 
     monkeypatch.setattr(Store, "update_lock", refuse)
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
-    assert result.exit_code == 3
+    result = expect_output(run("download-manifests", "--base-url", cuda_manifests.url, "--json"), 3)
     assert report(result)["manifests"][0]["status"] == "written"
     assert "cannot write" in report(result)["errors"][0]["message"]
     assert "error: lock: cannot write" in result.stderr
@@ -153,9 +152,7 @@ def test_unwritable_lock_is_reported_with_written_manifests(
 def test_broken_lock_is_not_replaced(run: Run, cuda_manifests: FaultServer) -> None:
     Path("data/manifests").mkdir(parents=True)
     Path("data/manifests/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
-    result = run("download-manifests", "--base-url", cuda_manifests.url)
-    assert result.exit_code == 5
-    assert "redists.cuda" in result.stderr
+    expect_error(run("download-manifests", "--base-url", cuda_manifests.url), 5, "redists.cuda")
     assert files() == {"data/manifests/lock.json"}
 
 

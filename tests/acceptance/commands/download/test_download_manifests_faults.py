@@ -8,7 +8,7 @@ import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
-from support.running import FOLDER, LATEST, files, held, lock, report
+from support.running import FOLDER, LATEST, expect_error, expect_output, files, held, lock, report
 from support.server import FaultServer
 
 
@@ -33,8 +33,7 @@ def test_download_with_transient_failure_stores_manifest(
 ) -> None:
     cuda_manifests.misbehave(LATEST, behaviour, times)
     cuda_manifests.files["/elsewhere.json"] = cuda_manifests.files[LATEST]
-    result = run("download-manifests", "--base-url", cuda_manifests.url)
-    assert result.exit_code == 0, result.stderr
+    expect_output(run("download-manifests", "--base-url", cuda_manifests.url), 0)
     assert held().read_bytes() == cuda_manifests.files[LATEST]
 
 
@@ -157,9 +156,7 @@ def test_truncated_or_endless_listing_marks_nothing_as_gone(
     before = lock()
     cuda_manifests.requests.clear()
     cuda_manifests.misbehave(FOLDER, behaviour)
-    result = run(*all_versions, "--retries", "1")
-    assert result.exit_code == 3
-    assert message in result.stderr
+    expect_error(run(*all_versions, "--retries", "1"), 3, message)
     assert lock() == before
     assert cuda_manifests.requests[FOLDER] == requests
     assert not cuda_manifests.count("redistrib_1.1.json")
@@ -234,8 +231,7 @@ def test_unreadable_folder_does_not_block_others(run: Run, cuda_manifests: Fault
     cuda_manifests.add_manifests("cudnn", {"9.0.0": manifest("9.0.0", "cudnn")})
     assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 3
     assert held().exists()
-    result = run("check", "--offline", "--json")
-    assert result.exit_code == 3
+    result = expect_output(run("check", "--offline", "--json"), 3)
     assert "unreadable" in {finding["kind"] for finding in report(result)["findings"]}
 
 
@@ -314,12 +310,9 @@ def test_unlisted_release_exits_3(run: Run) -> None:
 def test_unknown_platform_warns_and_fails_with_strict(run: Run, server: FaultServer) -> None:
     odd = manifest("12.9.1", platforms=("linux-riscv64",))
     server.add_manifests("cuda", {"12.9.1": odd})
-    result = run("download-manifests", "--base-url", server.url)
-    assert result.exit_code == 0
-    assert "unknown platform, kept" in result.stderr
+    expect_error(run("download-manifests", "--base-url", server.url), 0, "unknown platform, kept")
     held().unlink()
-    strict = run("download-manifests", "--base-url", server.url, "--strict")
-    assert strict.exit_code == 5
+    expect_output(run("download-manifests", "--base-url", server.url, "--strict"), 5)
     assert not held().exists()
 
 

@@ -6,15 +6,14 @@ import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
-from support.running import FOLDER, LATEST, files, held, lock, report
+from support.running import FOLDER, LATEST, expect_output, files, held, lock, report
 from support.server import FaultServer
 
 # -- selection
 
 
 def test_download_without_options_stores_newest_of_each_redist(run: Run) -> None:
-    result = run("download-manifests", "--base-url", SAMPLE)
-    assert result.exit_code == 0
+    expect_output(run("download-manifests", "--base-url", SAMPLE), 0)
     assert files() == {
         "data/manifests/lock.json",
         "data/manifests/cuda/redistrib_13.0.2.json",
@@ -90,8 +89,7 @@ def test_documented_positional_call_succeeds(run: Run, cuda_manifests: FaultServ
 @pytest.mark.parametrize("end", ["", "/"])
 def test_positional_form_accepts_folder(run: Run, end: str) -> None:
     url = f"{SAMPLE}/compute/nvpl/redist{end}"
-    result = run("download-manifests", "--no-parallel", "--no-cleanup", url, "out")
-    assert result.exit_code == 0
+    expect_output(run("download-manifests", "--no-parallel", "--no-cleanup", url, "out"), 0)
     assert files() == {"out/redistrib_24.7.json"}
 
 

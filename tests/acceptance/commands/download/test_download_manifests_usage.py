@@ -6,7 +6,7 @@ import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
-from support.running import LATEST, files
+from support.running import LATEST, expect_error, files
 from support.server import FaultServer
 
 
@@ -43,9 +43,7 @@ from support.server import FaultServer
     ],
 )
 def test_invalid_options_exit_2_with_hint(run: Run, arguments: list[str], message: str) -> None:
-    result = run("download-manifests", *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
+    result = expect_error(run("download-manifests", *arguments), 2, message)
     assert "sekrit" not in result.stderr
     assert files() == set()
 
@@ -64,9 +62,7 @@ def test_invalid_environment_variable_is_named(
     run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    result = run("download-manifests")
-    assert result.exit_code == 2
-    assert variable in result.stderr
+    result = expect_error(run("download-manifests"), 2, variable)
     assert "sek" not in result.stderr
 
 
@@ -101,16 +97,12 @@ def test_impossible_folder_name_is_reported(run: Run, folder: str) -> None:
 def test_unrelated_data_folder_is_refused(run: Run) -> None:
     Path("data").mkdir()
     Path("data/mine.txt").touch()
-    result = run("download-manifests", "--base-url", SAMPLE)
-    assert result.exit_code == 2
-    assert "./data is not a data folder" in result.stderr
+    expect_error(run("download-manifests", "--base-url", SAMPLE), 2, "./data is not a data folder")
     assert files() == {"data/mine.txt"}
 
 
 def test_missing_source_folder_exits_3(run: Run) -> None:
-    result = run("download-manifests", "--base-url", "/nowhere/at/all")
-    assert result.exit_code == 3
-    assert "no such folder" in result.stderr
+    expect_error(run("download-manifests", "--base-url", "/nowhere/at/all"), 3, "no such folder")
 
 
 def test_credentials_are_sent_and_not_shown(run: Run, cuda_manifests: FaultServer) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support.releases import put, release
+from support.running import expect_output
 from support.server import FaultServer
 from support.toolkits import MadeSet
 
@@ -47,15 +48,13 @@ def test_materialize_reads_pool_paths_from_every_source(
 ) -> None:
     for number, options in enumerate(sources(made_set, server)):
         root = Path(f"root{number}")
-        result = run("materialize", "set.json", "--root", root, *options)
-        assert result.exit_code == 0, result.output
+        expect_output(run("materialize", "set.json", "--root", root, *options), 0)
         assert (root / "lib/x").read_bytes() == b"x"
 
 
 @pytest.mark.parametrize("form", ["urls", "sha256sums", "redistrib", "cyclonedx", "spdx"])
 def test_export_of_pool_path_keeps_path_and_address(made_set: MadeSet, run: Run, form: str) -> None:
-    result = run("export", form, "set.json", "--output", "out")
-    assert result.exit_code == 0, result.output
+    expect_output(run("export", form, "set.json", "--output", "out"), 0)
     files = [Path("out")] if Path("out").is_file() else Path("out").rglob("*.*")
     text = "".join(path.read_text() for path in files if path.is_file())
     assert "x/libx-linux-x86_64-1.2.3-archive.tar.xz" in text or form == "spdx"

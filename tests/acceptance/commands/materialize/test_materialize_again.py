@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
+from support.running import expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import MadeSet, Materialize, assert_nothing_left, listing, modes, put_packages
 
@@ -28,8 +29,7 @@ def test_second_materialize_sends_no_request_and_changes_nothing(
     for module in ("unpack", "root"):
         name = f"cudaredist.commands.materialize.{module}.hash_of"
         monkeypatch.setattr(name, lambda _: pytest.fail("read a file"))
-    result = materialize(base=server.url)
-    assert result.exit_code == 0
+    result = expect_output(materialize(base=server.url), 0)
     assert result.stdout.startswith("root: unchanged; CUDA 13.0.2 for linux-x86_64, 4 packages")
     assert not server.requests
     assert {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")} == before
@@ -48,11 +48,8 @@ def test_other_selection_replaces_root(
     made_set: MadeSet, materialize: Materialize, run: Run, options: list[str]
 ) -> None:
     materialize()
-    result = materialize(*options)
-    assert result.exit_code == 0, result.output
-    assert "root: written" in result.stdout
-    again = materialize(*options, root="other")
-    assert again.exit_code == 0
+    expect_output(materialize(*options), 0, "root: written")
+    expect_output(materialize(*options, root="other"), 0)
     assert listing(Path("root")) == listing(Path("other"))
     assert materialize(*options).stdout.startswith("root: unchanged")
     assert_nothing_left("root", "other")
@@ -64,9 +61,7 @@ def test_root_with_foreign_files_is_not_replaced(
     materialize("--component", "cuda_cudart")
     Path("root/lib/mine.so").write_bytes(b"mine")
     before = listing(Path("root"))
-    result = materialize()
-    assert result.exit_code == 2
-    assert "has files that cudaredist did not install: lib/mine.so" in result.stderr
+    expect_error(materialize(), 2, "has files that cudaredist did not install: lib/mine.so")
     assert listing(Path("root")) == before
     assert_nothing_left("root")
     # The same selection keeps the root.
@@ -91,9 +86,7 @@ def test_damaged_root_is_created_again(
             shutil.rmtree("root/include")
         case _:
             pytest.fail(damage)
-    result = materialize()
-    assert result.exit_code == 0
-    assert "creating it again" in result.stderr
+    expect_error(materialize(), 0, "creating it again")
     assert listing(Path("root")) == expected
 
 
@@ -132,8 +125,7 @@ def test_local_archives_are_not_downloaded(
     size = made_set.packages["libcublas"]["archive"]["size"]
     # Only downloaded bytes count.
     options = ("--archives", "local", "--max-download", size, "--json")
-    result = materialize(*options, base=server.url)
-    assert result.exit_code == 0, result.output
+    result = expect_output(materialize(*options, base=server.url), 0)
     assert [path.rpartition("/")[2].partition("-")[0] for path in server.requests] == ["libcublas"]
     assert json.loads(result.stdout)["fetched_bytes"] == size
     assert f"4 archives, 3 of them local; {size:,} bytes to download" in result.stderr
@@ -163,8 +155,7 @@ def test_offline_run_names_missing_archive(made_set: MadeSet, materialize: Mater
     assert result.exit_code == 3
     assert "cuda_crt-linux-x86_64-1.2.3-archive.tar.xz" in result.stderr
     # Complete archives are kept for the next run.
-    result = materialize("--archives", "local", "--offline")
-    assert result.exit_code == 0, result.output
+    expect_output(materialize("--archives", "local", "--offline"), 0)
 
 
 # -- limits and resumed runs
@@ -190,9 +181,7 @@ def test_archives_before_download_limit_are_kept(
     assert len(list((staging / "archives").iterdir())) == 1
     assert stat.S_IMODE(staging.stat().st_mode) == 0o700
     server.requests.clear()
-    result = materialize(base=server.url)
-    assert result.exit_code == 0
-    assert "4 archives, 1 of them local" in result.stderr
+    expect_error(materialize(base=server.url), 0, "4 archives, 1 of them local")
     assert server.requests.total() == 3
     assert not staging.exists()
 
@@ -317,8 +306,7 @@ def test_failing_server_is_retried_or_reported(
     server.add_folder(Path("source"))
     path = next(path for path in server.files if "libcublas" in path)
     server.misbehave(path, behaviour, times)
-    result = materialize("--retries", 1, base=server.url)
-    assert result.exit_code == code, result.output
+    expect_output(materialize("--retries", 1, base=server.url), code)
     assert Path("root").exists() is (code == 0)
     if code == 4:
         assert_nothing_left()

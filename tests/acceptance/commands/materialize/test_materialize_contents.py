@@ -12,6 +12,7 @@ from conftest import REPOSITORY, Run
 from support import archives, binaries
 from support.optional_programs import needs
 from support.releases import release
+from support.running import expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import (
     FOLDER,
@@ -75,8 +76,7 @@ def test_root_is_readable_for_all_users(
 def test_merged_root_contains_files_of_all_packages(
     made_set: MadeSet, materialize: Materialize, run: Run
 ) -> None:
-    result = materialize()
-    assert result.exit_code == 0, result.output
+    expect_output(materialize(), 0)
     contents = listing(Path("root"))
     files = {path for path, content in contents.items() if isinstance(content, bytes)}
     assert files == {*MERGED, "version.json", ".cudaredist.json"}
@@ -154,8 +154,7 @@ def test_windows_root_is_created_on_any_host(run: Run, materialize: Materialize)
     made_set.add("cuda_nvcc", {"bin/nvcc.exe": binaries.pe(name=None), "bin/nvcc.profile": b"x"})
     made_set.write(Path("set.json"))
     made_set.put_archives(Path("source"))
-    result = materialize()
-    assert result.exit_code == 0, result.output
+    expect_output(materialize(), 0)
     assert set(listing(Path("root"))) == {
         ".cudaredist.json",
         "bin/nvcc.exe",
@@ -193,9 +192,7 @@ def test_packages_with_same_archive_are_both_created(run: Run, materialize: Mate
     made_set.add("two", data=made_set.archives[path])
     made_set.write(Path("set.json"))
     made_set.put_archives(Path("source"))
-    result = materialize("-j", 4, "--layout", "split")
-    assert result.exit_code == 0, result.output
-    assert "1 archives; " in result.stderr
+    expect_error(materialize("-j", 4, "--layout", "split"), 0, "1 archives; ")
     assert Path("root/one/out/lib/data").read_bytes() == b"content"
     assert Path("root/two/out/lib/data").read_bytes() == b"content"
 
@@ -224,8 +221,7 @@ def test_component_options_limit_packages_and_download(
     packages: list[str],
 ) -> None:
     server.add_folder(Path("source"))
-    result = materialize(*options, "--json", base=server.url)
-    assert result.exit_code == 0, result.output
+    result = expect_output(materialize(*options, "--json", base=server.url), 0)
     report = json.loads(result.stdout)
     assert report["packages"] == packages
     expected = {
@@ -256,9 +252,7 @@ def test_no_static_keeps_only_static_cudart(made_set: MadeSet, materialize: Mate
 def test_invalid_selection_exits_2(
     made_set: MadeSet, materialize: Materialize, options: list[str], words: str
 ) -> None:
-    result = materialize(*options)
-    assert result.exit_code == 2
-    assert words in result.stderr
+    expect_error(materialize(*options), 2, words)
     assert_nothing_left()
 
 
@@ -295,9 +289,7 @@ def test_invalid_arguments_are_rejected(
     made_set: MadeSet, run: Run, arguments: list[str], code: int, words: str
 ) -> None:
     Path("broken.json").write_text('{"schema_version": 1}')
-    result = run("materialize", *arguments)
-    assert result.exit_code == code, result.output
-    assert words in result.stderr
+    expect_error(run("materialize", *arguments), code, words)
     assert_nothing_left("broken.json")
 
 
@@ -322,8 +314,7 @@ def test_root_from_wheels_equals_root_from_archives(
     made_set.packages["cuda_nvcc"]["archive"]["relative_path"] = path
     made_set.write(Path("set.json"))
     put_wheel(pip_folder, "nvidia-cuda-nvcc", "1.2.3", WHEEL, tag=tag)
-    result = materialize(base=None)
-    assert result.exit_code == 0, result.output
+    expect_output(materialize(base=None), 0)
     expected = {
         ".cudaredist.json": None,
         "bin/nvcc": 0o755,
@@ -338,12 +329,9 @@ def test_root_from_wheels_equals_root_from_archives(
     }
     assert Path("root/lib64/libnvvm.so").resolve().name == "libnvvm.so.4"
     # A local file, by its name alone and without an index.
-    at_hand = materialize("--archives", pip_folder, "--offline", base=None, root="two")
-    assert at_hand.exit_code == 0, at_hand.output
+    expect_output(materialize("--archives", pip_folder, "--offline", base=None, root="two"), 0)
     assert listing(Path("two")) == listing(Path("root"))
-    result = materialize(base="source", root="three")
-    assert result.exit_code == 2
-    assert "--base-url cannot be combined with" in result.stderr
+    expect_error(materialize(base="source", root="three"), 2, "--base-url cannot be combined with")
 
 
 # -- from data files to a root
@@ -388,11 +376,9 @@ def test_root_is_created_from_manifests(run: Run, data: Path, server: FaultServe
         place.write_bytes(content)
     for command in ("download-manifests", "process-manifests"):
         version = ("--version", "12.9.1") if command.startswith("download") else ()
-        result = run(command, "--base-url", "source", "--redist", "cuda", *version)
-        assert result.exit_code == 0, result.output
+        expect_output(run(command, "--base-url", "source", "--redist", "cuda", *version), 0)
     options = ("--cuda", "12.9.1", "--platform", "linux-x86_64", "--output", "set.json")
-    result = run("build", *options)
-    assert result.exit_code == 0, result.output
+    expect_output(run("build", *options), 0)
     result = run(
         *("materialize", "set.json", "--root", "root", "--base-url", "source"),
         *("--component", "libcublas", "--layout", "split"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import archives
-from support.running import WITHOUT_OVERRIDE
+from support.running import WITHOUT_OVERRIDE, expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, listing
 
@@ -79,10 +79,7 @@ def test_hostile_archive_leaves_no_files(run: Run, materialize: Materialize, cas
     made_set.add("hostile", data=data, suffix="tar.gz")
     made_set.write(Path("set.json"))
     made_set.put_archives(Path("source"))
-    result = materialize(root="deep/root")
-    assert result.exit_code == 5, result.output
-    assert words in result.stderr
-    assert "hostile-linux-x86_64" in result.stderr
+    expect_error(materialize(root="deep/root"), 5, words, "hostile-linux-x86_64")
     assert_nothing_left()
     assert not Path("../evil").exists()
 
@@ -108,9 +105,7 @@ def test_archive_above_unpacked_limit_is_refused(
     made_set.write(Path("set.json"))
     made_set.put_archives(Path("source"))
     monkeypatch.setattr(unpack, "UNPACKED_LIMIT", 5000)
-    result = materialize()
-    assert result.exit_code == 5
-    assert "unpacks to more than 5,000 bytes" in result.stderr
+    expect_error(materialize(), 5, "unpacks to more than 5,000 bytes")
     assert_nothing_left()
 
 
@@ -129,8 +124,7 @@ def test_archive_with_wrong_hash_or_size_leaves_no_files(
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
     made_set.write(Path("set.json"))
-    result = materialize()
-    assert result.exit_code == 4, result.output
+    result = expect_output(materialize(), 4)
     assert "size" if change == "size" else "SHA-256" in result.stderr
     assert_nothing_left()
 
@@ -156,10 +150,7 @@ def test_full_disk_is_reported_and_leaves_no_files(
             return full() if operation == "open" else opened(Path("/dev/full"), "r+b", buffering=0)
 
         monkeypatch.setattr(Path, "open", in_staging)
-    result = materialize()
-    assert result.exit_code == 3, result.output
-    assert "No space left on device" in result.stderr
-    assert "--root" in result.stderr
+    expect_error(materialize(), 3, "No space left on device", "--root")
     assert_nothing_left()
 
 
@@ -168,9 +159,7 @@ def test_too_small_disk_is_reported_before_download(
 ) -> None:
     made_set.packages["libcublas"]["contents"]["lib"]["bytes"] = 1 << 60
     made_set.write(Path("set.json"))
-    result = materialize(base=server.url)
-    assert result.exit_code == 3
-    assert "more bytes, but only" in result.stderr
+    expect_error(materialize(base=server.url), 3, "more bytes, but only")
     assert not server.requests
     assert_nothing_left()
 
@@ -194,9 +183,7 @@ def test_files_are_copied_without_hard_links(
 def test_foreign_folder_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
     Path("root").mkdir()
     Path("root/mine").write_bytes(b"mine")
-    result = materialize()
-    assert result.exit_code == 2
-    assert "not a cudaredist toolkit root" in result.stderr
+    expect_error(materialize(), 2, "not a cudaredist toolkit root")
     assert listing(Path("root")) == {"mine": b"mine"}
     assert_nothing_left("root")
 
@@ -237,10 +224,7 @@ def test_link_to_root_is_kept(made_set: MadeSet, materialize: Materialize, run: 
 
 def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
     Path("file").write_bytes(b"")
-    result = materialize(root="file/root")
-    assert result.exit_code == 3
-    assert "cannot write" in result.stderr
-    assert "--root" in result.stderr
+    expect_error(materialize(root="file/root"), 3, "cannot write", "--root")
     if sys.platform == "linux":
         # No user can create a folder in /proc.
         assert materialize(root="/proc/cudaredist/root").exit_code == 3

@@ -9,6 +9,7 @@ import pytest
 from conftest import Run
 from support import binaries
 from support.releases import packed
+from support.running import expect_output
 from support.server import FaultServer
 from support.toolkits import MadeSet, listing, shared
 from typer.testing import Result
@@ -74,8 +75,7 @@ def fetched(server: FaultServer) -> set[str]:
 def test_materialize_without_replace_refuses_to_remove_packages(materialize: Run) -> None:
     assert materialize("--component", "cuda_nvcc").exit_code == 0
     before = listing(Path("root"))
-    result = materialize("--component", "libcublas")
-    assert result.exit_code == 2, result.output
+    result = expect_output(materialize("--component", "libcublas"), 2)
     words = " ".join(result.stderr.split())
     assert "root has packages that are not selected and would be removed: cuda_nvcc" in words
     assert "--component cuda_nvcc" in words
@@ -93,8 +93,7 @@ def test_materialize_with_replace_removes_packages(materialize: Run) -> None:
 
 def test_materialize_of_more_packages_adds_packages(materialize: Run) -> None:
     materialize("--component", "cuda_nvcc")
-    result = materialize("--component", "cuda_nvcc", "--component", "cuda_cudart")
-    assert result.exit_code == 0, result.output
+    expect_output(materialize("--component", "cuda_nvcc", "--component", "cuda_cudart"), 0)
     assert packages() == {"cuda_nvcc", "cuda_cudart"}
 
 
@@ -123,8 +122,7 @@ def test_repair_downloads_only_archives_of_damaged_files(
     assert len(damaged) >= len(names)
     for path in damaged:
         path.unlink()
-    result = materialize(*options)
-    assert result.exit_code == 0, result.output
+    expect_output(materialize(*options), 0)
     if "--layout" not in options or names != {"same.h"}:
         assert fetched(source) == needed
     assert listing(Path("root")) == listing(Path("whole"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from support.running import expect_error, expect_output
 from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, record
 
 
@@ -56,8 +57,7 @@ def test_verify_names_damaged_files(made_set: MadeSet, materialize: Materialize,
         result = run("materialize", "--root", "root", "--verify")
         assert result.stdout.startswith("root: verified; CUDA 13.0.2"), words
         change()
-        result = run("materialize", "--root", "root", "--verify", "--json")
-        assert result.exit_code == 4
+        result = expect_output(run("materialize", "--root", "root", "--verify", "--json"), 4)
         report = json.loads(result.stdout)
         assert report["status"] == "altered"
         assert words in " ".join(report["problems"])
@@ -94,9 +94,7 @@ def test_remove_reports_and_keeps_foreign_files(
     assert result.exit_code == 0
     assert "not installed by cudaredist: empty/inner/" in result.stdout
     assert "not installed by cudaredist: and 7 more" in result.stdout
-    result = run("materialize", "--root", "root", "--remove")
-    assert result.exit_code == 1
-    assert "root: removed" in result.stdout
+    expect_output(run("materialize", "--root", "root", "--remove"), 1, "root: removed")
     paths = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
     assert paths == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
         f"lib/mine/{number:02}" for number in range(25)
@@ -106,8 +104,7 @@ def test_remove_reports_and_keeps_foreign_files(
 
 def test_remove_deletes_whole_root(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
     materialize()
-    result = run("materialize", "--root", "root", "--remove")
-    assert result.exit_code == 0
+    expect_output(run("materialize", "--root", "root", "--remove"), 0)
     assert_nothing_left()
 
 
@@ -117,8 +114,7 @@ def test_remove_deletes_files_of_interrupted_run(
     shutil.rmtree(next(Path("source", FOLDER).glob("libcublas")))
     assert materialize().exit_code == 3
     assert list(Path().glob(".root*"))
-    result = run("materialize", "--root", "root", "--remove")
-    assert result.exit_code == 0
+    result = expect_output(run("materialize", "--root", "root", "--remove"), 0)
     assert result.stdout == "root: removed; remains of an interrupted run\n"
     assert_nothing_left()
 
@@ -134,9 +130,7 @@ def test_remove_of_immovable_root_deletes_each_file(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", busy)
         patch.setattr("cudaredist.commands.materialize.staging._exchange", lambda *_: False)
-        result = materialize("--layout", "split")
-        assert result.exit_code == 3
-        assert "busy" in result.stderr
+        expect_error(materialize("--layout", "split"), 3, "busy")
         assert run("materialize", "--root", "root", "--verify").exit_code == 0
         assert run("materialize", "--root", "root", "--remove").exit_code == 0
     assert_nothing_left()

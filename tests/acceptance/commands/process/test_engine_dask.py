@@ -11,6 +11,7 @@ import pytest
 from conftest import Run
 from support.clusters import Cluster
 from support.releases import Packages, publish, release
+from support.running import expect_output
 from support.server import FaultServer
 
 from cudaredist.commands.process.dask import read_answer, run_task
@@ -50,8 +51,7 @@ def test_dask_engine_writes_same_file_as_local_engine(process: Run, address: str
     assert process("--cache-dir", "local").exit_code == 0
     expected = FEATURES.read_bytes()
     FEATURES.unlink()
-    result = process("--engine", "dask", "--scheduler", address, "--json")
-    assert result.exit_code == 0, result.output
+    result = expect_output(process("--engine", "dask", "--scheduler", address, "--json"), 0)
     assert FEATURES.read_bytes() == expected
     assert '"fetched_bytes": 0' not in result.stdout
 

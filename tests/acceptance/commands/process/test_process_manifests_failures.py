@@ -21,7 +21,7 @@ from support.processing import (
     withdraw,
 )
 from support.releases import Files, Packages, packed, publish, put, release
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 
 from cudaredist.archives.open_archive import open_archive
@@ -32,16 +32,13 @@ from cudaredist.store import archive_service
 def test_missing_archives_are_reported_and_processed_later(
     cuda_archives: FaultServer, process: Run
 ) -> None:
-    good = process("--json")
-    assert good.exit_code == 0
+    expect_output(process("--json"), 0)
     whole = FEATURES.read_bytes()
     shutil.rmtree("data/features")
     gone = [path for path in cuda_archives.files if "cuda_cudart" in path]
     for path in gone:
         del cuda_archives.files[path]
-    result = process("--cache-dir", "other")
-    assert result.exit_code == 3
-    assert "2 of 5 archives examined  3 failed" in result.stdout
+    result = expect_output(process("--cache-dir", "other"), 3, "2 of 5 archives examined  3 failed")
     assert result.stderr.count("404 Not Found") == 3
     lost = entry("cuda_cudart", "linux-x86_64")
     assert (lost["status"], lost["reason"]) == ("not-examined", "failed: not-found")
@@ -70,8 +67,7 @@ def test_archive_with_wrong_bytes_exits_4(
     cuda_archives: FaultServer, process: Run, tmp_path: Path, data: Any, code: int, kind: str
 ) -> None:
     cuda_archives.files[LINUX] = data(cuda_archives.files[LINUX])
-    result = process("--json")
-    assert result.exit_code == code
+    result = expect_output(process("--json"), code)
     failed = [a for a in report(result)["archives"] if a["status"] == "failed"]
     assert [a["error"]["kind"] for a in failed] == [kind]
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "not-examined"
@@ -88,8 +84,7 @@ def test_invalid_archive_with_matching_hash_exits_5(server: FaultServer, process
     about["sha256"] = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
     files |= {path: b"hello", "redistrib_12.9.1.json": json.dumps(document).encode()}
     publish(server, files)
-    result = process()
-    assert result.exit_code == 5
+    expect_output(process(), 5)
     assert entry("cuda_cudart", "linux-x86_64")["reason"] == "failed: invalid-archive"
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
 
@@ -115,8 +110,7 @@ def test_transient_failures_are_retried(
 ) -> None:
     cuda_archives.misbehave(LINUX, behaviour, times=1)
     # With a short limit a good response may come too late, but not twenty times in a row.
-    result = process("--timeout", 0.5, "--retries", 20)
-    assert result.exit_code == 0, result.output
+    expect_output(process("--timeout", 0.5, "--retries", 20), 0)
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
 
 
@@ -188,8 +182,7 @@ def test_failed_run_keeps_earlier_features(cuda_archives: FaultServer, process: 
     document = json.loads(good)
     document["packages"]["cuda_cccl"]["archives"][0] |= {"notes": ["edited"]}
     FEATURES.write_text(json.dumps(document))
-    result = process("--cache-dir", "other", "--retries", 0)
-    assert result.exit_code == 0
+    expect_output(process("--cache-dir", "other", "--retries", 0), 0)
     assert archives_read(cuda_archives) == 5
 
 
@@ -240,8 +233,7 @@ def test_permanent_failure_fails_one_archive_only(
     cuda_archives: FaultServer, process: Run, behaviour: Any, code: int
 ) -> None:
     cuda_archives.misbehave(LINUX, behaviour)
-    result = process("--retries", 0)
-    assert result.exit_code == code, result.output
+    expect_output(process("--retries", 0), code)
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "not-examined"
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
 
@@ -276,8 +268,7 @@ def test_fail_fast_stops_and_writes_no_features(cuda_archives: FaultServer, proc
         key=lambda p: len(cuda_archives.files[p]),
     )
     cuda_archives.misbehave(largest, faults.status(404))
-    result = process("--fail-fast", "--jobs", 1, "--json")
-    assert result.exit_code == 3
+    result = expect_output(process("--fail-fast", "--jobs", 1, "--json"), 3)
     statuses = [a["status"] for a in report(result)["archives"]]
     assert statuses == ["failed"] * 5
     assert not FEATURES.exists()
@@ -309,9 +300,7 @@ def test_full_disk_is_reported_and_leaves_no_partial_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    result = process()
-    assert result.exit_code == 3
-    assert "No space left on device" in result.stderr
+    expect_error(process(), 3, "No space left on device")
     assert [path for path in Path("data").rglob("*") if path.is_file()] == [
         Path("data/manifests/cuda/redistrib_12.9.1.json")
     ]
@@ -322,5 +311,4 @@ def test_offline_run_accepts_folders_only(
 ) -> None:
     assert run("process-manifests", "--base-url", cuda_archives.url, "--offline").exit_code == 2
     put(tmp_path / "mirror", {path.lstrip("/"): data for path, data in cuda_archives.files.items()})
-    result = run("process-manifests", "--base-url", tmp_path / "mirror", "--offline")
-    assert result.exit_code == 0
+    expect_output(run("process-manifests", "--base-url", tmp_path / "mirror", "--offline"), 0)

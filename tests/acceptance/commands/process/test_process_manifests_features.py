@@ -11,7 +11,7 @@ from conftest import Run
 from support import binaries
 from support.processing import CCCL, FEATURES, archives_read, cached, entry, withdraw
 from support.releases import Files, packed, publish, put, release
-from support.running import report
+from support.running import expect_output, report
 from support.server import FaultServer
 
 from cudaredist.store import archive_service
@@ -33,8 +33,7 @@ def test_library_with_program_headers_at_end_is_read_in_one_pass(
 
 
 def test_feature_file_describes_every_archive(cuda_archives: FaultServer, process: Run) -> None:
-    result = process()
-    assert result.exit_code == 0, result.output
+    result = expect_output(process(), 0)
     size = sum(len(cuda_archives.files[path]) for path in cuda_archives.requests)
     assert result.stdout == (
         "cuda  12.9.1  written  5 of 5 archives examined\n"
@@ -186,8 +185,7 @@ def test_archive_in_pool_is_read(server: FaultServer, run: Run) -> None:
     put(Path("m"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
     put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
     assert run("process-manifests", "--base-url", server.url).exit_code == 0
-    result = run("process-manifests", f"{server.url}/compute/cuda/redist/", "m")
-    assert result.exit_code == 0
+    expect_output(run("process-manifests", f"{server.url}/compute/cuda/redist/", "m"), 0)
     Path("m/feature_12.9.1.json").unlink()
     result = run("process-manifests", "--cache-dir", "c", f"{server.url}/elsewhere", "m")
     assert result.exit_code == 3
@@ -237,14 +235,12 @@ def test_early_manifest_requires_allow_unverified(
         },
     )
     path = Path("data/features/cuda/feature_11.0.3.json")
-    result = process("--json")
-    assert result.exit_code == 3
+    result = expect_output(process("--json"), 3)
     assert report(result)["archives"][0]["reason"] == "the manifest states no hash"
     assert not path.exists()
     assert process("--allow-unverified", "--max-download", "1kB").exit_code == 3
     assert archives_read(server) == 0
-    result = process("--allow-unverified")
-    assert result.exit_code == 0, result.output
+    expect_output(process("--allow-unverified"), 0)
     features = entry("fabricmanager", "linux-x86_64", path)
     assert features["status"] == "examined"
     assert features["verified"] is False

@@ -17,7 +17,7 @@ from conftest import Run, Start
 from support import server as faults
 from support.processing import FEATURES, FOLDER, LINUX, archives_read
 from support.releases import put
-from support.running import report
+from support.running import expect_output, report
 from support.server import FaultServer
 
 from cudaredist.store.kept_archive import PartialArchive, remove_part
@@ -82,8 +82,7 @@ def test_kept_archive_is_not_downloaded_again(
     process("--keep-archives")
     shutil.rmtree(tmp_path / "cache/facts")
     FEATURES.unlink()
-    result = process("--max-download", "0", "--json")
-    assert result.exit_code == 0
+    result = expect_output(process("--max-download", "0", "--json"), 0)
     assert report(result)["fetched_bytes"] == 0
 
 
@@ -172,8 +171,7 @@ def test_interrupted_archive_is_resumed_by_next_run(
         time.sleep(0.05)
     running.send_signal(number)
     running.communicate(timeout=60)
-    result = process(*ONLY, "--json")
-    assert result.exit_code == 0, result.stderr
+    result = expect_output(process(*ONLY, "--json"), 0)
     assert cuda_archives.headers[-1][1]["Range"] == f"bytes={half}-"
     assert report(result)["fetched_bytes"] == len(data) - half
     assert stored(tmp_path) == []
@@ -313,8 +311,7 @@ def test_run_on_another_machine_does_not_damage_archive(
         handler.wfile.write(data[half:])
 
     cuda_archives.misbehave(LINUX, stop_in_the_middle, times=1)
-    result = process(*ONLY, *(["--keep-archives"] if is_kept else []))
-    assert result.exit_code == 0, result.output
+    expect_output(process(*ONLY, *(["--keep-archives"] if is_kept else [])), 0)
     features = FEATURES.read_bytes()
     shutil.rmtree(tmp_path / "cache" / "facts")
     FEATURES.unlink()

@@ -6,6 +6,7 @@ from pathlib import Path
 from conftest import Run
 from support.processing import entry
 from support.releases import Files, publish, release
+from support.running import expect_output
 from support.server import FaultServer
 
 
@@ -23,9 +24,7 @@ def test_positional_form_writes_next_to_manifests(cuda_archives: FaultServer, ru
 def test_legacy_file_has_six_booleans(cuda_archives: FaultServer, run: Run) -> None:
     url = f"{cuda_archives.url}/compute/cuda/redist"
     assert run("process-manifests", "--legacy", url, "data/manifests/cuda").exit_code == 0
-    result = run("process-manifests", "--legacy", url, "data/manifests/cuda")
-    assert result.exit_code == 0
-    assert "unchanged" in result.stdout
+    expect_output(run("process-manifests", "--legacy", url, "data/manifests/cuda"), 0, "unchanged")
     written = Path("data/manifests/cuda/feature_12.9.1.json").read_text()
     assert written.startswith(
         '{\n  "cuda_cccl": {\n    "linux-sbsa": {\n      "outputs": {\n'

@@ -7,7 +7,7 @@ import pytest
 from conftest import Run
 from support.processing import FEATURES, archives_read, entry, features
 from support.releases import Files, publish, put, release
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 
 from cudaredist.features.derive import RULES
@@ -28,8 +28,7 @@ RULES_LINE = f'"rules": {RULES}'.encode()
 def test_filtered_run_adds_features_and_keeps_others(
     cuda_archives: FaultServer, process: Run, options: list[str], examined: int
 ) -> None:
-    result = process(*options, "--json")
-    assert result.exit_code == 0
+    result = expect_output(process(*options, "--json"), 0)
     assert report(result)["manifests"][0]["examined"] == examined
     assert archives_read(cuda_archives) == examined
     left_out = entry("cuda_cudart", "linux-x86_64")
@@ -67,9 +66,7 @@ def test_filtered_run_keeps_unreadable_feature_file(
     process()
     changed = FEATURES.read_bytes().replace(*change)
     FEATURES.write_bytes(changed)
-    result = process("--package", "cuda_cccl", "--cache-dir", "other")
-    assert result.exit_code == code
-    assert words in result.stderr
+    expect_error(process("--package", "cuda_cccl", "--cache-dir", "other"), code, words)
     assert FEATURES.read_bytes() == changed
     assert process("--cache-dir", "third").exit_code == 0
 
@@ -135,9 +132,7 @@ def test_report_distinguishes_excluded_archives_with_same_hash(
 def test_unknown_names_exit_2_with_suggestion(
     cuda_archives: FaultServer, process: Run, option: str, name: str, hint: str
 ) -> None:
-    result = process(option, name)
-    assert result.exit_code == 2
-    assert hint in result.stderr
+    expect_error(process(option, name), 2, hint)
     assert not FEATURES.exists()
 
 
@@ -145,8 +140,7 @@ def test_max_download_selects_smallest_archives(cuda_archives: FaultServer, proc
     sizes = sorted(
         len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
     )
-    result = process("--max-download", sum(sizes[:2]), "--json")
-    assert result.exit_code == 3
+    result = expect_output(process("--max-download", sum(sizes[:2]), "--json"), 3)
     assert archives_read(cuda_archives) == 2
     reasons = {a["reason"] for a in report(result)["archives"]}
     assert reasons == {None, "beyond --max-download"}
@@ -172,19 +166,16 @@ def test_download_size_is_printed_first(cuda_archives: FaultServer, process: Run
 
 def test_missing_manifests_suggest_download(run: Run) -> None:
     for _ in range(2):
-        result = run("process-manifests")
-        assert result.exit_code == 2
-        assert "run `cudaredist download-manifests`" in result.stderr
+        expect_error(run("process-manifests"), 2, "run `cudaredist download-manifests`")
         assert not list(Path().rglob("*.json"))
         Path("data/manifests").mkdir(parents=True, exist_ok=True)
 
 
 @pytest.mark.parametrize("options", [["--data-dir", "typo"], ["https://localhost/x", "typo"]])
 def test_missing_folder_exits_2_and_is_not_created(run: Run, options: list[str]) -> None:
-    result = run("process-manifests", *options)
-    assert result.exit_code == 2
-    assert "in typo" in result.stderr
-    assert "run `cudaredist download-manifests" in result.stderr
+    expect_error(
+        run("process-manifests", *options), 2, "in typo", "run `cudaredist download-manifests"
+    )
     assert not Path("typo").exists()
 
 
@@ -209,8 +200,7 @@ def test_strict_rejects_manifest_with_warnings(cuda_archives: FaultServer, proce
 
 
 def test_check_reads_no_archive(cuda_archives: FaultServer, process: Run) -> None:
-    result = process("--check", "--json")
-    assert result.exit_code == 1
+    result = expect_output(process("--check", "--json"), 1)
     assert report(result)["manifests"][0]["status"] == "would-write"
     assert {a["status"] for a in report(result)["archives"]} == {"would-examine"}
     assert archives_read(cuda_archives) == 0

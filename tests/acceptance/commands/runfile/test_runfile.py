@@ -16,6 +16,7 @@ from support.nix_builds import needs_nix
 from support.optional_programs import needs
 from support.releases import put
 from support.runfiles import NAME, runfile
+from support.running import expect_error, expect_output
 from support.server import (
     FaultServer,
     breaking_after,
@@ -82,9 +83,7 @@ def test_add_records_makeself_file_and_executes_nothing(run: Run, tmp_path: Path
 def test_add_of_truncated_makeself_file_is_refused(run: Run, tmp_path: Path) -> None:
     path = make_runfile(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
-    result = run("runfile", "add", path)
-    assert result.exit_code == 5
-    assert "its script states" in result.stderr
+    expect_error(run("runfile", "add", path), 5, "its script states")
     assert not Path("data").exists()
 
 
@@ -121,8 +120,7 @@ def test_add_of_wrong_bytes_writes_nothing(
     run: Run, server: FaultServer, data: bytes, code: int, message: str
 ) -> None:
     server.files[PATH] = data
-    result = run("runfile", "add", f"{server.url}{PATH}", "--json")
-    assert result.exit_code == code
+    result = expect_output(run("runfile", "add", f"{server.url}{PATH}", "--json"), code)
     error = json.loads(result.stdout)["error"]
     assert message in error["message"]
     assert error["hint"] == "download the file again"
@@ -159,9 +157,7 @@ def test_add_from_failing_server_writes_nothing(
 def test_add_with_invalid_arguments_is_refused(
     run: Run, arguments: list[str], message: str
 ) -> None:
-    result = run("runfile", "add", *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
+    result = expect_error(run("runfile", "add", *arguments), 2, message)
     assert "SECRET" not in result.output
 
 
@@ -173,10 +169,9 @@ def test_add_with_invalid_arguments_is_refused(
     ],
 )
 def test_add_of_missing_file_is_refused_with_a_hint(run: Run, folder: str, message: str) -> None:
-    result = run("runfile", "add", f"{folder}/{NAME}")
-    assert result.exit_code == 3
-    assert f"cannot read {folder}/{NAME}: " in result.stderr
-    assert message in result.stderr
+    expect_error(
+        run("runfile", "add", f"{folder}/{NAME}"), 3, f"cannot read {folder}/{NAME}: ", message
+    )
     assert not Path("data").exists()
 
 
@@ -193,10 +188,7 @@ def test_add_of_other_bytes_keeps_record(run: Run) -> None:
     assert run("runfile", "add", NAME).exit_code == 0
     first = records()
     Path(NAME).write_bytes(runfile(b"other"))
-    result = run("runfile", "add", NAME)
-    assert result.exit_code == 4
-    assert "the record was kept" in result.stderr
-    assert "--accept-changed" in result.stderr
+    expect_error(run("runfile", "add", NAME), 4, "the record was kept", "--accept-changed")
     assert records() == first
     assert run("runfile", "add", NAME, "--accept-changed").exit_code == 0
     assert records()["12.9.1"]["linux-x86_64"]["size"] == len(runfile(b"other"))
@@ -219,8 +211,7 @@ def test_add_of_file_address_records_no_path(run: Run) -> None:
 
 def test_add_of_file_in_root_reads_no_other_file(run: Run) -> None:
     Path(NAME).write_bytes(DATA)
-    result = run("runfile", "add", f"/{NAME}")
-    assert result.exit_code == 3
+    expect_output(run("runfile", "add", f"/{NAME}"), 3)
     assert not Path("data").exists()
 
 
@@ -310,8 +301,7 @@ def test_record_with_another_hash_in_the_form_of_nix_is_invalid(run: Run) -> Non
     path = Path("data/runfiles.json")
     sri = records()["12.9.1"]["linux-x86_64"]["sri"]
     path.write_text(path.read_text().replace(sri, f"sha256-{'A' * 43}="))
-    validated = run("validate", path)
-    assert validated.exit_code == 5
+    validated = expect_output(run("validate", path), 5)
     assert "is not the hash" in validated.output
 
 
@@ -330,12 +320,9 @@ def test_record_whose_name_contradicts_its_key_is_invalid(run: Run, old: str, ne
     path = Path("data/runfiles.json")
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
-    validated = run("validate", path)
-    assert validated.exit_code == 5
+    validated = expect_output(run("validate", path), 5)
     assert "is not the runfile of CUDA" in validated.output
-    added = run("runfile", "add", NAME)
-    assert added.exit_code == 5
-    assert "runfiles.json: " in added.stderr
+    expect_error(run("runfile", "add", NAME), 5, "runfiles.json: ")
 
 
 @pytest.mark.parametrize("offline", [["--offline"], []])

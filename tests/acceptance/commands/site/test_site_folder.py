@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from support.running import snapshot
+from support.running import expect_error, snapshot
 from support.small_sets import make_data
 from support.toolkits import modes_of_all
 
@@ -102,9 +102,7 @@ def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Pa
     Path("site").mkdir()
     Path("site/loop").symlink_to("loop")
     Path("site/files.json").write_text('{"schema_version": 1, "files": ["loop/x"]}')
-    result = run("site", "-o", "site", "--data-dir", data)
-    assert result.exit_code == 3
-    assert "cannot write site/loop/x" in result.stderr
+    expect_error(run("site", "-o", "site", "--data-dir", data), 3, "cannot write site/loop/x")
 
 
 def test_broken_list_of_an_earlier_site_is_refused(run: Run, data: Path) -> None:

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support.factory import manifest
+from support.running import expect_error, expect_output
 from support.set_inputs import Release, put_data
 
 from cudaredist.formats.registry import schema_problems, shipped_schema
@@ -29,8 +30,7 @@ def write(name: str, data: bytes) -> Path:
 def test_validate_distinguishes_manifests_and_own_files(run: Run) -> None:
     own = write("anything.json", canonical_json(LOCK))
     manifest = SAMPLE / "compute/cuda/redist/redistrib_12.9.1.json"
-    result = run("validate", own, manifest, "--json")
-    assert result.exit_code == 0
+    result = expect_output(run("validate", own, manifest, "--json"), 0)
     verdicts = json.loads(result.stdout)["files"]
     assert [(v["kind"], v["valid"]) for v in verdicts] == [("lock", True), ("manifest", True)]
 
@@ -96,9 +96,7 @@ def test_validate_expects_product_of_folder_name(run: Run) -> None:
     ],
 )
 def test_validate_checks_own_files_against_schema(run: Run, document: object, message: str) -> None:
-    result = run("validate", write("x.json", canonical_json(document)))
-    assert result.exit_code == 5
-    assert message in result.stdout
+    expect_output(run("validate", write("x.json", canonical_json(document))), 5, message)
 
 
 def test_validate_of_non_canonical_file_exits_1(run: Run) -> None:
@@ -109,16 +107,13 @@ def test_validate_of_non_canonical_file_exits_1(run: Run) -> None:
 
 def test_validate_of_pipe_or_device_exits_3(run: Run) -> None:
     os.mkfifo("pipe")
-    result = run("validate", "pipe", "/dev/zero")
-    assert result.exit_code == 3
+    result = expect_output(run("validate", "pipe", "/dev/zero"), 3)
     assert result.stdout.count("not a regular file") == 2
 
 
 def test_validate_of_deeply_nested_file_exits_5(run: Run) -> None:
     deep = b'{"schema_version": 1, "redists": ' + b"[" * 64 + b"]" * 64 + b"}"
-    result = run("validate", write("x.json", deep))
-    assert result.exit_code == 5
-    assert "nested more than 64 levels deep" in result.stdout
+    expect_output(run("validate", write("x.json", deep)), 5, "nested more than 64 levels deep")
 
 
 def test_validate_limits_number_of_warnings(run: Run) -> None:
@@ -148,8 +143,7 @@ def test_schema_lists_kinds(run: Run, made: dict[str, dict[str, object]]) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_schema_prints_valid_schema(run: Run, name: str) -> None:
-    result = run("schema", name)
-    assert result.exit_code == 0
+    result = expect_output(run("schema", name), 0)
     jsonschema.Draft202012Validator.check_schema(json.loads(result.stdout))
 
 
@@ -225,9 +219,7 @@ def test_legacy_feature_file_problems_have_paths(run: Run) -> None:
 
 
 def test_schema_of_misspelled_kind_suggests_name(run: Run) -> None:
-    result = run("schema", "locks")
-    assert result.exit_code == 2
-    assert "did you mean lock or" in result.stderr
+    expect_error(run("schema", "locks"), 2, "did you mean lock or")
 
 
 def test_manifests_with_same_path_and_different_bytes_are_reported(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
-from support.running import succeed
+from support.running import expect_output, succeed
 from support.small_sets import LABEL, make_data, make_sets
 
 from cudaredist.jsontext import canonical_json
@@ -46,14 +46,12 @@ def test_valid_set_with_cache_has_no_problems(
 ) -> None:
     monkeypatch.chdir(example)
     paths = [set_path(example), set_path(example, "linux-sbsa")]
-    result = run("validate", *paths, "--cache-dir", example / "cache")
-    assert result.exit_code == 0
+    result = expect_output(run("validate", *paths, "--cache-dir", example / "cache"), 0)
     assert result.stdout == "".join(f"{path}: valid package-set file\n" for path in paths)
 
 
 def test_unchecked_invariants_are_listed(run: Run, example: Path) -> None:
-    result = run("validate", set_path(example))
-    assert result.exit_code == 0
+    result = expect_output(run("validate", set_path(example)), 0)
     assert result.stdout.splitlines()[1:] == [
         "    not checked: I4, I7, I9, I27: the cache lacks the files of 6 of 6 packages",
         "    not checked: I15, I19, I25: no other set of its channel is given",
@@ -69,8 +67,7 @@ def test_set_without_features_lists_unchecked_invariants(
     (tmp_path / "bare/manifests").symlink_to(example / "data/manifests")
     options = ("--platform", "linux-x86_64", "--allow-missing-features", "--output", "set.json")
     assert run("build", "--data-dir", tmp_path / "bare", *options).exit_code == 0
-    result = run("validate", "set.json", "--cache-dir", example / "cache")
-    assert result.exit_code == 0
+    result = expect_output(run("validate", "set.json", "--cache-dir", example / "cache"), 0)
     assert result.stdout.splitlines()[1] == (
         "    not checked: I3, I4, I6, I8, I10, I11 (partially): 6 of 6 packages were not examined"
     )
@@ -78,8 +75,7 @@ def test_set_without_features_lists_unchecked_invariants(
 
 def test_violated_invariant_is_named(run: Run, example: Path) -> None:
     path = edited(example, without_address)
-    result = run("validate", path, "--cache-dir", example / "cache")
-    assert result.exit_code == 1
+    result = expect_output(run("validate", path, "--cache-dir", example / "cache"), 1)
     first, second, *_ = result.stdout.splitlines()
     assert first == "edited.json: valid package-set file, but it violates I2"
     assert second.startswith("    I2 libcublas: https://example.org/ does not end with libcublas/")
