@@ -6,7 +6,6 @@ import lzma
 import stat
 import tarfile
 import zipfile
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -14,7 +13,15 @@ from conftest import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import archives
-from support.archives import COMPRESSIONS, ZipEntry, descriptor, raw_zip, read_all
+from support.archives import (
+    COMPRESSIONS,
+    ZipEntry,
+    descriptor,
+    raw_zip,
+    read_all,
+    read_with_tarfile,
+    read_with_zipfile,
+)
 
 from cudaredist.archives.compression import decompressed
 from cudaredist.archives.members import Limits, Member
@@ -58,17 +65,6 @@ def tar_of(entries: list[tuple[str, bytes, int]], form: int) -> bytes:
     return output.getvalue()
 
 
-def read_with_tarfile(data: bytes) -> Read:
-    members_read = []
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        for info in tar:
-            content = tar.extractfile(info)
-            assert content is not None
-            member = Member(name=info.name, kind="file", mode=info.mode, size=info.size)
-            members_read.append((member, content.read()))
-    return members_read
-
-
 def zip_of(entries: list[tuple[str, bytes, int]], method: int) -> bytes:
     output = io.BytesIO()
     with zipfile.ZipFile(output, "w") as archive:
@@ -78,22 +74,6 @@ def zip_of(entries: list[tuple[str, bytes, int]], method: int) -> bytes:
             with contextlib.suppress(UserWarning):
                 archive.writestr(info, content)
     return output.getvalue()
-
-
-def read_with_zipfile(data: bytes) -> Read:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return [
-            (
-                Member(
-                    name=info.filename,
-                    kind="file",
-                    mode=stat.S_IMODE(info.external_attr >> 16),
-                    size=info.file_size,
-                ),
-                archive.read(info),
-            )
-            for info in archive.infolist()
-        ]
 
 
 @given(members, st.sampled_from(FORMATS), chunk_sizes, st.sampled_from(sorted(PACKINGS)))
@@ -295,17 +275,3 @@ def _differs_in_kind_only(result: Read | str, whole: Read | str) -> bool:
         and [(member.name, content) for member, content in result]
         == [(member.name, content) for member, content in whole]
     )
-
-
-@given(st.lists(st.integers(0, 300), max_size=9), chunk_sizes)
-def test_stream_returns_its_bytes(lengths: list[int], chunk: int) -> None:
-    data = bytes(index % 251 for index in range(sum(lengths)))
-    stream = Stream("a", archives.in_chunks(data, chunk))
-    ends = [sum(lengths[: index + 1]) for index in range(-1, len(lengths))]
-    for start, end in pairwise(ends):
-        assert stream.ahead(end - start) == data[start:end]
-        half = (end - start) // 2
-        assert stream.read(half) == data[start : start + half]
-        stream.skip(end - start - half)
-        assert stream.position == end
-    assert stream.ahead(1) == b""

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import stat
 import struct
 import sys
 import tarfile
@@ -28,6 +29,12 @@ else:
 BLOCK = 512
 END_OF_TAR = bytes(2 * BLOCK)
 MIB = 1 << 20
+TAR_KINDS = {
+    tarfile.REGTYPE: "file",
+    tarfile.DIRTYPE: "directory",
+    tarfile.SYMTYPE: "symlink",
+    tarfile.LNKTYPE: "hardlink",
+}
 
 
 # -- reading
@@ -37,6 +44,41 @@ def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
     """Cut bytes into chunks of one size."""
     for start in range(0, len(data), size):
         yield data[start : start + size]
+
+
+def read_with_tarfile(data: bytes) -> list[tuple[Member, bytes]]:
+    """Read a tar with the standard library."""
+    members = []
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for info in tar:
+            content = tar.extractfile(info) if info.isreg() else None
+            member = Member(
+                name=info.name,
+                kind=TAR_KINDS[info.type],  # type: ignore[arg-type]
+                mode=info.mode,
+                size=info.size if info.isreg() else 0,
+                target=info.linkname if info.issym() or info.islnk() else None,
+            )
+            members.append((member, content.read() if content else b""))
+    return members
+
+
+def read_with_zipfile(data: bytes) -> list[tuple[Member, bytes]]:
+    """Read a zip with the standard library."""
+    members = []
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for info in archive.infolist():
+            mode, content = info.external_attr >> 16, archive.read(info)
+            is_link = stat.S_ISLNK(mode)
+            member = Member(
+                name=info.filename.rstrip("/"),
+                kind="directory" if info.is_dir() else "symlink" if is_link else "file",
+                mode=stat.S_IMODE(mode),
+                size=0 if is_link else info.file_size,
+                target=content.decode() if is_link else None,
+            )
+            members.append((member, content))
+    return members
 
 
 def read_all(

@@ -1,19 +1,16 @@
 """Tests of reading valid archives, whole and in chunks."""
 
 import gc
-import io
 import lzma
-import stat
 import struct
 import tarfile
 import threading
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
 from support import archives
-from support.archives import ZipEntry, raw_zip, read_all
+from support.archives import ZipEntry, raw_zip, read_all, read_with_tarfile, read_with_zipfile
 
 from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.memory import SharedMemory
@@ -24,46 +21,7 @@ from cudaredist.errors import InvalidArchiveError
 SKIPPABLE_FRAME = struct.pack("<2I", 0x184D2A50, 5) + b"hello"
 
 
-TAR_KINDS = {
-    tarfile.REGTYPE: "file",
-    tarfile.DIRTYPE: "directory",
-    tarfile.SYMTYPE: "symlink",
-    tarfile.LNKTYPE: "hardlink",
-}
 TAR_FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
-
-
-def read_with_tarfile(data: bytes) -> list[tuple[Member, bytes]]:
-    members = []
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        for info in tar:
-            content = tar.extractfile(info) if info.isreg() else None
-            member = Member(
-                name=info.name,
-                kind=TAR_KINDS[info.type],  # type: ignore[arg-type]
-                mode=info.mode,
-                size=info.size if info.isreg() else 0,
-                target=info.linkname if info.issym() or info.islnk() else None,
-            )
-            members.append((member, content.read() if content else b""))
-    return members
-
-
-def read_with_zipfile(data: bytes) -> list[tuple[Member, bytes]]:
-    members = []
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for info in archive.infolist():
-            mode, content = info.external_attr >> 16, archive.read(info)
-            is_link = stat.S_ISLNK(mode)
-            member = Member(
-                name=info.filename.rstrip("/"),
-                kind="directory" if info.is_dir() else "symlink" if is_link else "file",
-                mode=stat.S_IMODE(mode),
-                size=0 if is_link else info.file_size,
-                target=content.decode() if is_link else None,
-            )
-            members.append((member, content))
-    return members
 
 
 @pytest.mark.parametrize("suffix", archives.COMPRESSIONS)

@@ -61,15 +61,6 @@ def test_rest_of_other_file_is_not_read(first: bytes) -> None:
     assert examine(chunks()) is None
 
 
-def test_error_of_chunks_is_raised_unchanged() -> None:
-    def chunks() -> Iterator[bytes]:
-        yield elf()
-        raise OSError("gone")
-
-    with pytest.raises(OSError, match="gone"):
-        examine(chunks())
-
-
 def test_fatbin_file_is_read() -> None:
     binary = read(fatbin([("sm", 90, ""), ("compute", 90, "")]))
     assert binary.kind == "fatbin"

@@ -124,11 +124,6 @@ def test_names_with_unprintable_characters_are_escaped() -> None:
     assert flat(library)[0][-4:] == ("a\\tb", "a\\nb", "spaced name", "é")
 
 
-def test_symbols_cut_differently_are_equal() -> None:
-    chunks = [FULL[at : at + 7] for at in range(0, len(FULL), 7)]
-    assert examine(chunks) == read(FULL)
-
-
 def big(table: str, data: bytes) -> bytes:
     return elf(**WHOLE, tables={table: data})
 
@@ -218,17 +213,6 @@ def test_symbols_at_limit_stay_within_memory() -> None:
     assert library.symbols is not None
     assert library.symbols.exports == count
     assert peak < 64 << 20
-
-
-def test_debug_file_has_no_symbols() -> None:
-    data = bytearray(FULL)
-    headers = int.from_bytes(data[0x28:0x30], "little")
-    # A section without bytes at the address of the dynamic section.
-    dynamic = struct.unpack_from("<Q", data, 64 + 56 + 16)[0]
-    struct.pack_into("<IIQQQQ", data, headers + 2 * 64, 8, 8, 0, dynamic, 0, 64)
-    binary = read(bytes(data))
-    assert binary.symbols is None
-    assert binary.unread == ()
 
 
 # -- DLLs

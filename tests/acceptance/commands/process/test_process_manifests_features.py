@@ -10,26 +10,13 @@ import pytest
 from conftest import Run
 from support import binaries
 from support.processing import CCCL, FEATURES, archives_read, cached, entry, withdraw
-from support.releases import Files, packed, publish, put, release
+from support.releases import packed, publish, put, release
 from support.running import expect_output, report
 from support.server import FaultServer
 
 from cudaredist.store import archive_service
 
 # -- feature files
-
-
-def test_library_with_program_headers_at_end_is_read_in_one_pass(
-    server: FaultServer, run: Run, process: Run
-) -> None:
-    library = binaries.elf(soname="libx.so.1", needed=("liby.so.2",), gap=4 << 20)
-    files: Files = {"lib/libx.so.1": binaries.with_headers_at_end(library)}
-    publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
-    assert process("--jobs", 1).exit_code == 0
-    (facts,) = entry("libx", "linux-x86_64")["libraries"]
-    assert (facts["soname"], facts["needed"]) == ("libx.so.1", ["liby.so.2"])
-    assert "unread" not in facts
-    assert archives_read(server) == 1
 
 
 def test_feature_file_describes_every_archive(cuda_archives: FaultServer, process: Run) -> None:
