@@ -279,87 +279,12 @@ def test_full_disk_leaves_no_files_of_new_root(
     assert shutil.disk_usage(small_disk).used < 3_000_000
 
 
-@pytest.fixture(scope="module")
-def large() -> MadeSet:
-    """Return a set with one archive of thirty megabytes."""
+def test_archive_changed_while_read_exits_4(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     made_set = MadeSet()
-    made_set.add(
-        "libx", {"bin/x.bin": random.Random(1).randbytes(30 << 20), "LICENSE": b"x"}, suffix="zip"
-    )
-    return made_set
-
-
-LARGE = f"/{FOLDER}/libx/linux-x86_64/libx-linux-x86_64-1.2.3-archive.zip"
-
-
-def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
-    """Break after 20 MB and then serve other bytes once."""
-    server = handler.server.owner
-    server.files[LARGE] = bytes(len(data)) if data[:2] == b"PK" else server.files["good"]
-    faults.breaking_after(20 << 20)(handler, data)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "times", "code"),
-    [
-        pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
-        pytest.param(faults.breaking_after(10 << 20), None, 0, id="breaks every 10 MB"),
-        pytest.param(faults.stalling_after(15 << 20), 1, 0, id="stalls"),
-        pytest.param(faults.truncated, None, 3, id="always truncated"),
-        pytest.param(changed_while_resumed, 2, 0, id="changes while resumed"),
-        pytest.param(faults.body(bytes(30 << 20)), None, 4, id="wrong bytes"),
-    ],
-)
-def test_large_archive_is_downloaded_over_failing_network(
-    server: FaultServer,
-    tmp_path: Path,
-    start: Start,
-    large: MadeSet,
-    behaviour: Any,
-    times: int | None,
-    code: int,
-) -> None:
-    set_path = large.write(tmp_path / "set.json")
-    server.files[LARGE] = server.files["good"] = next(iter(large.archives.values()))
-    server.misbehave(LARGE, behaviour, times)
-    root = tmp_path / "root"
-    options = ("--base-url", server.url, "--timeout", 1, "--retries", 2)
-    process = start("materialize", set_path, "--root", root, *options)
-    _, stderr = process.communicate()
-    assert process.returncode == code, stderr
-    assert root.exists() is (code == 0)
-    # A later run cannot resume a file that the server sends only as a whole.
-    assert not list(tmp_path.glob(".root*"))
-    if not code:
-        assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
-
-
-def test_killed_download_is_resumed(
-    server: FaultServer, tmp_path: Path, start: Start, large: MadeSet
-) -> None:
-    set_path = large.write(tmp_path / "set.json")
-    server.files[LARGE] = next(iter(large.archives.values()))
-    server.misbehave(LARGE, faults.stalling_after(20 << 20), 1)
-    root = tmp_path / "root"
-    options = ("--base-url", server.url, "--timeout", 3600)
-    process = start("materialize", set_path, "--root", root, *options)
-    fetched = tmp_path / ".root.cudaredist" / "fetched"
-    while sum(path.stat().st_size for path in fetched.glob("*")) < 20 << 20:
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    install(start, set_path, root, *options)
-    assert server.headers[-1][1]["Range"] == f"bytes={20 << 20}-"
-    assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
-    assert not list(tmp_path.glob(".root*"))
-
-
-def test_archive_changed_while_read_exits_4(
-    large: MadeSet, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large.write(Path("set.json"))
-    archive = large.put_archives(Path("source")) / LARGE[1:]
+    content = random.Random(1).randbytes(30 << 20)
+    path = made_set.add("libx", {"bin/x.bin": content, "LICENSE": b"x"}, suffix="zip")
+    made_set.write(Path("set.json"))
+    archive = made_set.put_archives(Path("source")) / FOLDER / path
     stream = FolderSource.stream
     altered = threading.Event()
 

@@ -170,7 +170,7 @@ def test_dynamic_section_without_content_has_no_facts() -> None:
         at += 64
     binary = read(patched(PLAIN, at + 4, "<I", 8))
     assert (binary.is_shared, facts_of(binary), binary.unread) == (False, NOTHING, ())
-    assert binary.symbols is None
+    assert (binary.symbols, binary.opens) == (None, ())
     assert not read(patched(PLAIN, DYNAMIC + 32, "<Q", 0)).is_shared
 
 

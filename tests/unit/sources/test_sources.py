@@ -171,22 +171,14 @@ def test_without_credentials_keeps_rest_of_location(location: str, shared: str) 
 # -- listings
 
 
-def test_index_html_is_read_if_folder_is_not_listed(server: FaultServer, connect: Connect) -> None:
+@pytest.mark.parametrize("listing", [faults.status(404), faults.status(403), faults.body(b"")])
+def test_index_html_is_read_if_folder_is_not_listed(
+    server: FaultServer, connect: Connect, listing: faults.Behaviour
+) -> None:
+    server.misbehave("/x/", listing)
     server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
-    source = connect(server.url)
+    source = connect(server.url, retries=0)
     assert [str(label) for label in source.labels("x")] == ["1.2"]
-
-
-def test_index_html_is_read_if_folder_is_empty(server: FaultServer, connect: Connect) -> None:
-    server.files["/x/"] = b""
-    server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
-    assert len(connect(server.url, retries=0).labels("x")) == 1
-
-
-def test_index_html_is_read_if_listing_is_forbidden(server: FaultServer, connect: Connect) -> None:
-    server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
-    server.misbehave("/x/", faults.status(403))
-    assert len(connect(server.url).labels("x")) == 1
 
 
 def test_listing_of_python_server_is_whole(tmp_path: Path, connect: Connect) -> None:

@@ -1,9 +1,7 @@
 """audit as a user sees it, on small wheels, folders and archives, and on hostile ones."""
 
-import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -118,12 +116,16 @@ def test_audit_prints_its_report_in_each_form(
     [
         ("nowhere", 2, "no such file or folder"),
         (os.devnull, 2, "not a file or folder"),
+        ("pipe", 2, "pipe"),
         ("n" * 300, 3, "cannot read"),
+        ("text", 5, "text"),
     ],
 )
-def test_audit_of_unreachable_path_is_refused(
+def test_audit_of_unreadable_path_is_refused(
     audit: Run, name: str, code: int, message: str
 ) -> None:
+    Path("text").write_text("nothing")
+    os.mkfifo("pipe")
     expect_error(audit(name), code, message)
 
 
@@ -171,7 +173,6 @@ def test_audit_by_a_set_finds_what_it_lacks(audit: Run, data: Path, wheel: Path)
 @pytest.mark.parametrize(
     ("passes", "fails"),
     [
-        (("--require-gpu", "8.6"), ("--require-gpu", "7.5")),
         (("--require-gpu", "rtx3090"), ("--require-gpu", "RTX 2080")),
         (("--max-glibc", "2.28"), ("--max-glibc", "2.17")),
         (("--cuda", "12.9"), ("--cuda", "12.4")),
@@ -221,16 +222,6 @@ def test_audit_of_device_code_without_libraries_does_not_exclude_them(
     assert answer in audit(put_gpu_wheel(tmp_path, {"example/_ext.so": content})).stdout
 
 
-def test_audit_names_paths_that_it_cannot_read(audit: Run, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("nothing")
-    os.mkfifo(tmp_path / "pipe")
-    cases = {"text": 5, "pipe": 2, "absent": 2}
-    for name, code in cases.items():
-        result = audit(tmp_path / name)
-        assert result.exit_code == code, name
-        assert str(tmp_path / name) in result.stderr
-
-
 def test_audit_skips_pipes_and_names_archives_in_a_folder(audit: Run, wheel: Path) -> None:
     os.mkfifo(wheel.parent / "pipe")
     (wheel.parent / "loop").symlink_to(".")
@@ -244,27 +235,15 @@ def test_audit_continues_after_a_broken_archive(audit: Run, wheel: Path) -> None
     answer = report(result)
     assert [each["path"] for each in answer["inputs"]] == [str(wheel)]
     assert [error["kind"] for error in answer["errors"]] == ["invalid-archive"]
+    assert audit(broken).stdout == ""
 
 
 # -- hostile wheels
 
 
-def bomb() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("example/_ext.so", bytes(200 << 20))
-    return out.getvalue()
-
-
 def many_names() -> bytes:
     needed = [f"lib{number}.so.1" for number in range(5000)]
     return binaries.elf(needed=needed)
-
-
-def test_audit_refuses_a_bomb(audit: Run, tmp_path: Path) -> None:
-    path = tmp_path / "bomb.whl"
-    path.write_bytes(bomb())
-    expect_error(audit(path), 5, "bomb.whl")
 
 
 def test_audit_reports_unsafe_names_in_printable_form(audit: Run, tmp_path: Path) -> None:
@@ -287,15 +266,7 @@ def test_audit_states_that_names_are_unread(audit: Run, tmp_path: Path) -> None:
     answer = report(audit(path, "--json"))
     assert answer["libraries"] == []
     assert answer["notes"] == ["example/_ext.so: not read: needed, opens"]
-
-
-def test_audit_of_an_unread_file_does_not_state_that_it_needs_nothing(
-    audit: Run, tmp_path: Path, wheel: Path
-) -> None:
-    path = put_gpu_wheel(tmp_path, {"example/_ext.so": many_names()})
     assert "Its needed libraries are unknown: example/_ext.so" in audit(path).stdout
-    path.write_bytes(wheel.read_bytes()[:-100])
-    assert audit(path).stdout == ""
 
 
 def test_audit_states_the_data_after_warnings(audit: Run, tmp_path: Path) -> None:
@@ -305,13 +276,6 @@ def test_audit_states_the_data_after_warnings(audit: Run, tmp_path: Path) -> Non
     assert result.exit_code == 0
     assert "warning: duplicate-library" in result.stdout
     assert "No other findings. Compared with all local releases." in result.stdout
-
-
-@pytest.mark.parametrize("cut", range(0, 1500, 97))
-def test_audit_of_a_cut_library_ends_without_a_bug(audit: Run, tmp_path: Path, cut: int) -> None:
-    path = tmp_path / "libcut.so"
-    path.write_bytes(FILES["example/_ext.so"][:cut] or b"\x7fELF")
-    assert audit(path).exit_code in {0, 1, 5}
 
 
 def test_device_code_of_a_cut_library_is_unknown(audit: Run, tmp_path: Path) -> None:

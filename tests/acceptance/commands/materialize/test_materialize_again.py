@@ -90,19 +90,13 @@ def test_damaged_root_is_created_again(
     assert listing(Path("root")) == expected
 
 
-def test_root_is_the_same_for_any_number_of_jobs(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
-    materialize("-j", 1)
-    materialize("-j", 8, root="other")
-    assert listing(Path("root")) == listing(Path("other"))
-    assert modes(Path("root")) == modes(Path("other"))
-
-
-def test_root_is_the_same_for_every_kind_of_source(
+def test_root_is_the_same_for_every_kind_of_source_and_any_jobs(
     made_set: MadeSet, materialize: Materialize, server: FaultServer
 ) -> None:
-    materialize(root="folder")
+    materialize("-j", 1, root="folder")
+    materialize("-j", 8)
+    assert listing(Path("root")) == listing(Path("folder"))
+    assert modes(Path("root")) == modes(Path("folder"))
     server.add_folder(Path("source"))
     materialize(base=server.url, root="http")
     made_set.put_archives(Path("flat"), is_flat=True)
@@ -289,8 +283,6 @@ def test_staging_directory_of_killed_run_is_removed(
     ("behaviour", "times", "code"),
     [
         pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
-        pytest.param(faults.truncated, 1, 0, id="truncated"),
-        pytest.param(faults.truncated, None, 3, id="always truncated"),
         pytest.param(faults.status(404), None, 3, id="missing"),
         pytest.param(faults.body(b"other bytes"), None, 4, id="other bytes"),
     ],

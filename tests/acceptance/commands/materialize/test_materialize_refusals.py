@@ -40,13 +40,8 @@ def info(name: str, **fields: Any) -> tarfile.TarInfo:
 HONEST = info("top/include/a.h", size=3)
 HOSTILE = {
     "name above": (tar_with(HONEST, info("top/../../evil", size=1)), "unsafe name"),
-    "absolute name": (tar_with(HONEST, info("/evil", size=1)), "unsafe name"),
     "link above": (
         tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="../../../evil")),
-        "link leaves the archive",
-    ),
-    "absolute link": (
-        tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="/etc/passwd")),
         "link leaves the archive",
     ),
     "through a link": (
@@ -61,13 +56,9 @@ HOSTILE = {
         tar_with(HONEST, info("top/x", type=tarfile.LNKTYPE, linkname="../evil")),
         "link leaves the archive",
     ),
-    "device": (tar_with(HONEST, info("top/null", type=tarfile.CHRTYPE)), "neither file"),
     "pipe": (tar_with(HONEST, info("top/pipe", type=tarfile.FIFOTYPE)), "neither file"),
-    "set-user-id": (tar_with(HONEST, info("top/bin/x", mode=0o4755, size=1)), "set-id bit"),
     "set-group-id": (tar_with(HONEST, info("top/bin/x", mode=0o2755, size=1)), "set-id bit"),
-    "not an archive": (b"not an archive at all", "is not valid gzip"),
     "cut": (archives.gz(archives.plain_tar()[:2000]), "is truncated"),
-    "ratio": (archives.gz(bytes(1 << 20)) * 200, "times its"),
 }
 
 
@@ -185,19 +176,8 @@ def test_foreign_folder_as_root_is_not_changed(made_set: MadeSet, materialize: M
     Path("root/mine").write_bytes(b"mine")
     expect_error(materialize(), 2, "not a cudaredist toolkit root")
     assert listing(Path("root")) == {"mine": b"mine"}
-    assert_nothing_left("root")
-
-
-def test_file_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
-    Path("root").write_bytes(b"mine")
-    assert materialize().exit_code == 2
-    assert Path("root").read_bytes() == b"mine"
-    assert_nothing_left("root")
-
-
-def test_empty_folder_becomes_root(made_set: MadeSet, materialize: Materialize) -> None:
-    Path("root").mkdir()
-    assert materialize().exit_code == 0
+    assert materialize(root="root/mine").exit_code == 2
+    assert listing(Path("root")) == {"mine": b"mine"}
     assert_nothing_left("root")
 
 
@@ -228,16 +208,11 @@ def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materializ
     if sys.platform == "linux":
         # No user can create a folder in /proc.
         assert materialize(root="/proc/cudaredist/root").exit_code == 3
-    assert_nothing_left("file")
-
-
-def test_invalid_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
-    # No file system has such names.
-    assert materialize(root="x" * 250).exit_code == 3
-    assert materialize(root="x" * 300).exit_code == 3
     Path("loop").symlink_to("loop")
-    assert materialize(root="loop").exit_code == 3
-    assert_nothing_left("loop")
+    # No file system has such long names.
+    for root in ("x" * 250, "x" * 300, "loop"):
+        assert materialize(root=root).exit_code == 3
+    assert_nothing_left("file", "loop")
 
 
 def test_read_only_folder_exits_3(made_set: MadeSet) -> None:

@@ -84,13 +84,6 @@ def test_materialize_without_replace_refuses_to_remove_packages(materialize: Run
     assert not Path(".root.cudaredist").exists()
 
 
-def test_materialize_with_replace_removes_packages(materialize: Run) -> None:
-    materialize("--component", "cuda_nvcc")
-    assert materialize("--component", "libcublas", "--replace").exit_code == 0
-    assert packages() == {"cuda_cudart", "libcublas"}
-    assert not Path("root/bin/nvcc").exists()
-
-
 def test_materialize_of_more_packages_adds_packages(materialize: Run) -> None:
     materialize("--component", "cuda_nvcc")
     expect_output(materialize("--component", "cuda_nvcc", "--component", "cuda_cudart"), 0)

@@ -50,26 +50,20 @@ WRONG = packed("other.tar.xz", {"LICENSE": b"other"})
 
 
 @pytest.mark.parametrize(
-    ("data", "code", "kind"),
+    "data",
     [
-        pytest.param(lambda good: bytes(len(good)), 4, "archive-mismatch", id="wrong bytes"),
-        pytest.param(lambda good: good + b"x", 4, "archive-mismatch", id="too long"),
-        pytest.param(lambda good: good[:-1], 4, "archive-mismatch", id="too short"),
-        pytest.param(
-            lambda good: WRONG + bytes(len(good) - len(WRONG)),
-            4,
-            "archive-mismatch",
-            id="another archive",
-        ),
+        pytest.param(lambda good: good + b"x", id="too long"),
+        pytest.param(lambda good: good[:-1], id="too short"),
+        pytest.param(lambda good: WRONG + bytes(len(good) - len(WRONG)), id="another archive"),
     ],
 )
 def test_archive_with_wrong_bytes_exits_4(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, data: Any, code: int, kind: str
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, data: Any
 ) -> None:
     cuda_archives.files[LINUX] = data(cuda_archives.files[LINUX])
-    result = expect_output(process("--json"), code)
+    result = expect_output(process("--json"), 4)
     failed = [a for a in report(result)["archives"] if a["status"] == "failed"]
-    assert [a["error"]["kind"] for a in failed] == [kind]
+    assert [a["error"]["kind"] for a in failed] == ["archive-mismatch"]
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "not-examined"
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
     assert len(cached(tmp_path)) == 4

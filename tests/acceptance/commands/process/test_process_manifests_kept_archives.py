@@ -23,6 +23,7 @@ from support.server import FaultServer
 from cudaredist.store.kept_archive import PartialArchive, remove_part
 
 MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
+ONLY = ("--package", "cuda_cudart", "--platform", "linux-x86_64")
 
 
 def part_of(server: FaultServer, tmp_path: Path) -> Path:
@@ -46,13 +47,13 @@ def test_parallel_runs_keep_one_archive(
     if not has_locks:
         put(tmp_path, {"sitecustomize.py": b"import fcntl\nfcntl.flock = lambda *_: None\n"})
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
     for name in ("one", "two"):
         put(
             tmp_path / name / "manifests/cuda",
             {"redistrib_12.9.1.json": cuda_archives.files[MANIFEST]},
         )
     cuda_archives.delay = 1.0
+    only = (*ONLY, "--keep-archives")
     runs = [
         start("process-manifests", "--base-url", cuda_archives.url, "--data-dir", name, *only)
         for name in ("one", "two")
@@ -68,22 +69,11 @@ def test_parallel_runs_keep_one_archive(
 def test_complete_partial_archive_is_not_downloaded_again(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
-    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
     part = part_of(cuda_archives, tmp_path)
     part.write_bytes(cuda_archives.files[LINUX])
-    assert process(*only).exit_code == 0
+    assert process(*ONLY, "--keep-archives").exit_code == 0
     assert archives_read(cuda_archives) == 0
     assert part.with_suffix("").exists()
-
-
-def test_kept_archive_is_not_downloaded_again(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path
-) -> None:
-    process("--keep-archives")
-    shutil.rmtree(tmp_path / "cache/facts")
-    FEATURES.unlink()
-    result = expect_output(process("--max-download", "0", "--json"), 0)
-    assert report(result)["fetched_bytes"] == 0
 
 
 def test_unwritable_cache_fails_kept_archive(
@@ -105,7 +95,8 @@ def test_kept_archives_are_read_without_network(
     good, requests = FEATURES.read_bytes(), cuda_archives.requests.copy()
     shutil.rmtree(tmp_path / "cache" / "facts")
     FEATURES.unlink()
-    assert process().exit_code == 0
+    result = expect_output(process("--max-download", "0", "--json"), 0)
+    assert report(result)["fetched_bytes"] == 0
     assert cuda_archives.requests == requests
     assert FEATURES.read_bytes() == good
 
@@ -129,27 +120,28 @@ def test_partial_kept_archive_is_resumed(
     data = cuda_archives.files[LINUX]
     part = part_of(cuda_archives, tmp_path)
     part.write_bytes(data[:200])
-    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
-    assert process(*only).exit_code == 0
+    assert process(*ONLY, "--keep-archives").exit_code == 0
     assert cuda_archives.headers[-1][1]["Range"] == "bytes=200-"
     assert part.with_suffix("").read_bytes() == data
     assert not part.exists()
 
 
+@pytest.mark.parametrize("options", [(), ("--keep-archives",)])
 @pytest.mark.parametrize("content", [b"x" * 200, b"x" * 100_000])
 def test_wrong_partial_archive_is_downloaded_again(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, content: bytes
+    cuda_archives: FaultServer,
+    process: Run,
+    tmp_path: Path,
+    content: bytes,
+    options: tuple[str, ...],
 ) -> None:
-    part = part_of(cuda_archives, tmp_path)
-    part.write_bytes(content)
-    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
-    assert process(*only).exit_code == 0
-    assert part.with_suffix("").read_bytes() == cuda_archives.files[LINUX]
+    part_of(cuda_archives, tmp_path).write_bytes(content)
+    assert process(*ONLY, *options).exit_code == 0
+    kept = [cuda_archives.files[LINUX]] if options else []
+    assert [path.read_bytes() for path in stored(tmp_path)] == kept
 
 
 # -- archives that are not kept
-
-ONLY = ("--package", "cuda_cudart", "--platform", "linux-x86_64")
 
 
 def stored(tmp_path: Path) -> list[Path]:
@@ -174,22 +166,6 @@ def test_interrupted_archive_is_resumed_by_next_run(
     result = expect_output(process(*ONLY, "--json"), 0)
     assert cuda_archives.headers[-1][1]["Range"] == f"bytes={half}-"
     assert report(result)["fetched_bytes"] == len(data) - half
-    assert stored(tmp_path) == []
-
-
-def test_examined_archive_is_removed_from_cache(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path
-) -> None:
-    assert process().exit_code == 0
-    assert stored(tmp_path) == []
-
-
-@pytest.mark.parametrize("content", [b"x" * 200, b"x" * 100_000])
-def test_wrong_partial_archive_is_removed_after_examination(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, content: bytes
-) -> None:
-    part_of(cuda_archives, tmp_path).write_bytes(content)
-    assert process(*ONLY).exit_code == 0
     assert stored(tmp_path) == []
 
 
