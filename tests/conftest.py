@@ -196,10 +196,16 @@ def pip_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cuda_manifests(server: FaultServer) -> FaultServer:
+def cuda(server: FaultServer) -> FaultServer:
     """Serve the manifests of two CUDA releases."""
     server.add_manifests("cuda", {label: manifest(label) for label in ("12.9.0", "12.9.1")})
     return server
+
+
+@pytest.fixture
+def fetch(run: Run, server: FaultServer) -> Run:
+    """Return a function that runs download-manifests with the server."""
+    return lambda *options: run("download-manifests", "--base-url", server.url, *options)
 
 
 @pytest.fixture

@@ -106,11 +106,11 @@ def test_answers_after_killed_run_are_unchanged(run: Run, folder: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_download_hides_no_shipped_data(
-    cuda_manifests: FaultServer, start: Start, run: Run, tmp_path: Path, number: signal.Signals
+    cuda: FaultServer, start: Start, run: Run, tmp_path: Path, number: signal.Signals
 ) -> None:
     before = shipped_answers(run)
-    cuda_manifests.misbehave("/compute/cuda/redist/redistrib_12.9.0.json", faults.silent)
-    options = ["--base-url", cuda_manifests.url, "--redist", "cuda", "--version", "all"]
+    cuda.misbehave("/compute/cuda/redist/redistrib_12.9.0.json", faults.silent)
+    options = ["--base-url", cuda.url, "--redist", "cuda", "--version", "all"]
     process = start("download-manifests", *options)
     deadline = time.monotonic() + 90
     while not list(tmp_path.glob("data/manifests/cuda/redistrib_12.9.1.json")):

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.factory import archive, archive_path
+from support.factory import archive, archive_path, name_policy
 from support.package_sets import example_set, package
 
 from cudaredist.commands.diff.comparable import (
@@ -19,24 +19,13 @@ from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
 from cudaredist.commands.diff.text import diff_markdown, diff_text
 from cudaredist.formats.features import Features
-from cudaredist.formats.policy import NamePolicy
 from cudaredist.manifests.read_manifest import read_manifest
 
 NAMES = st.sampled_from(["cuda_cccl", "cccl", "cuda_nvcc", "cuda_crt", "libnvvm", "x"])
 VERSIONS = st.sampled_from(["1.0", "1.2", "1.10"])
 PLATFORMS = st.sampled_from(["linux-x86_64", "linux-sbsa", "windows-x86_64"])
 WORDS = st.frozensets(st.sampled_from(["a.so.1", "a.so.2", "b.so", "sm_90", "sm_100"]))
-REASON = {"reason": "for tests", "reference": "none"}
-POLICY = NamePolicy.model_validate(
-    {
-        "schema_version": 1,
-        "sets": {"default": "12", "majors": {"12": "12.9"}, **REASON},
-        "aliases": {},
-        "renames": {"cuda_cccl": {"to": "cccl", "since": "13.3", **REASON}},
-        "splits": {"cuda_nvcc": {"into": ("cuda_crt", "libnvvm"), "since": "13.0", **REASON}},
-    },
-    strict=False,
-)
+POLICY = name_policy()
 
 
 @st.composite

@@ -1,8 +1,6 @@
 """Tests of diff and bump on NVIDIA's real manifests."""
 
 import json
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,34 +110,6 @@ def test_diff_reports_renamed_cccl(run: Run, data_folder: Path) -> None:
     lines = diffed(run, data_folder, "cuda@13.0.2", "cuda@13.4.2").stdout.splitlines()
     at = lines.index("renamed:")
     assert lines[at + 1].startswith("  cuda_cccl 13.0.85 -> cccl 13.3.")
-
-
-def pairs(data: Path) -> Iterator[tuple[str, str]]:
-    """Yield each release of each redistributable with its successor."""
-    for folder in sorted((data / "manifests").iterdir()):
-        if folder.is_dir():
-            labels = sorted(
-                filter(None, (label_of_manifest_name(p.name) for p in folder.iterdir()))
-            )
-            for old, new in pairwise(labels):
-                yield f"{folder.name}@{old}", f"{folder.name}@{new}"
-
-
-def test_diff_of_consecutive_releases_is_symmetric(data_folder: Path) -> None:
-    # This test does not use the command line.
-    from cudaredist.commands.diff.diff_releases import compare_releases as diff  # noqa: PLC0415
-    from cudaredist.store.cache import Cache  # noqa: PLC0415
-    from cudaredist.store.data_folder import Store  # noqa: PLC0415
-
-    store, cache = Store(data_folder), Cache(data_folder / "none")
-    count = 0
-    for old, new in pairs(data_folder):
-        there, back = diff(old, new, store, cache), diff(new, old, store, cache)
-        assert there.equal == back.equal
-        assert [p.package for p in there.packages] == [p.package for p in back.packages]
-        assert [len(p.deltas) for p in there.packages] == [len(p.deltas) for p in back.packages]
-        count += 1
-    assert count > 150
 
 
 # -- bump

@@ -20,6 +20,7 @@ from cudaredist.formats.packageset import (
     SetPackage,
     SetPlatform,
 )
+from cudaredist.formats.policy import NamePolicy
 
 # -- manifests
 
@@ -168,3 +169,21 @@ def package_set(
         "packages": dict(packages),
     }
     return blank(PackageSet, **{**usual, **changes})
+
+
+# -- policies
+
+
+def name_policy() -> NamePolicy:
+    """Return a policy with a renamed and a split package."""
+    given = {"reason": "for tests", "reference": "none"}
+    return NamePolicy.model_validate(
+        {
+            "schema_version": 1,
+            "sets": {"default": "12", "majors": {}, **given},
+            "aliases": {},
+            "renames": {"cuda_cccl": {"to": "cccl", "since": "13.3", **given}},
+            "splits": {"cuda_nvcc": {"into": ("cuda_crt", "libnvvm"), "since": "13.0", **given}},
+        },
+        strict=False,
+    )

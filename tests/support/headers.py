@@ -7,6 +7,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from cudaredist.formats.tables import HeaderSource
+
 _TEMPLATE = Environment(  # noqa: S701 - no web page
     loader=FileSystemLoader(Path(__file__).parents[1] / "fixtures" / "headers"),
     keep_trailing_newline=True,
@@ -68,3 +70,15 @@ def host_config(checks: Checks | None = None, **more: object) -> bytes:
     """Return a header with given checks."""
     checks = replace(checks or Checks(), **more)  # type: ignore[arg-type]
     return _TEMPLATE.render(asdict(checks)).encode()
+
+
+def header_source(version: str) -> HeaderSource:
+    """Return the source of facts in a header."""
+    return HeaderSource(
+        channel="wheels",
+        package="cuda_nvcc",
+        version=version,
+        archive_sha256="a" * 64,
+        path="include/crt/host_config.h",
+        file_sha256="b" * 64,
+    )

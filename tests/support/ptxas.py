@@ -6,7 +6,9 @@ from io import BytesIO
 from typing import Literal
 
 from cudaredist.binaries.file_content import FileContent
+from cudaredist.formats.tables import BinarySource
 from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import KnownGpus
 from cudaredist.tables.gpus.ptxas import read_ptxas
 
 Platform = Literal["linux", "sbsa", "windows"]
@@ -83,3 +85,21 @@ def image(body: bytes, platform: Platform) -> bytes:
 def scan(data: bytes) -> dict[Capability, str]:
     """Return the capabilities of a ptxas."""
     return read_ptxas(FileContent(BytesIO(data), len(data), "ptxas"))
+
+
+def known_gpus(*profiles: Profile) -> KnownGpus:
+    """Return the capabilities of a CUDA release."""
+    source = BinarySource(
+        channel="redist",
+        package="cuda_nvcc",
+        archive_sha256="a" * 64,
+        path="bin/ptxas",
+        file_sha256="c" * 64,
+    )
+    return KnownGpus(source=source, families=scan(ptxas(profiles)))
+
+
+def three_releases() -> dict[str, KnownGpus]:
+    """Return the capabilities of three CUDA releases."""
+    profiles = {"11.8.0": PROFILES_11_8, "12.9.0": PROFILES_12_9, "13.4.0": PROFILES_13_4}
+    return {label: known_gpus(*names) for label, names in profiles.items()}

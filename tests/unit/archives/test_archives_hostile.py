@@ -422,16 +422,8 @@ def measured(name: str, data: str) -> tuple[str, float]:
             "xz_of_stream(chain([tar_header(size=4 << 30)], repeated(b'\\0', 4 << 30)))",
             "400 times",
         ),
-        (
-            "a.tar.gz",
-            "gz(tar_header(size=4 << 30) + bytes(300 << 20))",
-            "400 times",
-        ),
-        (
-            "a.tar.zst",
-            "zst(tar_header(size=4 << 30) + bytes(300 << 20))",
-            "400 times",
-        ),
+        ("a.tar.gz", "gz(tar_header(size=4 << 30) + bytes(300 << 20))", "400 times"),
+        ("a.tar.zst", "zst(tar_header(size=4 << 30) + bytes(300 << 20))", "400 times"),
         (
             "a.tar.xz",
             "xz_of_stream(chain([tar_header(size=1 << 30, kind=b'L')], repeated(b'x', 1 << 30)))",
@@ -443,28 +435,16 @@ def measured(name: str, data: str) -> tuple[str, float]:
             "bytes of headers",
         ),
         ("a.zip", "raw_zip(ZipEntry(content=bytes(1 << 30)))", "400 times"),
+        ("a.tar", "tar_header() * 300_000 + END_OF_TAR", "300000"),
+        ("a.zip", "raw_zip(*[ZipEntry(content=b'')] * 100_000, zip64=True, "
+                  "end={'here': 65535, 'total': 65535})", "100000"),
     ],
-    ids=["4 GiB of zeros", "gzip", "zstd", "1 GiB long name", "1 GiB pax", "zip of 1 GiB"],
-)
-def test_bomb_is_refused_within_time_and_memory_limits(name: str, data: str, reason: str) -> None:
+    ids=["4 GiB of zeros", "gzip", "zstd", "1 GiB long name", "1 GiB pax", "zip of 1 GiB",
+         "many members of a tar", "many members of a zip"],
+)  # fmt: skip
+def test_large_archive_is_read_or_refused_within_limits(name: str, data: str, reason: str) -> None:
     output, seconds = measured(name, data)
     assert reason in output
-    assert seconds < cost.SECONDS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("a.tar", "tar_header() * 300_000 + END_OF_TAR"),
-        ("a.zip", "raw_zip(*[ZipEntry(content=b'')] * 100_000, zip64=True, "
-                  "end={'here': 65535, 'total': 65535})"),
-    ],
-    ids=["300,000 in a tar", "100,000 in a zip"],
-)  # fmt: skip
-def test_many_members_are_read_within_time_limit(name: str, data: str) -> None:
-    output, seconds = measured(name, data)
-    assert int(output) in {100_000, 300_000}
     assert seconds < cost.SECONDS
 
 

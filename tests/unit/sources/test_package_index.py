@@ -220,6 +220,13 @@ def requiring(login: str, behaviour: Behaviour = json_page) -> Behaviour:
     return answer
 
 
+def edit_page(server: FaultServer, **changes: Any) -> None:
+    """Change the first file of the page."""
+    document = json.loads(server.files["/simple/x/"])
+    document["files"][0] |= changes
+    server.files["/simple/x/"] = json.dumps(document).encode()
+
+
 def versions(index: WheelIndex) -> list[str]:
     return sorted(str(wheel.version) for wheel in index.wheels(["x"])["x"])
 
@@ -295,10 +302,17 @@ def test_failing_index_is_an_error_despite_wheel_in_folder(
         index.wheels(["x"])
 
 
-def test_http_index_on_another_machine_is_refused_unless_trusted(open_index: Open) -> None:
-    index = open_index(no_index=0, index_url="http://192.0.2.1/simple")
-    with pytest.raises(TransientError, match="without encryption"):
-        index.wheels(["x"])
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://192.0.2.1/simple", "without encryption"),
+        ("file:///unmounted", "no such folder"),
+        (f"file:///{'n' * 300}", "no such folder"),
+    ],
+)
+def test_unusable_index_is_an_error(open_index: Open, url: str, message: str) -> None:
+    with pytest.raises(TransientError, match=message):
+        open_index(no_index=0, index_url=url).wheels(["x"])
 
 
 @pytest.mark.parametrize(
@@ -477,9 +491,7 @@ def test_metadata_file_is_verified_and_optional(
 ) -> None:
     put_page(server, "1.0")
     path = put_wheel(tmp_path, "x", "1.0")
-    page_data = json.loads(server.files["/simple/x/"])
-    page_data["files"][0]["core-metadata"] = {"sha256": sha256_of(metadata_of(path))}
-    server.files["/simple/x/"] = json.dumps(page_data).encode()
+    edit_page(server, **{"core-metadata": {"sha256": sha256_of(metadata_of(path))}})
     server.misbehave(f"/files/{path.name}.metadata", behaviour)
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
     wheel_file = only_wheel(index)
@@ -565,9 +577,7 @@ def test_unrelated_page_in_folder_is_ignored(open_index: Open, tmp_path: Path) -
 
 def test_missing_hash_is_computed(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
-    page_data = json.loads(server.files["/simple/x/"])
-    page_data["files"][0]["hashes"] = {"md5": "1"}
-    server.files["/simple/x/"] = json.dumps(page_data).encode()
+    edit_page(server, hashes={"md5": "1"})
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
     wheel_file = only_wheel(index)
     assert wheel_file.sha256 is None
@@ -603,19 +613,10 @@ def test_deleted_wheel_is_not_at_source(open_index: Open, server: FaultServer) -
         next(index.stream(wheel_file))
 
 
-@pytest.mark.parametrize("name", ["unmounted", "n" * 300])
-def test_unmounted_index_is_an_error(open_index: Open, tmp_path: Path, name: str) -> None:
-    index = open_index(no_index=0, index_url=f"file://{tmp_path}/{name}")
-    with pytest.raises(TransientError, match="no such folder"):
-        index.wheels(["x"])
-
-
 def test_query_of_address_is_sent_and_not_shown(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
-    page_data = json.loads(server.files["/simple/x/"])
     path = "/files/x-1.0-py3-none-any.whl"
-    page_data["files"][0] |= {"url": f"{path}?token=SECRET", "core-metadata": {"sha256": SHA256}}
-    server.files["/simple/x/"] = json.dumps(page_data).encode()
+    edit_page(server, **{"url": f"{path}?token=SECRET", "core-metadata": {"sha256": SHA256}})
     for query in ("", "?token=SECRET"):
         server.misbehave(f"{path}.metadata{query}", faults.body(b"Name: other"))
     index = open_index(no_index=0, index_url=f"{server.url}/simple")

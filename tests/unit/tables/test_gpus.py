@@ -5,19 +5,18 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 from support.ptxas import (
-    PROFILES_11_8,
-    PROFILES_12_9,
     PROFILES_13_4,
     Platform,
-    Profile,
     image,
+    known_gpus,
     ptxas,
     scan,
+    three_releases,
 )
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.tables import BinarySource, GpuPolicy, Gpus
+from cudaredist.formats.tables import GpuPolicy, Gpus
 from cudaredist.jsontext import canonical_json
 from cudaredist.tables.gpus import ptxas as scanning
 from cudaredist.tables.gpus.capability import Capability
@@ -44,25 +43,9 @@ def policy() -> GpuPolicy:
     return document
 
 
-def known(*profiles: Profile) -> KnownGpus:
-    source = BinarySource(
-        channel="redist",
-        package="cuda_nvcc",
-        archive_sha256="a" * 64,
-        path="bin/ptxas",
-        file_sha256="b" * 64,
-    )
-    return KnownGpus(source=source, families=scan(ptxas(profiles)))
-
-
 def table(**more: KnownGpus) -> Gpus:
-    releases = {
-        "11.8.0": known(*PROFILES_11_8),
-        "12.9.0": known(*PROFILES_12_9),
-        "13.4.0": known(*PROFILES_13_4),
-        **{name[1:].replace("_", "."): known_gpus for name, known_gpus in more.items()},
-    }
-    return make_table(releases, policy())[0]
+    releases = {name[1:].replace("_", "."): gpus for name, gpus in more.items()}
+    return make_table(three_releases() | releases, policy())[0]
 
 
 # -- names
@@ -181,7 +164,7 @@ def test_first_and_last_cuda_are_minors() -> None:
 
 def test_dropped_capability_has_last_cuda() -> None:
     assert table().capabilities["7.5"].last_cuda is None
-    later = table(v14_0_0=known(*[profile for profile in PROFILES_13_4 if profile[0] != "75"]))
+    later = table(v14_0_0=known_gpus(*[profile for profile in PROFILES_13_4 if profile[0] != "75"]))
     assert later.capabilities["7.5"].last_cuda == "13.4"
 
 
@@ -224,7 +207,7 @@ def test_target_runs_on_compatible_capabilities(target: str, expected: list[str]
 
 def test_capability_without_overlay_is_a_finding() -> None:
     gpus, findings = make_table(
-        {"13.9.0": known(("75", "Turing"), ("137", "New"), ("137a", ""))}, policy()
+        {"13.9.0": known_gpus(("75", "Turing"), ("137", "New"), ("137a", ""))}, policy()
     )
     assert [(item.kind, item.about) for item in findings] == [("overlay-lacks", "13.7")]
     assert gpus.capabilities["13.7"].products == ()
@@ -232,8 +215,8 @@ def test_capability_without_overlay_is_a_finding() -> None:
 
 
 def test_architecture_keeps_first_name() -> None:
-    releases = {"13.0.0": known(("75", "Turing"), ("80", "Ampere"), ("86", ""))}
-    releases["13.1.0"] = known(("75", "Turing"), ("80", "Ampere"), ("86", "Rubin"))
+    releases = {"13.0.0": known_gpus(("75", "Turing"), ("80", "Ampere"), ("86", ""))}
+    releases["13.1.0"] = known_gpus(("75", "Turing"), ("80", "Ampere"), ("86", "Rubin"))
     gpus, findings = make_table(releases, policy())
     assert gpus.capabilities["8.6"].family == "Ampere"
     assert [(item.kind, item.about, item.message) for item in findings] == [
@@ -242,8 +225,8 @@ def test_architecture_keeps_first_name() -> None:
 
 
 def test_differing_patches_are_a_finding() -> None:
-    releases = {"13.0.10": known(("75", "Turing"), ("80", "Ampere"))}
-    releases["13.0.9"] = known(("75", "Turing"))
+    releases = {"13.0.10": known_gpus(("75", "Turing"), ("80", "Ampere"))}
+    releases["13.0.9"] = known_gpus(("75", "Turing"))
     gpus, findings = make_table(releases, policy())
     assert "8.0" in gpus.capabilities
     assert [(item.kind, item.about) for item in findings] == [("patches-differ", "8.0")]
@@ -251,8 +234,8 @@ def test_differing_patches_are_a_finding() -> None:
 
 def test_capability_gone_in_between_is_a_finding() -> None:
     turing, ampere = ("75", "Turing"), ("80", "Ampere")
-    releases = {"13.0.0": known(turing, ampere), "13.1.0": known(turing)}
-    releases["13.2.0"] = known(turing, ampere)
+    releases = {"13.0.0": known_gpus(turing, ampere), "13.1.0": known_gpus(turing)}
+    releases["13.2.0"] = known_gpus(turing, ampere)
     _, findings = make_table(releases, policy())
     assert [(item.kind, item.about) for item in findings] == [("gone-in-between", "8.0")]
 
@@ -260,7 +243,7 @@ def test_capability_gone_in_between_is_a_finding() -> None:
 def test_release_is_added_without_rescanning_others() -> None:
     gpus = table()
     assert make_table(known_of_table(gpus), policy()) == (gpus, ())
-    new = {"14.0.0": known(*PROFILES_13_4, ("140", "Next"))}
+    new = {"14.0.0": known_gpus(*PROFILES_13_4, ("140", "Next"))}
     assert make_table(known_of_table(gpus) | new, policy())[0] == table(v14_0_0=new["14.0.0"])
 
 

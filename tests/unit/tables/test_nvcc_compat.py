@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from support.headers import ERAS, host_config
+from support.headers import ERAS, header_source, host_config
 from support.optional_programs import needs
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
@@ -16,7 +16,6 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import (
     CompilerRange,
     CompilerVerdict,
-    HeaderSource,
     NvccCompat,
     NvccPolicy,
     NvccRelease,
@@ -35,17 +34,6 @@ from cudaredist.tables.nvcc.preprocessor import Header
 POLICY_PATH = REPOSITORY / "data" / "policy" / "nvcc.json"
 
 
-def source(version: str = "1.2.3") -> HeaderSource:
-    return HeaderSource(
-        channel="wheels",
-        package="cuda_nvcc",
-        version=version,
-        archive_sha256="a" * 64,
-        path="include/crt/host_config.h",
-        file_sha256="b" * 64,
-    )
-
-
 def policy() -> NvccPolicy:
     read = read_own_file(POLICY_PATH.read_bytes(), NvccPolicy)
     assert isinstance(read, NvccPolicy)
@@ -56,7 +44,7 @@ read_once = cache(read_header)
 
 
 def release(**more: Any) -> NvccRelease:
-    return make_release("1.2.3", source(), read_once(host_config(**more)), policy())
+    return make_release("1.2.3", header_source("1.2.3"), read_once(host_config(**more)), policy())
 
 
 def compat(**releases: NvccRelease) -> NvccCompat:
@@ -164,15 +152,6 @@ def test_invalid_header_is_refused(old: bytes, new: bytes, message: str) -> None
     assert message in str(raised.value)
 
 
-def test_header_without_lower_bound_has_no_minimum() -> None:
-    data = (
-        host_config().replace(b"(__clang_major__ < 3)", b"0").replace(b"__clang_minor__ < 3", b"0")
-    )
-    clang = read_header(data)["clang"]
-    assert isinstance(clang, CompilerRange)
-    assert (clang.min, clang.min_basis, clang.header_min) == (None, None, None)
-
-
 @pytest.mark.parametrize(
     ("msc_ver", "year"), [(1800, None), (1900, "2015"), (1939, "2022"), (1959, "2026")]
 )
@@ -263,11 +242,22 @@ def test_stricter_documented_lower_bound_is_used() -> None:
     assert (clang.min, clang.min_basis, clang.header_min) == (7, "documented", "3.3")
 
 
-def test_stricter_header_overrides_documentation() -> None:
-    data = host_config().replace(b"(__clang_major__ < 3)", b"(__clang_major__ < 9)")
-    clang = make_release(None, source(), read_header(data), policy()).compilers["clang"]
-    assert isinstance(clang, CompilerRange)
-    assert (clang.min, clang.min_basis, clang.header_min) == (9, "derived", None)
+@pytest.mark.parametrize(
+    ("check", "of_header", "of_release"),
+    [
+        (b"(__clang_major__ < 9)", (9, "derived", "9.0"), (9, "derived", None)),
+        (b"0", (None, None, None), (7, "documented", None)),
+    ],
+)
+def test_stricter_lower_bound_of_header_overrides_documentation(
+    check: bytes, of_header: tuple[object, ...], of_release: tuple[object, ...]
+) -> None:
+    data = host_config().replace(b"(__clang_major__ < 3)", check)
+    ranges = read_header(data.replace(b"__clang_minor__ < 3", b"0"))
+    release = make_release(None, header_source("1.2.3"), ranges, policy())
+    for clang, expected in ((ranges["clang"], of_header), (release.compilers["clang"], of_release)):
+        assert isinstance(clang, CompilerRange)
+        assert (clang.min, clang.min_basis, clang.header_min) == expected
 
 
 def test_unseen_minors_come_from_documentation() -> None:
@@ -331,7 +321,7 @@ def test_releases_are_compared_in_numeric_order() -> None:
 def test_missing_bound_is_highest() -> None:
     def only(low: int | None, high: int | None) -> NvccRelease:
         gcc = CompilerRange(status="range", min=low, max=high)
-        return NvccRelease(nvcc=None, source=source(), compilers={"gcc": gcc})
+        return NvccRelease(nvcc=None, source=header_source("1.2.3"), compilers={"gcc": gcc})
 
     changes = findings(None, compat(v1_0=only(6, None), v1_1=only(None, 9), v1_2=only(5, None)))
     assert [(finding.release, finding.field, finding.new) for finding in changes] == [
@@ -344,7 +334,7 @@ def gcc_only(high: int | None, low: int | None = 6, *, refused: bool = False) ->
     gcc: CompilerRange | CompilerVerdict = CompilerRange(status="range", min=low, max=high)
     if refused:
         gcc = CompilerVerdict(status="refused")
-    return NvccRelease(nvcc=None, source=source(), compilers={"gcc": gcc})
+    return NvccRelease(nvcc=None, source=header_source("1.2.3"), compilers={"gcc": gcc})
 
 
 def releases_of(bounds: str) -> dict[str, NvccRelease]:

@@ -449,13 +449,3 @@ def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None
     run("download-manifests", "--base-url", server.url)
     both = run("versions", "--offline")
     assert ("12.9.1" in both.stdout, "nccl" in both.stdout, both.stderr) == (True, False, "")
-
-
-def test_truncated_listing_of_matching_length_is_unreachable_not_gone(
-    run: Run, cuda: FaultServer
-) -> None:
-    cuda.misbehave(FOLDER, faults.truncated_with_matching_length)
-    result = expect_output(run("check", "--base-url", cuda.url, "--retries", "0", "--json"), 3)
-    findings = {finding["kind"] for finding in json.loads(result.stdout)["findings"]}
-    assert "unreachable" in findings
-    assert "gone" not in findings

@@ -6,7 +6,7 @@ import pytest
 from conftest import Run
 from support import server as faults
 from support.factory import manifest
-from support.running import FOLDER, LATEST, expect_output, held, lock
+from support.running import FOLDER, LATEST, expect_error, expect_output, held, lock
 from support.server import FaultServer
 
 
@@ -14,62 +14,53 @@ def change_upstream(server: FaultServer) -> None:
     server.files[LATEST] = manifest("12.9.1", salt="rebuilt")
 
 
-def test_manifest_changed_upstream_is_not_overwritten(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url)
+def test_manifest_changed_upstream_is_not_overwritten(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
     before = held().read_bytes()
-    change_upstream(cuda_manifests)
-    result = expect_output(run("download-manifests", "--base-url", cuda_manifests.url), 4)
+    change_upstream(cuda)
+    result = expect_output(fetch(), 4)
     assert held().read_bytes() == before
     assert "changed in place upstream" in result.stderr
     assert "cuda_cudart: linux-x86_64: sha256" in result.stderr
     assert "--accept-changed" in result.stderr
 
 
-def test_accept_changed_replaces_manifest(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url)
-    change_upstream(cuda_manifests)
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--accept-changed")
-    assert result.exit_code == 0
-    assert held().read_bytes() == cuda_manifests.files[LATEST]
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
+def test_accept_changed_replaces_manifest(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
+    change_upstream(cuda)
+    expect_output(fetch("--accept-changed"), 0)
+    assert held().read_bytes() == cuda.files[LATEST]
+    assert fetch().exit_code == 0
 
 
-def test_upstream_change_of_lost_manifest_exits_4(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url)
+def test_upstream_change_of_lost_manifest_exits_4(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
     held().unlink()
-    change_upstream(cuda_manifests)
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
+    change_upstream(cuda)
+    assert fetch().exit_code == 4
     assert not held().exists()
 
 
-def test_manifest_edited_locally_is_not_overwritten(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url)
+def test_manifest_edited_locally_is_not_overwritten(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
     edited = held().read_bytes() + b"\n"
     held().write_bytes(edited)
-    result = run("download-manifests", "--base-url", cuda_manifests.url)
-    assert result.exit_code == 4
-    assert "edited locally" in result.stderr
-    assert "only the bytes differ" in result.stderr
+    expect_error(fetch(), 4, "edited locally", "only the bytes differ")
     assert held().read_bytes() == edited
 
 
-def test_upstream_change_equal_to_local_file_exits_4(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url)
-    change_upstream(cuda_manifests)
-    held().write_bytes(cuda_manifests.files[LATEST])
+def test_upstream_change_equal_to_local_file_exits_4(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
+    change_upstream(cuda)
+    held().write_bytes(cuda.files[LATEST])
     lock_before = lock()
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
+    assert fetch().exit_code == 4
     assert lock() == lock_before
-    assert (
-        run("download-manifests", "--base-url", cuda_manifests.url, "--accept-changed").exit_code
-        == 0
-    )
+    assert fetch("--accept-changed").exit_code == 0
     assert lock() != lock_before
 
 
-def test_upstream_change_with_same_date_is_detected(run: Run, cuda_manifests: FaultServer) -> None:
+def test_upstream_change_with_same_date_is_detected(fetch: Run, cuda: FaultServer) -> None:
     date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT", "ETag": 'W/"1"'}
 
     def dated(handler: faults.Handler, data: bytes) -> None:
@@ -78,53 +69,53 @@ def test_upstream_change_with_same_date_is_detected(run: Run, cuda_manifests: Fa
         else:
             handler.answer(200, data, **date)
 
-    cuda_manifests.misbehave(LATEST, dated)
-    run("download-manifests", "--base-url", cuda_manifests.url)
-    change_upstream(cuda_manifests)
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
+    cuda.misbehave(LATEST, dated)
+    fetch()
+    change_upstream(cuda)
+    assert fetch().exit_code == 4
 
 
-def test_positional_form_detects_upstream_change(run: Run, cuda_manifests: FaultServer) -> None:
-    url = f"{cuda_manifests.url}/compute/cuda/redist"
+def test_positional_form_detects_upstream_change(run: Run, cuda: FaultServer) -> None:
+    url = f"{cuda.url}/compute/cuda/redist"
     run("download-manifests", url, "out")
-    change_upstream(cuda_manifests)
+    change_upstream(cuda)
     assert run("download-manifests", url, "out").exit_code == 4
 
 
-def test_unlisted_labels_are_marked_as_gone(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
-    listing = cuda_manifests.files[FOLDER]
-    cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
-    result = run("download-manifests", "--base-url", cuda_manifests.url)
+def test_unlisted_labels_are_marked_as_gone(fetch: Run, cuda: FaultServer) -> None:
+    fetch("--version", "all")
+    listing = cuda.files[FOLDER]
+    cuda.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+    result = fetch()
     assert "12.9.0: upstream no longer lists it" in result.stdout
     assert lock()["cuda"]["12.9.0"]["gone"] is True
     assert held("12.9.0").exists()
-    cuda_manifests.files[FOLDER] = listing
-    run("download-manifests", "--base-url", cuda_manifests.url)
+    cuda.files[FOLDER] = listing
+    fetch()
     assert "gone" not in lock()["cuda"]["12.9.0"]
 
 
-def test_partial_mirror_marks_no_label_as_gone(run: Run, cuda_manifests: FaultServer) -> None:
+def test_partial_mirror_marks_no_label_as_gone(run: Run, fetch: Run, cuda: FaultServer) -> None:
     with FaultServer() as partial:
         partial.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
-        both = ("--base-url", partial.url, "--base-url", cuda_manifests.url)
-        run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
+        both = ("--base-url", partial.url, "--base-url", cuda.url)
+        fetch("--version", "all")
         run("download-manifests", *both)
         assert "gone" not in lock()["cuda"]["12.9.0"]
         held("12.9.0").unlink()
         assert run("download-manifests", *both, "--version", "12.9.0").exit_code == 0
         assert held("12.9.0").exists(), "a release named is looked for in every source"
-        cuda_manifests.misbehave(FOLDER, faults.status(503))
-        cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+        cuda.misbehave(FOLDER, faults.status(503))
+        cuda.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
         run("download-manifests", *both, "--retries", "0")
         assert "gone" not in lock()["cuda"]["12.9.0"], "a source did not answer"
 
 
 @pytest.mark.parametrize("command", ["download-manifests", "check"])
 def test_hint_for_an_edited_manifest_restores_exactly_that_one(
-    run: Run, cuda_manifests: FaultServer, command: str
+    run: Run, cuda: FaultServer, command: str
 ) -> None:
-    base = ("--base-url", cuda_manifests.url, "--redist", "cuda")
+    base = ("--base-url", cuda.url, "--redist", "cuda")
     run("download-manifests", *base, "--version", "all")
     older = held().with_name("redistrib_12.9.0.json")
     for path in (older, held()):
@@ -132,6 +123,6 @@ def test_hint_for_an_edited_manifest_restores_exactly_that_one(
     more = () if command == "check" else ("--version", "12.9.0")
     result = run(command, *base, *more)
     (hint,) = set(re.findall(r"`cudaredist (.*--version 12\.9\.0.*?)`", result.output))
-    assert run(*hint.split(), "--base-url", cuda_manifests.url).exit_code == 0
-    assert older.read_bytes() == cuda_manifests.files[f"{FOLDER}redistrib_12.9.0.json"]
-    assert held().read_bytes() == cuda_manifests.files[LATEST] + b"\n"
+    assert run(*hint.split(), "--base-url", cuda.url).exit_code == 0
+    assert older.read_bytes() == cuda.files[f"{FOLDER}redistrib_12.9.0.json"]
+    assert held().read_bytes() == cuda.files[LATEST] + b"\n"

@@ -49,34 +49,22 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 def test_download_with_slow_disk_requests_next_manifest(
-    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def both_requested() -> bool:
-        return all(cuda_manifests.requests[f"{FOLDER}redistrib_12.9.{n}.json"] for n in (0, 1))
+        return all(cuda.requests[f"{FOLDER}redistrib_12.9.{n}.json"] for n in (0, 1))
 
     def slow(_: int) -> None:
         if not wait_until(both_requested, seconds=20):
             raise OSError(5, "the disk was waited for")
 
     monkeypatch.setattr(os, "fsync", slow)
-    result = run(
-        *(
-            "download-manifests",
-            "--base-url",
-            cuda_manifests.url,
-            "--redist",
-            "cuda",
-            "--version",
-            "all",
-        ),
-        *("--jobs", "1"),
-    )
-    assert result.exit_code == 0, result.stderr
+    expect_output(fetch("--redist", "cuda", "--version", "all", "--jobs", "1"), 0)
     assert set(lock()["cuda"]) == {"12.9.0", "12.9.1"}
 
 
 def test_download_with_stalled_disk_stops_fetching(
-    run: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labels = [f"1.2.{n}" for n in range(9)]
     server.add_manifests("cuda", {label: manifest(label) for label in labels})
@@ -91,76 +79,65 @@ def test_download_with_stalled_disk_stops_fetching(
             requests.append(fetched())
 
     monkeypatch.setattr(os, "fsync", stalled)
-    result = run(
-        *("download-manifests", "--base-url", server.url, "--redist", "cuda", "--version", "all"),
-        *("--jobs", "1"),
-    )
-    assert result.exit_code == 0
+    expect_output(fetch("--redist", "cuda", "--version", "all", "--jobs", "1"), 0)
     assert requests[0] <= 4
     assert fetched() == 9
 
 
 def test_download_with_full_disk_fails_each_manifest(
-    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    result = run(
-        "download-manifests", "--base-url", cuda_manifests.url, "--version", "all", "--json"
-    )
-    assert result.exit_code == 3
+    result = expect_output(fetch("--version", "all", "--json"), 3)
     assert [outcome["status"] for outcome in report(result)["manifests"]] == ["failed", "failed"]
     assert "No space left on device" in result.stderr
     assert files() == set()
 
 
 def test_download_with_internal_error_in_writer_exits_70(
-    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> bool:
         raise ZeroDivisionError
 
     monkeypatch.setattr(ManifestFolder, "write", broken)
-    result = run("download-manifests", "--base-url", cuda_manifests.url)
-    assert result.exit_code == 70
-    assert "ZeroDivisionError" in result.stderr
+    expect_error(fetch(), 70, "ZeroDivisionError")
 
 
-def test_lock_that_is_a_folder_exits_3(run: Run, cuda_manifests: FaultServer) -> None:
+def test_lock_that_is_a_folder_exits_3(fetch: Run, cuda: FaultServer) -> None:
     Path("data/manifests/lock.json/x").mkdir(parents=True)
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
-    assert result.exit_code == 3
-    assert "cannot read" in result.stderr
+    expect_error(fetch("--json"), 3, "cannot read")
 
 
 def test_unwritable_lock_is_reported_with_written_manifests(
-    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: Store, entries: object) -> bool:
         raise WriteError(self.lock_path, PermissionError(13, "Permission denied"))
 
     monkeypatch.setattr(Store, "update_lock", refuse)
-    result = expect_output(run("download-manifests", "--base-url", cuda_manifests.url, "--json"), 3)
+    result = expect_output(fetch("--json"), 3)
     assert report(result)["manifests"][0]["status"] == "written"
     assert "cannot write" in report(result)["errors"][0]["message"]
     assert "error: lock: cannot write" in result.stderr
     assert held().exists()
 
 
-def test_broken_lock_is_not_replaced(run: Run, cuda_manifests: FaultServer) -> None:
+def test_broken_lock_is_not_replaced(fetch: Run, cuda: FaultServer) -> None:
     Path("data/manifests").mkdir(parents=True)
     Path("data/manifests/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
-    expect_error(run("download-manifests", "--base-url", cuda_manifests.url), 5, "redists.cuda")
+    expect_error(fetch(), 5, "redists.cuda")
     assert files() == {"data/manifests/lock.json"}
 
 
-def test_temporary_files_of_killed_run_are_removed(run: Run, cuda_manifests: FaultServer) -> None:
+def test_temporary_files_of_killed_run_are_removed(fetch: Run, cuda: FaultServer) -> None:
     held().parent.mkdir(parents=True)
     leftover = held().with_name(".redistrib_12.9.1.json.0a1b2c3d4e5f.tmp")
     leftover.write_bytes(b"half")
-    run("download-manifests", "--base-url", cuda_manifests.url)
+    fetch()
     assert not leftover.exists()
 
 
@@ -201,9 +178,9 @@ WITHOUT_RESULT = pytest.mark.parametrize(
 @WITHOUT_RESULT
 @pytest.mark.parametrize("command", ["download-manifests", "bump"])
 def test_run_without_manifests_creates_nothing(
-    run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
+    run: Run, cuda: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
 ) -> None:
-    options = [*prepare(cuda_manifests), "--retries", "0"]
+    options = [*prepare(cuda), "--retries", "0"]
     if command == "bump" and "--redist" not in options:
         options += ["--redist", "cuda"]
     assert run(command, *options).exit_code in {3, 5}
@@ -212,19 +189,17 @@ def test_run_without_manifests_creates_nothing(
 
 @WITHOUT_RESULT
 def test_run_without_manifests_changes_no_data_folder(
-    run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]]
+    run: Run, cuda: FaultServer, prepare: Callable[[FaultServer], list[str]]
 ) -> None:
     Path("data/policy").mkdir(parents=True)
-    options = [*prepare(cuda_manifests), "--retries", "0", "--data-dir", "data"]
+    options = [*prepare(cuda), "--retries", "0", "--data-dir", "data"]
     assert run("download-manifests", *options).exit_code in {3, 5}
     assert [str(path) for path in Path().rglob("*")] == ["data", "data/policy"]
 
 
-def test_positional_form_without_manifests_creates_nothing(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
-    _without_manifests(cuda_manifests)
-    url = f"{cuda_manifests.url}/compute/cuda/redist"
+def test_positional_form_without_manifests_creates_nothing(run: Run, cuda: FaultServer) -> None:
+    _without_manifests(cuda)
+    url = f"{cuda.url}/compute/cuda/redist"
     assert run("download-manifests", "--retries", "0", url, "new/folder").exit_code == 3
     assert not list(Path().iterdir())
 
@@ -237,13 +212,13 @@ def test_shipped_data_is_read_after_run_without_manifests(run: Run) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_run_interrupted_before_first_manifest_creates_nothing(
-    cuda_manifests: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
+    cuda: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    for path in [path for path in cuda_manifests.files if path.endswith(".json")]:
-        cuda_manifests.misbehave(path, faults.silent)
-    process = start("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    for path in [path for path in cuda.files if path.endswith(".json")]:
+        cuda.misbehave(path, faults.silent)
+    process = start("download-manifests", "--base-url", cuda.url, "--redist", "cuda")
     deadline = time.monotonic() + 90
-    while not cuda_manifests.count(".json"):
+    while not cuda.count(".json"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(number)

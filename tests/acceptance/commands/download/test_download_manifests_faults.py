@@ -29,12 +29,12 @@ from support.server import FaultServer
     ],
 )
 def test_download_with_transient_failure_stores_manifest(
-    run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour, times: int | None
+    fetch: Run, cuda: FaultServer, behaviour: faults.Behaviour, times: int | None
 ) -> None:
-    cuda_manifests.misbehave(LATEST, behaviour, times)
-    cuda_manifests.files["/elsewhere.json"] = cuda_manifests.files[LATEST]
-    expect_output(run("download-manifests", "--base-url", cuda_manifests.url), 0)
-    assert held().read_bytes() == cuda_manifests.files[LATEST]
+    cuda.misbehave(LATEST, behaviour, times)
+    cuda.files["/elsewhere.json"] = cuda.files[LATEST]
+    expect_output(fetch(), 0)
+    assert held().read_bytes() == cuda.files[LATEST]
 
 
 @pytest.mark.parametrize(
@@ -84,57 +84,46 @@ def test_download_with_transient_failure_stores_manifest(
     ],
 )
 def test_download_with_failing_server_reports_error(
-    run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour, code: int, message: str
+    fetch: Run, cuda: FaultServer, behaviour: faults.Behaviour, code: int, message: str
 ) -> None:
-    cuda_manifests.add_manifests(
-        "nvpl", {"24.7": manifest("24.7", "nvpl", packages=("nvpl_blas",))}
-    )
-    cuda_manifests.misbehave(LATEST, behaviour)
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--retries", "1")
-    assert result.exit_code == code, result.stderr
-    assert message in result.stderr
-    assert "cuda 12.9.1" in result.stderr
+    cuda.add_manifests("nvpl", {"24.7": manifest("24.7", "nvpl", packages=("nvpl_blas",))})
+    cuda.misbehave(LATEST, behaviour)
+    result = expect_error(fetch("--retries", "1"), code, message, "cuda 12.9.1")
     assert "sekrit" not in result.stderr
     assert files() == {"data/manifests/lock.json", "data/manifests/nvpl/redistrib_24.7.json"}, (
         "the other redist is kept, and nothing is half written"
     )
 
 
-def test_manifest_with_damaged_path_is_not_stored(run: Run, cuda_manifests: FaultServer) -> None:
+def test_manifest_with_damaged_path_is_not_stored(fetch: Run, cuda: FaultServer) -> None:
     damaged = manifest("12.9.1").replace(b"linux-sbsa-12", b"linux-sbsc-12")
-    cuda_manifests.misbehave(FOLDER + "redistrib_12.9.1.json", faults.body(damaged), times=1)
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
-    assert result.exit_code == 5
-    assert "contradicts the rest of the manifest" in result.stderr
+    cuda.misbehave(FOLDER + "redistrib_12.9.1.json", faults.body(damaged), times=1)
+    expect_error(fetch("--redist", "cuda"), 5, "contradicts the rest of the manifest")
     assert not held().exists()
-    assert (
-        run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda").exit_code
-        == 0
-    )
+    assert fetch("--redist", "cuda").exit_code == 0
 
 
 def test_accept_changed_replaces_damaged_manifest_with_same_etag(
-    run: Run, cuda_manifests: FaultServer
+    run: Run, fetch: Run, cuda: FaultServer
 ) -> None:
     good = manifest("12.9.1")
     damaged = good.replace(good.partition(b'"sha256": "')[2][:64], b"1" * 64)
     etag = f'"{hashlib.sha256(good).hexdigest()[:16]}"'
-    cuda_manifests.misbehave(FOLDER + held().name, faults.body(damaged, ETag=etag), times=1)
-    command = ("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
-    assert run(*command).exit_code == 0
+    cuda.misbehave(FOLDER + held().name, faults.body(damaged, ETag=etag), times=1)
+    command = ("--redist", "cuda")
+    assert fetch(*command).exit_code == 0
     assert held().read_bytes() == damaged
-    assert run(*command, "--accept-changed").exit_code == 0
+    assert fetch(*command, "--accept-changed").exit_code == 0
     assert held().read_bytes() == good
-    assert run("check", "--base-url", cuda_manifests.url, "--json").exit_code != 4
+    assert run("check", "--base-url", cuda.url, "--json").exit_code != 4
 
 
 def test_truncated_listing_of_matching_length_is_fetched_again(
-    run: Run, cuda_manifests: FaultServer
+    fetch: Run, cuda: FaultServer
 ) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
-    cuda_manifests.misbehave(FOLDER, faults.truncated_with_matching_length, times=1)
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
-    assert result.exit_code == 0, result.stderr
+    fetch("--version", "all")
+    cuda.misbehave(FOLDER, faults.truncated_with_matching_length, times=1)
+    expect_output(fetch("--version", "all"), 0)
     assert not any("gone" in entry for entry in lock()["cuda"].values())
 
 
@@ -149,17 +138,21 @@ LINKS = b"".join(b"<a href='redistrib_1.%d.json'>x</a>" % number for number in r
     ],
 )
 def test_truncated_or_endless_listing_marks_nothing_as_gone(
-    run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour, message: str, requests: int
+    fetch: Run,
+    cuda: FaultServer,
+    behaviour: faults.Behaviour,
+    message: str,
+    requests: int,
 ) -> None:
-    all_versions = ("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
-    run(*all_versions)
+    all_versions = ("--version", "all")
+    fetch(*all_versions)
     before = lock()
-    cuda_manifests.requests.clear()
-    cuda_manifests.misbehave(FOLDER, behaviour)
-    expect_error(run(*all_versions, "--retries", "1"), 3, message)
+    cuda.requests.clear()
+    cuda.misbehave(FOLDER, behaviour)
+    expect_error(fetch(*all_versions, "--retries", "1"), 3, message)
     assert lock() == before
-    assert cuda_manifests.requests[FOLDER] == requests
-    assert not cuda_manifests.count("redistrib_1.1.json")
+    assert cuda.requests[FOLDER] == requests
+    assert not cuda.count("redistrib_1.1.json")
 
 
 @pytest.mark.parametrize(
@@ -173,25 +166,19 @@ def test_truncated_or_endless_listing_marks_nothing_as_gone(
     ],
 )
 def test_download_of_endless_response_stops_at_time_limit(
-    run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour
+    fetch: Run, cuda: FaultServer, behaviour: faults.Behaviour
 ) -> None:
-    cuda_manifests.add_manifests(
-        "nvpl", {"24.7": manifest("24.7", "nvpl", packages=("nvpl_blas",))}
-    )
-    run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "nvpl")
+    cuda.add_manifests("nvpl", {"24.7": manifest("24.7", "nvpl", packages=("nvpl_blas",))})
+    fetch("--redist", "nvpl")
     before = files()
-    cuda_manifests.misbehave(LATEST, behaviour)
+    cuda.misbehave(LATEST, behaviour)
     limits = ("--retries", "0", "--timeout", "1")
-    result = run(
-        "download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda", *limits
-    )
-    assert result.exit_code == 3, result.stderr
-    assert "not complete within 1 s" in result.stderr
+    expect_error(fetch("--redist", "cuda", *limits), 3, "not complete within 1 s")
     assert files() == before, "the other redist is kept, and nothing is half written"
 
 
-def test_response_cut_by_time_limit_is_not_complete(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
+def test_response_cut_by_time_limit_is_not_complete(fetch: Run, cuda: FaultServer) -> None:
+    fetch("--version", "all")
 
     def stalling(handler: faults.Handler, data: bytes) -> None:
         handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n<a href='redistrib_12.9.1.json'>")
@@ -199,81 +186,58 @@ def test_response_cut_by_time_limit_is_not_complete(run: Run, cuda_manifests: Fa
         handler.wfile.write(b"\n")
         faults.silent(handler, b"")
 
-    cuda_manifests.misbehave(FOLDER, stalling)
-    result = run(
-        "download-manifests", "--base-url", cuda_manifests.url, "--timeout", "1", "--retries", "0"
-    )
-    assert result.exit_code == 3
-    assert "not complete within 1 s" in result.stderr
+    cuda.misbehave(FOLDER, stalling)
+    expect_error(fetch("--timeout", "1", "--retries", "0"), 3, "not complete within 1 s")
     assert "gone" not in lock()["cuda"]["12.9.0"]
 
 
 def test_empty_first_source_does_not_hide_gone_labels(
-    run: Run, cuda_manifests: FaultServer
+    run: Run, fetch: Run, cuda: FaultServer
 ) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
-    cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+    fetch("--version", "all")
+    cuda.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
     with FaultServer() as empty:
-        run("download-manifests", "--base-url", empty.url, "--base-url", cuda_manifests.url)
+        run("download-manifests", "--base-url", empty.url, "--base-url", cuda.url)
     assert lock()["cuda"]["12.9.0"]["gone"] is True
 
 
-def test_strict_ignores_cached_result(run: Run, server: FaultServer) -> None:
-    server.add_manifests("cuda", {"12.9.1": manifest(platforms=("linux-riscv64",))})
-    for expected in (0, 0):
-        assert run("download-manifests", "--base-url", server.url).exit_code == expected
-    assert run("download-manifests", "--base-url", server.url, "--strict").exit_code == 5
-
-
-def test_unreadable_folder_does_not_block_others(run: Run, cuda_manifests: FaultServer) -> None:
+def test_unreadable_folder_does_not_block_others(run: Run, fetch: Run, cuda: FaultServer) -> None:
     Path("data/manifests").mkdir(parents=True)
     Path("data/manifests/cudnn").symlink_to("cudnn")
-    cuda_manifests.add_manifests("cudnn", {"9.0.0": manifest("9.0.0", "cudnn")})
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 3
+    cuda.add_manifests("cudnn", {"9.0.0": manifest("9.0.0", "cudnn")})
+    assert fetch().exit_code == 3
     assert held().exists()
     result = expect_output(run("check", "--offline", "--json"), 3)
     assert "unreadable" in {finding["kind"] for finding in report(result)["findings"]}
 
 
-def test_retry_after_delays_retry(run: Run, cuda_manifests: FaultServer) -> None:
-    cuda_manifests.misbehave(LATEST, faults.status(429, Retry_After="2"), 1)
+def test_retry_after_delays_retry(fetch: Run, cuda: FaultServer) -> None:
+    cuda.misbehave(LATEST, faults.status(429, Retry_After="2"), 1)
     started = time.monotonic()
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
+    assert fetch().exit_code == 0
     assert time.monotonic() - started >= 2
 
 
-def test_retries_option_limits_requests(run: Run, cuda_manifests: FaultServer) -> None:
-    cuda_manifests.misbehave(LATEST, faults.status(500))
-    run("download-manifests", "--base-url", cuda_manifests.url, "--retries", "2")
-    assert cuda_manifests.requests[LATEST] == 3
+@pytest.mark.parametrize(
+    ("status", "options", "count"), [(500, ("--retries", "2"), 3), (403, (), 1)]
+)
+def test_retries_limit_requests_and_permanent_failure_is_not_retried(
+    fetch: Run, cuda: FaultServer, status: int, options: tuple[str, ...], count: int
+) -> None:
+    cuda.misbehave(LATEST, faults.status(status))
+    fetch(*options)
+    assert cuda.requests[LATEST] == count
 
 
-def test_permanent_failure_is_not_retried(run: Run, cuda_manifests: FaultServer) -> None:
-    cuda_manifests.misbehave(LATEST, faults.status(403))
-    run("download-manifests", "--base-url", cuda_manifests.url)
-    assert cuda_manifests.requests[LATEST] == 1
-
-
-def test_fail_fast_reports_skipped_manifests(run: Run, cuda_manifests: FaultServer) -> None:
-    cuda_manifests.misbehave(f"{FOLDER}redistrib_12.9.0.json", faults.status(403))
-    result = run(
-        *(
-            "download-manifests",
-            "--base-url",
-            cuda_manifests.url,
-            "--redist",
-            "cuda",
-            "--version",
-            "all",
-        ),
-        *("--fail-fast", "--jobs", "1"),
-    )
+def test_fail_fast_reports_skipped_manifests(fetch: Run, cuda: FaultServer) -> None:
+    cuda.misbehave(f"{FOLDER}redistrib_12.9.0.json", faults.status(403))
+    result = fetch("--redist", "cuda", "--version", "all", "--fail-fast", "--jobs", "1")
     assert result.exit_code == 3
     assert "12.9.1: skipped: the run stopped earlier" in result.stderr
     assert not held().exists()
 
 
-def test_unreachable_server_is_reported_once(run: Run, cuda_manifests: FaultServer) -> None:
+def test_unreachable_server_is_reported_once(run: Run, cuda: FaultServer) -> None:
     url = "http://127.0.0.1:9"
     result = run("download-manifests", "--base-url", url, "--retries", "0")
     assert result.exit_code == 3
@@ -281,17 +245,13 @@ def test_unreachable_server_is_reported_once(run: Run, cuda_manifests: FaultServ
     assert result.stderr.count("error:") == 1, "one error for all redists"
 
 
-def test_listing_without_manifests_exits_5(run: Run, server: FaultServer) -> None:
+def test_listing_without_manifests_exits_5(fetch: Run, server: FaultServer) -> None:
     server.files[FOLDER] = b"<html>moved</html>"
-    result = run("download-manifests", "--base-url", server.url, "--redist", "cuda")
-    assert result.exit_code == 5
-    assert "has no redistrib_" in result.stderr
+    expect_error(fetch("--redist", "cuda"), 5, "has no redistrib_")
 
 
-def test_empty_source_exits_3(run: Run, server: FaultServer) -> None:
-    result = run("download-manifests", "--base-url", server.url)
-    assert result.exit_code == 3
-    assert "not at this source: cublasmp, cuda" in result.stdout
+def test_empty_source_exits_3(fetch: Run, server: FaultServer) -> None:
+    expect_output(fetch(), 3, "not at this source: cublasmp, cuda")
 
 
 def test_selected_redist_without_manifest_exits_3(run: Run) -> None:
@@ -307,16 +267,18 @@ def test_unlisted_release_exits_3(run: Run) -> None:
     assert "newest upstream: cuda 13.0.2" in result.stderr
 
 
-def test_unknown_platform_warns_and_fails_with_strict(run: Run, server: FaultServer) -> None:
+def test_unknown_platform_warns_and_fails_with_strict(fetch: Run, server: FaultServer) -> None:
     odd = manifest("12.9.1", platforms=("linux-riscv64",))
     server.add_manifests("cuda", {"12.9.1": odd})
-    expect_error(run("download-manifests", "--base-url", server.url), 0, "unknown platform, kept")
+    expect_error(fetch(), 0, "unknown platform, kept")
+    expect_output(fetch(), 0)
+    expect_output(fetch("--strict"), 5)  # The cache knows the manifest.
     held().unlink()
-    expect_output(run("download-manifests", "--base-url", server.url, "--strict"), 5)
+    expect_output(fetch("--strict"), 5)
     assert not held().exists()
 
 
-def test_manifest_of_another_product_warns(run: Run, server: FaultServer) -> None:
+def test_manifest_of_another_product_warns(fetch: Run, server: FaultServer) -> None:
     server.add_manifests("cudnn", {"9.0.0": manifest("9.0.0", "cuda")})
-    result = run("download-manifests", "--base-url", server.url)
+    result = fetch()
     assert "names the product 'cuda', expected cudnn" in result.stderr

@@ -49,35 +49,30 @@ def test_version_options_select_releases(run: Run, options: list[str], labels: l
     assert sorted(lock()["cuda"]) == labels
 
 
-def test_second_download_changes_no_file(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+def test_second_download_changes_no_file(fetch: Run, cuda: FaultServer) -> None:
+    fetch("--redist", "cuda")
     before = {path: Path(path).stat().st_mtime_ns for path in files()}
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
-    assert result.exit_code == 0
-    assert "unchanged" in result.stdout
+    expect_output(fetch("--redist", "cuda"), 0, "unchanged")
     assert {path: Path(path).stat().st_mtime_ns for path in files()} == before
 
 
-def test_second_download_sends_conditional_request(run: Run, cuda_manifests: FaultServer) -> None:
+def test_second_download_sends_conditional_request(fetch: Run, cuda: FaultServer) -> None:
     for _ in range(2):
-        run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
-    requests = [headers for path, headers in cuda_manifests.headers if path == LATEST]
+        fetch("--redist", "cuda")
+    requests = [headers for path, headers in cuda.headers if path == LATEST]
     assert "If-None-Match" not in requests[0]
     assert "If-None-Match" in requests[1]
 
 
-def test_lost_manifest_is_downloaded_again(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+def test_lost_manifest_is_downloaded_again(fetch: Run, cuda: FaultServer) -> None:
+    fetch("--redist", "cuda")
     held().unlink()
-    assert (
-        run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda").exit_code
-        == 0
-    )
+    assert fetch("--redist", "cuda").exit_code == 0
     assert held().read_bytes() == manifest("12.9.1")
 
 
-def test_documented_positional_call_succeeds(run: Run, cuda_manifests: FaultServer) -> None:
-    url = f"{cuda_manifests.url}/compute/cuda/redist"
+def test_documented_positional_call_succeeds(run: Run, cuda: FaultServer) -> None:
+    url = f"{cuda.url}/compute/cuda/redist"
     result = run(
         "download-manifests", "--log-level", "DEBUG", "--version", "12.9.1", url, "./manifests"
     )
@@ -104,41 +99,36 @@ def test_handwritten_manifests_are_stored(run: Run, tmp_path: Path) -> None:
     assert held("10.9.0", "tensorrt").exists()
 
 
-def test_older_folder_of_redist_is_listed(run: Run, server: FaultServer) -> None:
+def test_older_folder_of_redist_is_listed(fetch: Run, server: FaultServer) -> None:
     new, old = manifest("3.1.7", "nvshmem"), manifest("2.9.0", "nvshmem")
     server.add_manifests("nvshmem", {"3.1.7": new})
     server.files["/compute/redist/nvshmem/"] = b"<ul><a href='redistrib_2.9.0.json'>x</a></ul>"
     server.files["/compute/redist/nvshmem/redistrib_2.9.0.json"] = old
-    result = run(
-        "download-manifests", "--base-url", server.url, "--redist", "nvshmem", "--version", "all"
-    )
-    assert result.exit_code == 0
+    expect_output(fetch("--redist", "nvshmem", "--version", "all"), 0)
     assert held("2.9.0", "nvshmem").read_bytes() == old
 
 
 # -- several sources
 
 
-def test_next_source_is_used_after_failure_and_reported(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_next_source_is_used_after_failure_and_reported(run: Run, cuda: FaultServer) -> None:
     with FaultServer() as broken:
         broken.misbehave(FOLDER, faults.status(500))
         result = run(
             *("download-manifests", "--redist", "cuda", "--retries", "0", "--json"),
-            *("--base-url", broken.url, "--base-url", cuda_manifests.url),
+            *("--base-url", broken.url, "--base-url", cuda.url),
         )
     assert result.exit_code == 0
     (outcome,) = report(result)["manifests"]
-    assert outcome["source"] == f"{cuda_manifests.url}/"
+    assert outcome["source"] == f"{cuda.url}/"
 
 
-def test_next_source_is_used_after_invalid_manifest(run: Run, cuda_manifests: FaultServer) -> None:
+def test_next_source_is_used_after_invalid_manifest(run: Run, cuda: FaultServer) -> None:
     with FaultServer() as portal:
         portal.add_manifests("cuda", {"12.9.1": b"<html>please log in</html>"})
         result = run(
             *("download-manifests", "--redist", "cuda"),
-            *("--base-url", portal.url, "--base-url", cuda_manifests.url),
+            *("--base-url", portal.url, "--base-url", cuda.url),
         )
     assert result.exit_code == 0
     assert held().read_bytes() == manifest("12.9.1")
@@ -147,28 +137,24 @@ def test_next_source_is_used_after_invalid_manifest(run: Run, cuda_manifests: Fa
 # -- runs without writes
 
 
-def test_check_reports_changes_and_writes_nothing(run: Run, cuda_manifests: FaultServer) -> None:
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--check")
-    assert result.exit_code == 1
-    assert "would write" in result.stdout
+def test_check_reports_changes_and_writes_nothing(fetch: Run, cuda: FaultServer) -> None:
+    expect_output(fetch("--check"), 1, "would write")
     assert files() == set()
-    run("download-manifests", "--base-url", cuda_manifests.url)
-    assert run("download-manifests", "--base-url", cuda_manifests.url, "--check").exit_code == 0
+    fetch()
+    assert fetch("--check").exit_code == 0
 
 
-def test_check_reports_change_of_lock_only(run: Run, cuda_manifests: FaultServer) -> None:
-    run("download-manifests", "--base-url", cuda_manifests.url)
+def test_check_reports_change_of_lock_only(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
     Path("data/manifests/lock.json").unlink()
-    result = run("download-manifests", "--base-url", cuda_manifests.url, "--check")
-    assert result.exit_code == 1
-    assert "only the lock changes" in result.stdout
+    expect_output(fetch("--check"), 1, "only the lock changes")
 
 
 def test_server_without_handwritten_manifests_succeeds(
-    run: Run, cuda_manifests: FaultServer, tmp_path: Path
+    run: Run, fetch: Run, cuda: FaultServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "own" / "handwritten" / "tensorrt"
     folder.mkdir(parents=True)
     (folder / "redistrib_10.9.0.json").write_bytes(manifest("10.9.0", "tensorrt"))
     run("download-manifests", "--base-url", tmp_path / "own", "--redist", "tensorrt")
-    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
+    assert fetch().exit_code == 0

@@ -105,31 +105,29 @@ def test_missing_source_folder_exits_3(run: Run) -> None:
     expect_error(run("download-manifests", "--base-url", "/nowhere/at/all"), 3, "no such folder")
 
 
-def test_credentials_are_sent_and_not_shown(run: Run, cuda_manifests: FaultServer) -> None:
-    url = cuda_manifests.url.replace("http://", "http://user:secret@")
-    cuda_manifests.misbehave(LATEST, faults.status(403))
+def test_credentials_are_sent_and_not_shown(run: Run, cuda: FaultServer) -> None:
+    url = cuda.url.replace("http://", "http://user:secret@")
+    cuda.misbehave(LATEST, faults.status(403))
     result = run("download-manifests", "--base-url", url, "-vv", "--json")
     assert "secret" not in result.output + result.stderr
-    assert all("Basic" in headers["Authorization"] for _, headers in cuda_manifests.headers)
+    assert all("Basic" in headers["Authorization"] for _, headers in cuda.headers)
 
 
-def test_credentials_are_not_sent_after_redirect(run: Run, cuda_manifests: FaultServer) -> None:
+def test_credentials_are_not_sent_after_redirect(run: Run, cuda: FaultServer) -> None:
     with FaultServer() as other:
-        other.files["/x.json"] = cuda_manifests.files[LATEST]
-        cuda_manifests.misbehave(LATEST, faults.redirect(f"{other.url}/x.json"))
-        url = cuda_manifests.url.replace("http://", "http://user:secret@")
+        other.files["/x.json"] = cuda.files[LATEST]
+        cuda.misbehave(LATEST, faults.redirect(f"{other.url}/x.json"))
+        url = cuda.url.replace("http://", "http://user:secret@")
         assert run("download-manifests", "--base-url", url).exit_code == 0
     assert [headers.get("Authorization") for _, headers in other.headers] == [None]
 
 
-def test_unwritable_cache_is_not_a_failure(
-    run: Run, cuda_manifests: FaultServer, tmp_path: Path
-) -> None:
+def test_unwritable_cache_is_not_a_failure(run: Run, cuda: FaultServer, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = run(
         "download-manifests",
         "--base-url",
-        cuda_manifests.url,
+        cuda.url,
         "--cache-dir",
         tmp_path / "file" / "cache",
     )

@@ -3,6 +3,7 @@
 import json
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,24 +69,27 @@ def test_root_with_foreign_files_is_not_replaced(
     assert materialize("--component", "cuda_cudart").exit_code == 0
 
 
-@pytest.mark.parametrize("damage", ["missing", "size", "link", "folder"])
+def relink(path: str, target: str) -> None:
+    Path(path).unlink()
+    Path(path).symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda: Path("root/bin/nvcc").unlink(),
+        lambda: Path("root/bin/nvcc").write_bytes(b"x"),
+        lambda: relink("root/lib64", "bin"),
+        lambda: shutil.rmtree("root/include"),
+    ],
+    ids=["missing", "size", "link", "folder"],
+)
 def test_damaged_root_is_created_again(
-    made_set: MadeSet, materialize: Materialize, run: Run, damage: str
+    made_set: MadeSet, materialize: Materialize, damage: Callable[[], object]
 ) -> None:
     materialize()
     expected = listing(Path("root"))
-    match damage:
-        case "missing":
-            Path("root/bin/nvcc").unlink()
-        case "size":
-            Path("root/bin/nvcc").write_bytes(b"x")
-        case "link":
-            Path("root/lib64").unlink()
-            Path("root/lib64").symlink_to("bin")
-        case "folder":
-            shutil.rmtree("root/include")
-        case _:
-            pytest.fail(damage)
+    damage()
     expect_error(materialize(), 0, "creating it again")
     assert listing(Path("root")) == expected
 

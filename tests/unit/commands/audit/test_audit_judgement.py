@@ -96,14 +96,16 @@ def test_library_for_another_machine_is_not_provided() -> None:
     assert statuses(report) == {"libcublas.so.12": "missing"}
 
 
-def test_library_of_the_program_for_another_machine_does_not_count() -> None:
-    program = [file("a.so", "libown.so"), file("libown.so", machine="aarch64")]
-    assert statuses(judged(program)) == {"libown.so": "unknown"}
-
-
-def test_link_to_a_library_counts_as_bundled() -> None:
-    program = [file("a.so", "libown.so.1"), file("libown.so.1.2", names=["libown.so.1"])]
-    assert statuses(judged(program)) == {"libown.so.1": "bundled"}
+@pytest.mark.parametrize(
+    ("own", "status"),
+    [
+        (file("libown.so.1", machine="aarch64"), "unknown"),
+        (file("libown.so.1.2", names=["libown.so.1"]), "bundled"),
+    ],
+    ids=["for another machine", "by the name of a link"],
+)
+def test_library_of_the_program_is_bundled(own: ProgramFile, status: str) -> None:
+    assert statuses(judged([file("a.so", "libown.so.1"), own])) == {"libown.so.1": status}
 
 
 def test_opened_libraries_are_those_of_cuda() -> None:
@@ -197,11 +199,6 @@ def test_symbol_that_the_program_exports_is_its_own() -> None:
     own = file("libown.so", symbols=defined("new"))
     (release,) = judged([*program_with(("new", "", "")), own], cuda(*RELEASES), tables).releases
     assert release.lowest == "12.4.1"
-
-
-def test_symbols_without_a_table_are_unknown() -> None:
-    (release,) = judged(program_with(VERSIONED), cuda(*RELEASES)).releases
-    assert (release.lowest, release.first, release.unknown) == (None, "12.4.1", RELEASES)
 
 
 def test_unknown_symbols_name_the_command_for_the_channel() -> None:

@@ -4,14 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from support.factory import manifest
+from support.factory import manifest, name_policy
 from support.package_sets import example_set
 
 from cudaredist.commands.diff.comparable import Comparable, of_manifest, of_package_set
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.report import Delta
 from cudaredist.commands.diff.text import diff_markdown, diff_text
-from cudaredist.formats.policy import NamePolicy
 from cudaredist.manifests.manifest_changes import manifest_changes
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import sri_of
@@ -308,17 +307,7 @@ def test_tables_of_both_sides_are_compared() -> None:
 # -- renamed and split
 
 
-REASON = {"reason": "for tests", "reference": "none"}
-NAMES = NamePolicy.model_validate(
-    {
-        "schema_version": 1,
-        "sets": {"default": "12", "majors": {}, **REASON},
-        "aliases": {},
-        "renames": {"cuda_cccl": {"to": "cccl", "since": "13.3", **REASON}},
-        "splits": {"cuda_nvcc": {"into": ("cuda_crt", "libnvvm"), "since": "13.0", **REASON}},
-    },
-    strict=False,
-)
+NAMES = name_policy()
 
 
 def test_rename_by_policy_is_one_line() -> None:

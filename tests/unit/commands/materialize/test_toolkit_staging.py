@@ -101,6 +101,17 @@ def test_runs_on_same_root_are_serialized(staging: StagingDirectory) -> None:
     assert not staging.exists()
 
 
+def test_root_set_aside_is_restored(staging: StagingDirectory) -> None:
+    old = staging.folder / "old"
+    old.mkdir(parents=True)
+    (old / "file").write_text("whole")
+    staging.clear()
+    assert old.exists(), "the only existing root"
+    with staging.locked():
+        assert (staging.root / "file").read_text() == "whole"
+    assert not staging.exists()
+
+
 @pytest.fixture(params=["at once", "in two steps"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the way to swap two folders: atomically on Linux, or in two steps."""
