@@ -7,11 +7,10 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import SAMPLE, Run
+from conftest import SAMPLE, Run, Start
 from support import server as faults
 from support.factory import manifest
 from support.optional_programs import needs
@@ -42,7 +41,6 @@ COMMANDS = (
     "site",
     "bump",
 )
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def test_command_without_arguments_prints_help(run: Run) -> None:

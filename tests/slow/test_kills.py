@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from conftest import Start
 from support import server as faults
 from support.factory import manifest
 from support.killing import Killer
@@ -27,8 +27,6 @@ pytestmark = pytest.mark.slow
 KILLS = 50
 LABELS = [f"12.{minor}.{patch}" for minor in range(10) for patch in range(6)]
 PACKAGES = tuple(f"package_{n}" for n in range(20))
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def assert_whole(data: Path, published: dict[str, bytes]) -> int:
@@ -123,24 +121,20 @@ def test_interrupted_download_keeps_complete_manifests_and_exits_130(
     assert len(entries) == len(LABELS) - 1
 
 
-@pytest.mark.parametrize("with_length", [True, False])
-def test_download_of_two_gigabytes_uses_little_memory(
-    server: FaultServer, tmp_path: Path, *, with_length: bool
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        faults.two_gigabytes(with_length=True),
+        faults.two_gigabytes(with_length=False),
+        faults.gzip_bomb(4 << 30),
+    ],
+    ids=["2 GB", "2 GB without length", "gzip bomb"],
+)
+def test_download_of_large_response_uses_little_memory(
+    server: FaultServer, tmp_path: Path, behaviour: faults.Behaviour
 ) -> None:
     server.add_manifests("cuda", {"12.9.1": manifest()})
-    path = "/compute/cuda/redist/redistrib_12.9.1.json"
-    server.misbehave(path, faults.two_gigabytes(with_length=with_length))
-    assert peak_memory(tmp_path, server) < 200
-
-
-def test_gzip_bomb_uses_little_memory(server: FaultServer, tmp_path: Path) -> None:
-    server.add_manifests("cuda", {"12.9.1": manifest()})
-    server.misbehave("/compute/cuda/redist/redistrib_12.9.1.json", faults.gzip_bomb(4 << 30))
-    assert peak_memory(tmp_path, server) < 200
-
-
-def peak_memory(tmp_path: Path, server: FaultServer) -> float:
-    """Run a download that must exit 5 and return its peak memory in MB."""
+    server.misbehave("/compute/cuda/redist/redistrib_12.9.1.json", behaviour)
     program = tmp_path / "measure.py"
     program.write_text(
         "import resource, subprocess, sys\n"
@@ -156,4 +150,4 @@ def peak_memory(tmp_path: Path, server: FaultServer) -> float:
     ).stdout
     code, megabytes = output.split()[-2:]
     assert code == "5", output
-    return float(megabytes)
+    assert float(megabytes) < 200

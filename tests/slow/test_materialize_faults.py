@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import Run, Start
 from support import binaries
 from support import server as faults
 from support.killing import STEPS, Killer
@@ -24,8 +24,6 @@ from support.toolkits import FOLDER, MadeSet, listing
 from cudaredist.sources.folder import FolderSource
 
 pytestmark = pytest.mark.slow
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 KILLS = 50
 SELECTIONS = (("--layout", "merged"), ("--layout", "split", "--no-static"))

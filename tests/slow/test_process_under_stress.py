@@ -5,19 +5,17 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Start
 from support import binaries
 from support import server as faults
 from support.releases import Packages, publish, release
 from support.server import FaultServer
 
 pytestmark = pytest.mark.slow
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 KILLS = 50
 FOLDER = "/compute/cuda/redist/"
