@@ -77,7 +77,8 @@ def explain_archives(
 ) -> Iterator[ExplainedArchive]:
     """Yield the contents and needs of archives of one release, ordered by platform.
 
-    The outputs are those of package sets. Files that sets omit are not included.
+    The outputs are those of package sets. Libraries and programs that sets omit are not included,
+    except in sizes.
     """
     by_platform: dict[tuple[str, str | None], dict[str, _Known]] = defaultdict(dict)
     for (package, *_), entry, position, examined in examined_archives(features):
