@@ -33,12 +33,14 @@ Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli
 
 import difflib
 import errno
+import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar, TypeVar
 
-from cudaredist.hints import corrected
+from cudaredist.hints import again, corrected, help_line, retry_line, server_line
 
 T = TypeVar("T")
 
@@ -102,6 +104,9 @@ class UsageError(CudaRedistError):
     exit_code = EXIT_USAGE
     kind = "usage"
 
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=help_line(hint))
+
 
 class UnknownNameError(UsageError):
     """An unknown name.
@@ -133,19 +138,25 @@ class InsecureAddressError(UsageError):
     def __init__(self, url: str) -> None:
         super().__init__(
             f"{url} is not encrypted",
-            hint="use https, or add --allow-http if you trust the network",
+            hint=f"use https, or if you trust the network, run `{again('--allow-http')}`",
         )
 
 
 class IncompleteError(CudaRedistError):
-    """Part of the result is missing or could not be written."""
+    """Part of the result is missing or could not be written.
+
+    No command: the hint depends on the missing part. Subclasses have commands.
+    """
 
     exit_code = EXIT_INCOMPLETE
     kind = "incomplete"
 
 
 class SourceError(IncompleteError):
-    """A source did not deliver the requested file."""
+    """A source did not deliver the requested file.
+
+    No command: only the owner of the source can change its answer.
+    """
 
     kind = "source"
 
@@ -156,13 +167,19 @@ class SourceError(IncompleteError):
 
 
 class NotAtSourceError(SourceError):
-    """The source has no such file or folder."""
+    """The source has no such file or folder.
+
+    No command: the error does not know which other files the source has.
+    """
 
     kind = "not-found"
 
 
 class RefusedError(SourceError):
-    """The source denied access (status 401 or 403)."""
+    """The source denied access (status 401 or 403).
+
+    No command: only the owner of the source can permit access.
+    """
 
 
 class TransientError(SourceError):
@@ -174,7 +191,7 @@ class TransientError(SourceError):
     def __init__(
         self, where: str, reason: str, *, retry_after: float | None = None, hint: str | None = None
     ) -> None:
-        super().__init__(where, reason, hint=hint)
+        super().__init__(where, reason, hint=retry_line(hint or "wait"))
         self.retry_after = retry_after
 
 
@@ -192,7 +209,7 @@ class StoppedError(IncompleteError):
     kind = "stopped"
 
     def __init__(self) -> None:
-        super().__init__("skipped: the run stopped earlier", hint="run the same command again")
+        super().__init__("skipped: the run stopped earlier", hint=f"run `{again()}`")
 
 
 class ReadError(IncompleteError):
@@ -203,9 +220,9 @@ class ReadError(IncompleteError):
     def __init__(self, path: object, error: OSError) -> None:
         super().__init__(
             f"cannot read {path}: {error.strerror or error}",
-            hint="check the path"
+            hint=f"check the path: `ls {_folder_of(path)}`"
             if isinstance(error, FileNotFoundError)
-            else f"check its type and permissions: `ls -ld {path}`",
+            else f"check its type and permissions: `ls -ld {shlex.quote(str(path))}`",
         )
 
 
@@ -215,13 +232,19 @@ class WriteError(IncompleteError):
     kind = "write"
 
     def __init__(self, path: object, error: OSError) -> None:
-        parent = PurePath(str(path)).parent
+        parent = _folder_of(path)
         super().__init__(
             f"cannot write {path}: {error.strerror or error}",
             hint=f"free disk space: `df -h {parent}`"
             if error.errno in {errno.ENOSPC, errno.EDQUOT}
             else f"select another folder, or change its permissions: `ls -ld {parent}`",
         )
+
+
+def _folder_of(path: object) -> str:
+    """Return the lowest folder of a path that exists, as a word of a shell."""
+    folders = PurePath(str(path)).parents
+    return shlex.quote(str(next(filter(os.path.lexists, folders), ".")))
 
 
 class WritingTo:
@@ -239,7 +262,10 @@ class WritingTo:
 
 
 class IntegrityError(CudaRedistError):
-    """Bytes differ from their recorded hash or size."""
+    """Bytes differ from their recorded hash or size.
+
+    No command: a damaged file of the user has an unknown source. Subclasses have commands.
+    """
 
     exit_code = EXIT_INTEGRITY
     kind = "integrity"
@@ -278,7 +304,8 @@ class ArchiveMismatchError(IntegrityError):
             f"{where}: {quantity} is {actual}, but the {source} states {expected}",
             hint="check the package indexes with `pip config list`"
             if is_wheel
-            else "try another source with --base-url URL; report a lasting mismatch to NVIDIA",
+            else f"to download it again, run `{again()}`; try another source with --base-url URL, "
+            "and report a lasting mismatch to NVIDIA",
         )
 
 
@@ -299,7 +326,10 @@ class EditedLocallyError(IntegrityError):
 
 
 class ContentError(CudaRedistError):
-    """A file's content is invalid."""
+    """A file's content is invalid.
+
+    No command: only the author of the file can correct it.
+    """
 
     exit_code = EXIT_CONTENT
     kind = "content"
@@ -333,7 +363,7 @@ class ConflictError(ContentError):
     def __init__(self, path: str, first: str, second: str) -> None:
         super().__init__(
             f"{path} differs between {first} and {second}",
-            hint=f"skip one with --exclude {second}, or separate them with --layout split",
+            hint=f"to leave one out, run `{again('--exclude', shlex.quote(second))}`",
         )
 
 
@@ -354,7 +384,7 @@ class EmptyIndexError(ContentError):
     def __init__(self, where: str) -> None:
         super().__init__(
             f"{where}: the listing has no redistrib_<label>.json",
-            hint="set --base-url to the folder that contains compute/",
+            hint=server_line("set --base-url to the folder that contains compute/"),
         )
 
 

@@ -76,6 +76,25 @@ def again(*more: str, without: Collection[str] = ()) -> str:
     return _joined(words, *more)
 
 
+def help_line(hint: str | None) -> str | None:
+    """Add the command's help to a hint that has no command."""
+    if "`" in (hint or "") or not _call.options:
+        return hint
+    return f"{hint + '; ' if hint else ''}run `cudaredist {_call.command} --help` for the options"
+
+
+def retry_line(hint: str) -> str:
+    """Add the call to a hint that has no command."""
+    return hint if "`" in hint else f"{hint}; to try again, run `{again()}`"
+
+
+def server_line(hint: str) -> str:
+    """Add the call without its base address to a hint."""
+    if "--base-url" not in _call.words:
+        return hint
+    return f"{hint}; for NVIDIA's server, run `{again(without=['--base-url'])}`"
+
+
 def corrected(wrong: str, names: Collection[str]) -> str | None:
     """Return the call with the name that is most similar to a wrong one.
 

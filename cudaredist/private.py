@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cudaredist.errors import UsageError, WritingTo
+from cudaredist.hints import again
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ def refuse_shared_folder(root: Path) -> None:
     except OSError:
         return
     name = shlex.quote(str(root))
-    hint = "select another folder with --cache-dir DIR"
+    hint = f"select another folder: `{again('--cache-dir cache', without=['--cache-dir'])}`"
     for about in states:
         if not _is_own(about):
             raise UsageError(

@@ -27,6 +27,7 @@ import typer
 
 from cudaredist.cli.console import Color
 from cudaredist.errors import UsageError
+from cudaredist.hints import corrected
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
@@ -160,7 +161,9 @@ def parse_size(text: str) -> int:
     """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`."""
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
     if match is None:
-        raise UsageError(f"invalid size: {text!r}", hint="use a size such as 500MB, 5GB or 1.5GiB")
+        call = corrected(text, ["5GB"])
+        hint = "use a size such as 500MB, 5GB or 1.5GiB" + (f"; run `{call}`" if call else "")
+        raise UsageError(f"invalid size: {text!r}", hint=hint)
     return int(float(match[1]) * _UNITS[match[2] or ""])
 
 

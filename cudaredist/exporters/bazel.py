@@ -10,6 +10,7 @@ from cudaredist.exporters.export_format import (
     exporter,
     filled_template,
 )
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 
 RULES_CUDA_PACKAGES = {
@@ -48,7 +49,8 @@ def bazel(exported: ExportedSet) -> Files:
     if package_set.channel == "wheels":
         raise UsageError(
             "rules_cuda requires NVIDIA's archives, but this set has wheels",
-            hint="build the set with --channel redist",
+            hint=f"run `{command_line('build', channel='redist', cuda=package_set.cuda.release)}` "
+            "with local manifests of NVIDIA's archives",
         )
     components = dict(_components(exported))
     is_split = Version.parse(package_set.cuda.release).components[0] >= _SPLIT

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from cudaredist.errors import InvalidFileError, Problem, UsageError, shortened, shown
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import join_address, path_problem
 
@@ -118,7 +119,8 @@ class ExportedSet:
             return
         raise UsageError(
             f"unknown URLs of {len(unknown)} archives: {', '.join(shortened(unknown, _SHOWN))}",
-            hint="add --resolve to use the package index, or --wheel-base URL to use a mirror"
+            hint=f"run `{again('--resolve')}` to use the package index, or add --wheel-base URL "
+            "to use a mirror"
             if self.package_set.channel == "wheels"
             else "add the URLs to `urls` in policy/fixups.json of an overlay, and build the set "
             "again with --overlay FOLDER",
@@ -168,7 +170,9 @@ def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
     base = f"{base.rstrip('/')}/"
     if not _is_plain_url(base):
         raise UsageError(
-            f"{shown(base)} is not a URL", hint="use a URL such as https://example.org/"
+            f"{shown(base)} is not a URL",
+            hint="use a URL such as https://example.org/, or run "
+            f"`{again(without=['--wheel-base'])}`",
         )
     packages = dict(package_set.packages)
     for attr, entry in packages.items():

@@ -73,8 +73,8 @@ def _wheels(exported: ExportedSet) -> Iterator[tuple[Wheel, SetArchive]]:
     if exported.package_set.channel != "wheels":
         raise UsageError(
             "pip and uv install wheels, and this set has NVIDIA's archives",
-            hint=f"cudaredist build --channel wheels --cuda {release} "
-            f"--platform {platform.redist_system}",
+            hint=f"run `cudaredist build --channel wheels --cuda {release} "
+            f"--platform {platform.redist_system}`",
         )
     wheels: dict[str, tuple[Wheel, SetArchive]] = {}
     for package in exported.packages:

@@ -15,6 +15,7 @@ from cudaredist.formats.packageset import (
     SetPlatform,
     Status,
 )
+from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version, manifest_name
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.drivers import find_driver
@@ -310,7 +311,8 @@ def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
     return IncompleteError(
         f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
         f"{packages}",
-        hint="run `cudaredist process-manifests` to create them, or use --allow-missing-features",
+        hint=f"run `{command_line('process-manifests')}` to create them, or use "
+        "--allow-missing-features",
     )
 
 
@@ -325,7 +327,8 @@ def _hollow_error(
     system = spec.nix_system if spec.platform == UNSUPPORTED else spec.platform
     return UsageError(
         f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}",
-        hint=f"see {manifest_name(spec.cuda)}, or use --allow-hollow to create the set anyway",
+        hint=f"see {manifest_name(spec.cuda)}, or use --allow-hollow to create the set anyway: "
+        f"`{again('--allow-hollow')}`",
     )
 
 

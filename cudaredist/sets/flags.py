@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Flags
 from cudaredist.formats.tables import CapabilityEntry, Gpus
+from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
@@ -41,7 +42,7 @@ def release_defaults(cuda: Version, gpus: Gpus) -> tuple[str, ...]:
     except UnknownNameError as error:
         raise UsageError(
             f"gpus.json has no capabilities for CUDA {cuda.line}",
-            hint="run `cudaredist update-gpus`",
+            hint=f"run `{command_line('update-gpus')}`",
         ) from error
 
 
@@ -67,7 +68,8 @@ def make_flags(
         raise UsageError(
             f"forward compatibility requires a capability without a letter, but all have one: "
             f"{names}",
-            hint="add one, for example --capability 9.0, or remove --forward-compat",
+            hint="add one, for example --capability 9.0, or remove --forward-compat: "
+            f"`{again(without=['--forward-compat'])}`",
         )
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]

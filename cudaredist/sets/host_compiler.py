@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import HostCompiler, HostGcc, HostRange
 from cudaredist.formats.tables import CompilerRange, NvccCompat
+from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version
 from cudaredist.sets.spec import SetSpec
 from cudaredist.tables.nvcc.nvcc_table import newest_of
@@ -23,7 +24,7 @@ def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
     except UnknownNameError as error:
         raise UsageError(
             f"nvcc_compat.json has no compilers for CUDA {cuda.line}",
-            hint="run `cudaredist update-nvcc-compat`",
+            hint=f"run `{command_line('update-nvcc-compat')}`",
         ) from error
     ranges = {
         name: HostRange(min=answer.min, max=answer.max)
@@ -53,7 +54,8 @@ def _choose_gcc(
             raise UsageError(
                 f"nvcc of CUDA {cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
                 f"but the available versions are {majors}",
-                hint="add an accepted version with --available-gcc",
+                hint="add an accepted version with --available-gcc: "
+                f"`{again(f'--available-gcc {accepted.max}', without=['--available-gcc'])}`",
             )
     return HostGcc(
         min=accepted.min,

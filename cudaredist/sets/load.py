@@ -18,6 +18,7 @@ from cudaredist.formats.registry import (
     read_own_file,
 )
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.hints import again
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, label_of_manifest_name, sha256_of
 from cudaredist.sets.inputs import (
@@ -89,8 +90,8 @@ def _check_overlay(overlay: Store) -> None:
     if not _OVERLAY_PARTS & set(present):
         raise UsageError(
             f"overlay {overlay.root} has no manifests/, features/ or policy/ folder",
-            hint="an overlay has the same structure as a data folder: run "
-            "`cudaredist build --overlay FOLDER` with the parent of these folders",
+            hint="an overlay has the same structure as a data folder; without it, run "
+            f"`{again(without=['--overlay'])}`",
         )
     for name in sorted(set(present) - _OVERLAY_PARTS):
         if difflib.get_close_matches(name, _OVERLAY_PARTS, cutoff=0.8):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Flags
+from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
@@ -171,7 +172,9 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
 
 def _check_platform(name: str, data: SetData) -> Platform:
     if name not in data.platforms:
-        raise UnknownNameError("platform", name, data.platforms)
+        other = name.replace("amd64", "x86_64").replace("arm64", "aarch64")
+        similar = [other] if other in data.platforms else []
+        raise UnknownNameError("platform", name, data.platforms, similar)
     return Platform(name)
 
 
@@ -192,7 +195,7 @@ def _resolve_platform(
     if problems:
         raise UsageError(
             f"{set_attribute(cuda.line)}: {'; '.join(problems)}",
-            hint=f"run `cudaredist explain cuda {cuda.line}` to list its capabilities",
+            hint=f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities",
         )
     return platform
 
@@ -236,7 +239,10 @@ def _unpublished(
         known = data.policies.platforms.platforms.values()
         systems = {name for entry in known for name in entry.nix_systems}
         return UnknownNameError("supported Nix system", system or "", systems)
+    published = data.cuda_platforms(cuda)
+    call = corrected(platform, published)
+    hint = f"published: {', '.join(published)}"
     return UsageError(
         f"CUDA {cuda} is not published for {platform}",
-        hint=f"published: {', '.join(data.cuda_platforms(cuda))}",
+        hint=f"{hint}; run `{call}`" if call else hint,
     )

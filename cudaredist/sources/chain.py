@@ -23,7 +23,7 @@ from cudaredist.errors import (
     UnreachedError,
     UsageError,
 )
-from cudaredist.hints import redacted
+from cudaredist.hints import redacted, server_line
 from cudaredist.primitives import Version
 from cudaredist.sources.folder import FolderSource
 from cudaredist.sources.protocol import Delivery, Listing, Settings, Source, check_locations
@@ -70,7 +70,7 @@ def _open(location: str, settings: Settings) -> Source:
         if re.match(r"(?:https?|file):", location, re.IGNORECASE):
             raise UsageError(
                 f"{redacted(location)}: two slashes are missing after the colon",
-                hint="use https://host/folder, file:///folder or a folder",
+                hint=server_line("use https://host/folder, file:///folder or a folder"),
             )
         return FolderSource(Path(location))
     match scheme[1].lower():
@@ -84,13 +84,13 @@ def _open(location: str, settings: Settings) -> Source:
             if machine not in {"", "localhost"} or not slash:
                 raise UsageError(
                     f"{redacted(location)}: a file:// address cannot contain a host",
-                    hint="use file:///folder or a folder",
+                    hint=server_line("use file:///folder or a folder"),
                 )
             return FolderSource(Path(os.path.normpath(unquote(slash + path))))
         case other:
             raise UsageError(
                 f"{other}:// addresses are not supported",
-                hint="use https://, file:// or a folder",
+                hint=server_line("use https://, file:// or a folder"),
             )
 
 

@@ -13,6 +13,7 @@ from cudaredist.errors import (
     SourceError,
     TooLargeError,
 )
+from cudaredist.hints import server_line
 from cudaredist.primitives import Version, label_of_manifest_name
 from cudaredist.private import open_file
 from cudaredist.sources.protocol import Delivery, Part, Source
@@ -40,7 +41,7 @@ class FolderSource(Source):
         place = self._root / folder
         try:
             if not self._root.is_dir():
-                hint = "set --base-url to the address or folder that contains compute/"
+                hint = server_line("set --base-url to the address or folder that contains compute/")
                 raise SourceError(str(self._root), "no such folder", hint=hint)
             labels = {label_of_manifest_name(entry.name) for entry in place.iterdir()} - {None}
         except (FileNotFoundError, NotADirectoryError):

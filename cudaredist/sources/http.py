@@ -14,7 +14,7 @@ from cudaredist.errors import (
     TransientError,
     UsageError,
 )
-from cudaredist.hints import redacted
+from cudaredist.hints import again, redacted
 from cudaredist.primitives import Version
 from cudaredist.sources.http_client import Access, HttpAnswer, HttpClient, has_usable_port
 from cudaredist.sources.http_response import strong_etag
@@ -45,7 +45,8 @@ class HttpSource(Source):
         if settings.offline:
             raise UsageError(
                 f"{root} requires the network and cannot be combined with --offline",
-                hint="use a folder, as in --base-url FOLDER, or remove --offline",
+                hint="use a folder, as in --base-url FOLDER, or run "
+                f"`{again(without=['--offline'])}`",
             )
         root = root.copy_with(path=path)
         self._address = str(root)

@@ -70,7 +70,7 @@ def _options(environ: Mapping[str, str]) -> dict[str, str]:
         # The error message quotes the line, and the line may contain a password.
         raise UsageError(
             f"pip's configuration cannot be read: {type(error).__name__}",
-            hint="find the file with: pip config debug",
+            hint="find the file with `pip config debug`",
         ) from error
     pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
     pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
@@ -106,6 +106,6 @@ def _default_index() -> str:
     except ImportError as error:
         raise UsageError(
             "no package index is configured, and pip is not installed to provide its default",
-            hint="set PIP_INDEX_URL, or run: pip install pip",
+            hint="set PIP_INDEX_URL, or run `pip install pip`",
         ) from error
     return str(PyPI.simple_url)

@@ -270,7 +270,7 @@ def _url(address: str) -> httpx.URL:
             return url
     raise UsageError(
         f"pip's configuration contains {redacted(address)}, which is not a valid address",
-        hint="find the file with: pip config debug",
+        hint="find the file with `pip config debug`",
     )
 
 

@@ -57,7 +57,7 @@ class WheelSource:
             raise NotAtSourceError(
                 INDEX,
                 f"no wheels of {_redist_in(folder)}",
-                hint="check the indexes with: pip config list",
+                hint="check the indexes with `pip config list`",
             )
         return tuple(sorted(map(parse_label, labels)))
 

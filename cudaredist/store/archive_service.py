@@ -31,6 +31,7 @@ from cudaredist.errors import (
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.gather import gather
+from cudaredist.hints import again
 from cudaredist.private import private_size
 from cudaredist.progress import NO_PROGRESS, Progress, total_size
 from cudaredist.sources.chain import SourceChain
@@ -183,10 +184,11 @@ class ArchiveService:
         limit = self.max_fetched
         if limit is not None and self.fetched > limit:
             self.stop.set()
+            more = again("--max-download", str(2 * limit), without=["--max-download"])
             raise IncompleteError(
                 f"the download exceeds --max-download {limit:,} bytes",
                 hint="select fewer components with --component, or increase --max-download; the "
-                "next run reuses the files of this one",
+                f"next run reuses the files of this one: `{more}`",
             )
 
     @property

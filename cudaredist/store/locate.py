@@ -4,6 +4,7 @@ from pathlib import Path
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.base import Channel
+from cudaredist.hints import again
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
 from cudaredist.store.files import TEMPORARY_SUFFIX, is_folder, names_in
 
@@ -20,7 +21,8 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     if given is not None:
         if not writing and not is_folder(given):
             raise UsageError(
-                f"{given}: no such folder", hint="set --data-dir to an existing folder"
+                f"{given}: no such folder",
+                hint=f"for the usual data folder, run `{again(without=['--data-dir'])}`",
             )
         return given
     if not writing:
@@ -33,7 +35,7 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     if not is_free and not is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
         raise UsageError(
             "./data is not a data folder (it has no manifests/)",
-            hint="add --data-dir FOLDER, or run `mkdir data/manifests`",
+            hint="run `mkdir data/manifests` to make it one, or add --data-dir FOLDER",
         )
     return _DEFAULT
 

@@ -15,7 +15,7 @@ from cudaredist.formats.registry import (
     read_own_file,
 )
 from cudaredist.formats.runfile_records import Runfiles
-from cudaredist.hints import command_line
+from cudaredist.hints import again, command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import ArchiveId, Version
@@ -46,7 +46,8 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     )
     hint = f"run `{download}`, or select another folder with --data-dir"
     if any(name in (redists or (name,)) for name in other.redists()):
-        hint = f"add --channel {other.channel}: it has local manifests"
+        call = again("--channel", other.channel, without=["--channel"])
+        hint = f"--channel {other.channel} has local manifests: run `{call}`"
     of = f" of {', '.join(redists)}" if redists else ""
     folder = "the shipped data" if store.root == shipped_data() else store.root
     return UsageError(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cudaredist.errors import UsageError
+from cudaredist.hints import again, corrected
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import REDISTS, Redist
 
@@ -49,7 +50,8 @@ class Selection:
             except ValueError as error:
                 raise UsageError(
                     f"{text!r} is not a version: {error}",
-                    hint="use a version such as 13.0 or 13.0.2",
+                    hint="use a version such as 13.0 or 13.0.2"
+                    + (f"; run `{call}`" if (call := corrected(text or "", ["13.0"])) else ""),
                 ) from None
 
         for text in versions:
@@ -58,10 +60,14 @@ class Selection:
         low, high = bound(minimum), bound(maximum)
         if (low or high) and set(versions) - {LATEST, ALL}:
             raise UsageError(
-                "--version LABEL cannot be combined with --min-version or --max-version"
+                "--version LABEL cannot be combined with --min-version or --max-version",
+                hint=f"run `{again(without=['--version'])}`",
             )
         if low and high and high.components < low.components:
-            raise UsageError(f"--min-version {low} is newer than --max-version {high}")
+            raise UsageError(
+                f"--min-version {low} is newer than --max-version {high}",
+                hint=f"run `{again(without=['--max-version'])}`",
+            )
         return cls(versions=tuple(versions), min_version=low, max_version=high)
 
     @property

@@ -17,7 +17,7 @@ from cudaredist.errors import (
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.report import ErrorReport
-from cudaredist.hints import command_line
+from cudaredist.hints import again, command_line
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
@@ -228,7 +228,9 @@ def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, fold
 def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
     data = target.manifests.read(label)
     if data is None:
-        raise IncompleteError(f"{target.manifests.path_of(label)}: removed during the run")
+        raise IncompleteError(
+            f"{target.manifests.path_of(label)}: removed during the run", hint=f"run `{again()}`"
+        )
     manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
     return LocalManifest(
         target=target,

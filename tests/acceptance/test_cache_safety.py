@@ -266,7 +266,7 @@ def test_cache_folder_of_root_is_accepted_and_of_another_user_refused(
     os.chown(cache, 1001, -1)
     with pytest.raises(UsageError, match="uid 1001") as error:
         refuse_shared_folder(cache)
-    assert error.value.hint == "select another folder with --cache-dir DIR"
+    assert error.value.hint == "select another folder: `cudaredist ... --cache-dir cache`"
 
 
 @posix

@@ -2,10 +2,89 @@
 
 import errno
 import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
+from support.running import invoke
 
-from cudaredist.errors import ArchiveMismatchError, WriteError
+from cudaredist import errors
+from cudaredist.errors import ArchiveMismatchError, CudaRedistError, Problem, WriteError
+from cudaredist.hints import calling, command_line
+
+CALL = {
+    "--component": ("--component", "cuda"),
+    "--base-url": ("--base-url", "https://user:secret@host/my folder"),
+    "--data-dir": ("--data-dir", "my data"),
+}
+AGAIN = "cudaredist materialize --component cuda --base-url 'https://host/my folder' "
+AGAIN += "--data-dir 'my data'"
+MISSING = FileNotFoundError(errno.ENOENT, "No such file")
+ERRORS = {
+    "UsageError": (("wrong",), "cudaredist materialize --help"),
+    "UnknownNameError": (("component", "cuda", ["cudnn"]), AGAIN.replace("cuda -", "cudnn -")),
+    "InsecureAddressError": (("http://host",), f"{AGAIN} --allow-http"),
+    "IncompleteError": (("missing",), None),
+    "SourceError": (("host", "reason"), None),
+    "NotAtSourceError": (("host", "reason"), None),
+    "RefusedError": (("host", "reason"), None),
+    "TransientError": (("host", "reason"), AGAIN),
+    "CannotResumeError": (("host", "reason"), AGAIN),
+    "UnreachedError": (("host", "reason"), AGAIN),
+    "StoppedError": ((), AGAIN),
+    "ReadError": (("my folder/file", MISSING), "ls 'my folder'"),
+    "WriteError": (("my folder/file", MISSING), "ls -ld 'my folder'"),
+    "IntegrityError": (("damaged",), None),
+    "ArchiveMismatchError": (("x.tar.xz", "size", 1, 2), AGAIN),
+    "ManifestChangedError": (("cudaredist check", ()), "cudaredist check"),
+    "EditedLocallyError": (("cudaredist check", ()), "cudaredist check"),
+    "ContentError": (("invalid",), None),
+    "TooLargeError": (("file", 1), None),
+    "InvalidArchiveError": (("file", "reason"), None),
+    "InvalidFileError": (("file", [Problem("", "invalid")]), None),
+    "ConflictError": (("bin", "one", "two"), f"{AGAIN} --exclude two"),
+    "UnsafePathError": (("..", "one"), None),
+    "EmptyIndexError": (("host",), AGAIN.replace(" --base-url 'https://host/my folder'", "")),
+}
+"""Every class of errors, with its arguments and the command of its hint."""
+
+
+def test_every_error_class_has_row() -> None:
+    classes = [CudaRedistError]
+    for one in classes:
+        classes += one.__subclasses__()
+    assert {one.__name__ for one in classes[1:]} == set(ERRORS)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_hint_of_error_class_is_a_command_that_works(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my folder").mkdir()
+    arguments, expected = ERRORS[name]
+    kind = getattr(errors, name)
+    with calling("materialize", CALL, {"materialize": CALL}):
+        hint = kind(*arguments).hint or ""
+    command = next(iter(re.findall("`([^`]*)`", hint)), None)
+    assert command == expected
+    if command is None:
+        assert any("No command: " in str(base.__doc__) for base in kind.__mro__)
+    elif command.startswith("cudaredist"):
+        assert invoke(*shlex.split(command)[1:], "--help").exit_code == 0
+    else:
+        subprocess.run(shlex.split(command), check=True)
+
+
+def test_command_line_has_folders_of_call() -> None:
+    options = {"update-gpus": {"--data-dir", "--base-url"}, "versions": {"--data-dir"}}
+    with calling("check", CALL, options):
+        assert command_line("versions") == "cudaredist versions --data-dir 'my data'"
+        assert command_line("update-gpus", channel="wheels", version="a b") == (
+            "cudaredist update-gpus --data-dir 'my data' --channel wheels --version 'a b'"
+        )
 
 
 @pytest.mark.parametrize(
@@ -15,7 +94,11 @@ from cudaredist.errors import ArchiveMismatchError, WriteError
         (errno.EACCES, "select another folder, or change its permissions: `ls -ld mirror`"),
     ],
 )
-def test_hint_of_write_error_names_folder_and_no_option(number: int, hint: str) -> None:
+def test_hint_of_write_error_names_folder_and_no_option(
+    number: int, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mirror").mkdir()
     error = WriteError("mirror/SHA256SUMS", OSError(number, os.strerror(number)))
     assert error.message == f"cannot write mirror/SHA256SUMS: {os.strerror(number)}"
     assert error.hint == hint

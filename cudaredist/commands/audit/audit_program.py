@@ -9,10 +9,11 @@ from cudaredist.commands.audit.program import Catalog, KnownLibrary
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
-from cudaredist.errors import UsageError
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.hints import again
 from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.read_set import read_package_set
@@ -79,15 +80,13 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
     if required.cuda is not None:
         labels = catalog.labels("cuda")
         if find_release(required.cuda, labels) is None:
-            raise UsageError(
-                f"no local release of CUDA {required.cuda}",
-                hint=f"local releases: {', '.join(map(str, labels)) or 'none'}",
-            )
+            raise UnknownNameError("local release of CUDA", required.cuda, map(str, labels))
     if required.max_glibc is not None:
         try:
             Version.parse(required.max_glibc)
         except ValueError as error:
-            raise UsageError(f"--max-glibc {required.max_glibc}: {error}") from None
+            hint = f"run `{again('--max-glibc 2.28', without=['--max-glibc'])}`"
+            raise UsageError(f"--max-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 
 def _known_libraries(store: Store) -> Iterator[KnownLibrary]:

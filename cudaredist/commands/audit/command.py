@@ -15,6 +15,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Session, command, open_cache
 from cudaredist.errors import UsageError
+from cudaredist.hints import again
 
 AuditFormat: TypeAlias = Literal["text", "markdown", "github", "requirements", "packages", "nix"]
 
@@ -97,7 +98,8 @@ def audit(options: AuditOptions, session: Session) -> int:
     is_provided = any(library.providers for library in report.libraries)
     if options.format == "requirements" and is_provided and not report.requirements:
         raise UsageError(
-            "--format requirements requires data of wheels", hint="add --channel wheels"
+            "--format requirements requires data of wheels",
+            hint=f"run `{again('--channel wheels', without=['--channel'])}`",
         )
     lists = {
         "requirements": text.requirement_lines,

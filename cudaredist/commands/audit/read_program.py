@@ -150,7 +150,8 @@ def _size_of(path: Path) -> int:
     try:
         about = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{path}: no such file or folder") from None
+        error = ReadError(path, FileNotFoundError("no such file or folder"))
+        raise UsageError(f"{path}: no such file or folder", hint=error.hint) from None
     except OSError as error:
         raise ReadError(path, error) from error
     if stat.S_ISDIR(about.st_mode):

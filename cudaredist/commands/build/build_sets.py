@@ -26,6 +26,7 @@ from cudaredist.formats.packageset import (
     SkippedSet,
 )
 from cudaredist.formats.report import ErrorReport, ManifestStatus
+from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
@@ -49,7 +50,6 @@ from cudaredist.store.symbol_folder import LayeredSymbols
 
 INDEX_NAME = "index.json"
 _SHOWN = 5
-_WRITE_HINT = "free disk space, fix the permissions, or choose another path with --output"
 _ALLOWED = frozenset({"features-missing", "hollow"})
 """Findings that only occur if an option allows them."""
 
@@ -108,7 +108,7 @@ def _selected_releases(
     if any(other != label for other in labels):
         raise UsageError(
             f"--cuda does not match the cuda release {pin} of --redist or --redist-map",
-            hint="remove --cuda, or remove cuda from --redist and --redist-map",
+            hint=f"run `{again(without=['--cuda'])}`",
         )
     return [label], pins
 
@@ -278,8 +278,6 @@ def _architecture(flags: Flags) -> str | None:
 
 
 def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
-    if isinstance(error, WriteError):
-        error.hint = _WRITE_HINT
     return SetOutcome(
         cuda=str(spec.cuda),
         platform=spec.platform or "",
@@ -306,7 +304,8 @@ def _refuse_warnings(package_set: PackageSet) -> None:
         raise IncompleteError(
             f"warnings for CUDA {package_set.cuda.release} on "
             f"{package_set.platform.redist_system}: {'; '.join(lines)}",
-            hint="remove --strict to write the set with these warnings in its diagnostics",
+            hint="to write the set with these warnings in its diagnostics, run "
+            f"`{again(without=['--strict'])}`",
         )
 
 

@@ -1,5 +1,6 @@
 """build: assemble package sets from the data files."""
 
+import shlex
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_OK, ReadError, UsageError
+from cudaredist.hints import again
 from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ def build(options: BuildOptions, session: Session) -> int:
     if options.wheel_base and store.channel != "wheels":
         raise UsageError(
             "--wheel-base requires --channel wheels",
-            hint="remove --wheel-base, or add --channel wheels",
+            hint=f"run `{again('--channel wheels', without=['--channel'])}`",
         )
     overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
     if not any(CUDA in overlay.redists() for overlay in overlays):
@@ -171,7 +173,8 @@ def _require_one(matches: "Sequence[object]", target: str) -> None:
     if len(matches) != 1:
         raise UsageError(
             f"{target} needs exactly one set, but {len(matches)} match",
-            hint="select one with --cuda LABEL --platform NAME, or write all with -o FOLDER",
+            hint="select one with --cuda and --platform, or write all: "
+            f"`{again('--output build', without=['--output', '--json'])}`",
         )
 
 
@@ -199,7 +202,7 @@ def _overlay(path: Path, channel: "Channel") -> "Store":
     from cudaredist.store.files import is_folder
 
     if not is_folder(path):
-        raise UsageError(f"{path}: no such folder", hint="set an existing folder: --overlay FOLDER")
+        raise UsageError(f"{path}: no such folder", hint=f"run `{again(without=['--overlay'])}`")
     return Store(path, channel)
 
 
@@ -208,11 +211,16 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
     pins: dict[str, str] = {}
     for name, label in (_pair(text, "--redist") for text in texts or () if text != "auto"):
         if name == "cuda":
-            raise UsageError("--redist cannot pin cuda", hint=f"use --cuda {label}")
+            raise UsageError(
+                "--redist cannot pin cuda",
+                hint=f"run `{again('--cuda', shlex.quote(label), without=['--redist', '--cuda'])}`",
+            )
         if pins.setdefault(name, label) != label:
+            pinned = [f"--redist {shlex.quote(f'{n}={p}')}" for n, p in pins.items()]
             raise UsageError(
                 f"--redist pins {name} to {pins[name]} and {label}",
-                hint=f"add the other release under a versioned name: --also {name}={label}",
+                hint="to add the other release under a versioned name, run "
+                f"`{again(*pinned, f'--also {name}={shlex.quote(label)}', without=['--redist'])}`",
             )
     return (_read_map(file) if file else {}) | pins
 
@@ -236,7 +244,10 @@ def _read_map(file: Path) -> dict[str, str]:
 def _pair(text: str, option: str) -> tuple[str, str]:
     name, equals, label = text.partition("=")
     if not (name and equals and label):
-        raise UsageError(f"{option} {text}: expected NAME=LABEL", hint=f"use {option} cudnn=9.13.0")
+        raise UsageError(
+            f"{option} {text}: expected NAME=LABEL",
+            hint=f"run `{again(f'{option} cudnn=9.10', without=[option])}`",
+        )
     return name, label
 
 
@@ -247,5 +258,6 @@ def _majors(text: str | None) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise UsageError(
-            f"--available-gcc {text}: expected major versions", hint="use --available-gcc 12,13,14"
+            f"--available-gcc {text}: expected major versions",
+            hint=f"run `{again('--available-gcc 12,13,14', without=['--available-gcc'])}`",
         ) from None

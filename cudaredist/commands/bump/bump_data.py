@@ -40,7 +40,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
-from cudaredist.hints import command_line
+from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version, find_release
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, Redist
@@ -176,7 +176,7 @@ class Bump:
                 self._fail(
                     IncompleteError(
                         f"none of the selected redistributables lists {text} upstream",
-                        hint=f"newest upstream: {newest}",
+                        hint=f"newest upstream: {newest}; run `{again(without=['--version'])}`",
                     )
                 )
         return steps

@@ -29,6 +29,7 @@ from cudaredist.formats.registry import (
     read_own_file,
     schema_version_of,
 )
+from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name
@@ -118,7 +119,9 @@ def _read(text: str, store: Store) -> _Side:
     data = read_file(path)
     if data is None:
         raise UsageError(
-            f"{text}: no such file", hint="name a file, or a local release such as cuda@12.9.1"
+            f"{text}: no such file",
+            hint="name a file, or a local release such as cuda@12.9.1; to list them, run "
+            f"`{command_line('versions', '--offline')}`",
         )
     with located(text):
         document = parse_own_json(data)

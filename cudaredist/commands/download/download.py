@@ -21,7 +21,7 @@ from cudaredist.errors import (
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
-from cudaredist.hints import command_line
+from cudaredist.hints import again, command_line, server_line
 from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
@@ -331,7 +331,7 @@ class ManifestDownload:
         """Return the command that replaces one local manifest."""
         words, name = ["download-manifests", "--accept-changed"], target.redist.name
         if self.to.store is None:
-            return command_line(*words, "URL MANIFEST_DIR", version=label)
+            return again("--accept-changed --version", str(label), without=["--version"])
         return command_line(*words, channel=self.to.store.channel, redist=name, version=label)
 
     def _report(self) -> DownloadReport:
@@ -371,7 +371,7 @@ class ManifestDownload:
 def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceError:
     if error.hint is not None:
         return error
-    hint = "set --base-url to the address or folder that contains compute/"
+    hint = server_line("set --base-url to the address or folder that contains compute/")
     if redist.handwritten:
         hint = (
             f"NVIDIA publishes no manifest for {redist.title}; set --base-url to a folder that "
@@ -387,6 +387,6 @@ def _not_listed(text: str, listed: Sequence[RedistOutcome]) -> ErrorReport:
         kind="not-found",
         message=message,
         reason=message,
-        hint=f"newest upstream: {newest}",
+        hint=f"newest upstream: {newest}; run `{again(without=['--version'])}`",
         exit_code=EXIT_INCOMPLETE,
     )

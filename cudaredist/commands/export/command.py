@@ -17,6 +17,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from cudaredist.hints import again
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _with_wheels(package_set: "PackageSet", options: ExportOptions) -> "PackageS
         name = "--resolve" if options.resolve else "--wheel-base"
         raise UsageError(
             f"{name} requires a set of the wheel channel",
-            hint=f"remove {name}: the addresses of NVIDIA's archives are known",
+            hint=f"the addresses of NVIDIA's archives are known: run `{again(without=[name])}`",
         )
     if options.resolve:
         return with_index_addresses(package_set, Settings())

@@ -104,13 +104,13 @@ def _evaluate(checkout: Path) -> dict[str, Any]:
         if not os.path.lexists(checkout / path):
             raise UsageError(
                 f"{checkout} is not a checkout of nixpkgs: it has no {path}",
-                hint="git clone --depth 1 https://github.com/NixOS/nixpkgs",
+                hint="run `git clone --depth 1 https://github.com/NixOS/nixpkgs`",
             )
     program = shutil.which("nix-instantiate")
     if program is None:
         raise IncompleteError(
             "--diff requires nix-instantiate, which is not installed",
-            hint="install Nix, for example on Debian: apt-get install nix-bin",
+            hint="install Nix, for example on Debian: `apt-get install nix-bin`",
         )
     arguments = {
         "checkout": str(checkout.resolve()),

@@ -41,11 +41,10 @@ def read_shared_tables(
                 folder = store.manifests(redist)
                 data = folder.read(parse_label(label))
                 if data is None:
+                    download = command_line("download-manifests", redist=redist, version=label)
                     raise IncompleteError(
                         f"no manifest for {redist} {label} in {store.root}",
-                        hint=command_line(
-                            "download-manifests", f"--redist {redist}", f"--version {label}"
-                        ),
+                        hint=f"run `{download}`",
                     )
                 manifests[redist, label] = data
     compat, gpus = require_nvcc_compat(store), require_gpus(store)

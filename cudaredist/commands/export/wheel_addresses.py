@@ -4,6 +4,7 @@ import contextlib
 
 from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, shortened
 from cudaredist.formats.packageset import PackageSet
+from cudaredist.hints import command_line
 from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.sources.wheel_index import INDEX
 from cudaredist.sources.wheel_source import WheelSource
@@ -34,7 +35,7 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
             f"{len(missing)} wheels of the set are missing: "
             f"{', '.join(shortened(missing, _SHOWN))}",
             hint="build the set from current manifests: "
-            "cudaredist download-manifests --channel wheels",
+            f"`{command_line('download-manifests', channel='wheels')}`",
         )
     packages = dict(package_set.packages)
     for attr, archive in archives.items():
@@ -43,7 +44,7 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
             raise IntegrityError(
                 f"{wheel.file_name}: the SHA-256 in the index is {wheel.sha256}, and the set "
                 f"has {archive.sha256}",
-                hint="check the indexes with: pip config list",
+                hint="check the indexes with `pip config list`",
             )
         url = without_credentials(wheel.url)
         if "?" in url:

@@ -20,6 +20,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Refusal, Session, command
 from cudaredist.errors import UsageError
+from cudaredist.hints import again
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +134,7 @@ def _materialization(
     if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
         raise UsageError(
             f"--archives {archives}: no such folder",
-            hint="set an existing folder: --archives FOLDER",
+            hint=f"to download them, run `{again(without=['--archives'])}`",
         )
     value, sha256 = read_package_set(package_set)
     limit = None if options.max_download is None else parse_size(options.max_download)
@@ -145,7 +146,8 @@ def _materialization(
     if not bases and archives is None:
         raise UsageError(
             "--offline requires --archives",
-            hint="set the folder with the archives: --archives FOLDER",
+            hint="set the folder with the archives with --archives FOLDER, or run "
+            f"`{again(without=['--offline'])}`",
         )
     progress = session.progress("archives")
 

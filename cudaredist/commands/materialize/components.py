@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.toolkit_record import ComponentSet
+from cudaredist.hints import again
 
 ALL = "all"
 
@@ -55,7 +56,7 @@ def select(
         excluded.add(_real(name, packages))
     names = _closure(names - excluded, excluded, packages)
     if not names:
-        raise UsageError("no packages selected", hint="remove an --exclude option")
+        raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
     whole = (
         sets[name]
         for name in dict.fromkeys(components)
@@ -99,7 +100,8 @@ def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
     if packages[name].status != "available":
         raise UsageError(
             f"{component} is {packages[name].status}: {_reasons(packages[name])}",
-            hint="build a package set for another release, platform or channel",
+            hint="build a package set for another release, platform or channel, or run "
+            f"`{again(without=['--component'])}`",
         )
     return name
 
@@ -114,7 +116,8 @@ def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPac
     if not available:
         raise UsageError(
             f"no package of component {component} is available in this package set",
-            hint=f"select another component; {component} is {', '.join(members.packages)}",
+            hint=f"{component} is {', '.join(members.packages)}; to install all, run "
+            f"`{again(without=['--component'])}`",
         )
     return available
 
@@ -140,7 +143,7 @@ def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> N
         why = "not in the set" if package is None else _reasons(package) or package.status
         raise UsageError(
             f"{by.attr} requires {name}, which is not available: {why}",
-            hint=f"skip it with --exclude {name}" if package else None,
+            hint=f"run `{again('--exclude', name)}`" if package else None,
         )
 
 

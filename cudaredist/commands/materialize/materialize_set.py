@@ -44,6 +44,7 @@ from cudaredist.errors import (
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.toolkit_record import ComponentPolicy, ComponentSet, ToolkitRecord
+from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
@@ -126,7 +127,7 @@ class Materialization:
         if record is None and not is_empty(self._path):
             raise UsageError(
                 f"{self.root} exists and is not a cudaredist toolkit root (no {RECORD_NAME})",
-                hint="choose a new or empty folder with --root FOLDER",
+                hint=f"run `{again('--root cuda-toolkit', without=['--root'])}` for a new folder",
             )
         return record
 
@@ -150,14 +151,15 @@ class Materialization:
             raise UsageError(
                 f"{self.root} has packages that are not selected and would be removed: "
                 f"{', '.join(removed)}",
-                hint=f"add {options} to keep them, or --replace to remove them",
+                hint=f"to keep them, run `{again(options)}`; to remove them, use --replace",
             )
         foreign = list_root(self._path).foreign_to(record)
         if foreign:
             raise UsageError(
                 f"{self.root} would be replaced, but has files that cudaredist did not install: "
                 f"{', '.join(shortened(foreign, _SHOWN))}",
-                hint="move them to another folder, or choose another root with --root FOLDER",
+                hint="move them to another folder, or run "
+                f"`{again('--root cuda-toolkit', without=['--root'])}` for a new folder",
             )
 
     def _check_sizes(self, packages: Mapping[str, SetPackage]) -> None:
@@ -196,7 +198,8 @@ class Materialization:
         if limit is not None and known > limit:
             raise UsageError(
                 f"downloads of {known:,} bytes exceed --max-download {limit:,}",
-                hint="select fewer packages with --component or --exclude, or raise the limit",
+                hint="select fewer packages with --component or --exclude, or run "
+                f"`{again('--max-download', str(known), without=['--max-download'])}`",
             )
         needed = sum(_unpacked_size(package) for package in pending.values())
         if self.sources is not None and self.sources.chains[()].has_server:

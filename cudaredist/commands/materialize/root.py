@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -250,7 +251,7 @@ def toolkit_report(
 def _no_root(root: Path) -> UsageError:
     return UsageError(
         f"no toolkit root at {root}",
-        hint=f"run `cudaredist materialize SET --root {root}` to create it",
+        hint=f"run `cudaredist materialize set.json --root {shlex.quote(str(root))}` to create it",
     )
 
 

@@ -8,7 +8,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudaredist.errors import CudaRedistError, UsageError, WriteError, WritingTo
+from cudaredist.errors import CudaRedistError, UsageError, WritingTo
+from cudaredist.hints import again
 from cudaredist.locks import is_at, lock_if_free, locked_folder
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,8 @@ class StagingDirectory:
     def __init__(self, root: Path) -> None:
         if not root.name:
             raise UsageError(
-                f"{root} cannot be a toolkit root", hint="name a subfolder with --root FOLDER"
+                f"{root} cannot be a toolkit root",
+                hint=f"run `{again('--root cuda-toolkit', without=['--root'])}`",
             )
         self.root = root
         self.folder = root.with_name(f".{root.name}.cudaredist")
@@ -59,17 +61,17 @@ class StagingDirectory:
         missing = [parent for parent in self.folder.parents if not os.path.lexists(parent)]
         try:
             handle = self._lock()
-        except CudaRedistError as error:
+        except CudaRedistError:
             _remove_empty(missing)
-            raise _with_hint(error) from error.__cause__
+            raise
         try:
             self._recover()
             if handle is not None:
                 self._remove_incomplete()
             yield
-        except CudaRedistError as error:
+        except CudaRedistError:
             self._release(handle, missing)
-            raise _with_hint(error) from error.__cause__
+            raise
         # Not in a `finally`: after an interruption, threads may use the folder until the process
         # ends.
         self._release(handle, missing)
@@ -180,17 +182,8 @@ class StagingDirectory:
         if not stat.S_ISDIR(about.st_mode) or not is_own:
             raise UsageError(
                 f"staging directory {self.folder} is not a folder, or another user owns it",
-                hint=f"remove {self.folder}, or choose another folder with --root FOLDER",
+                hint=f"run `{again('--root cuda-toolkit', without=['--root'])}` for another folder",
             )
-
-
-def _with_hint(error: CudaRedistError) -> CudaRedistError:
-    """Return an error with a hint that fits toolkit roots."""
-    if isinstance(error, WriteError):
-        error.hint = (
-            "free disk space, fix the permissions, or choose another folder with --root FOLDER"
-        )
-    return error
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -7,6 +7,7 @@ progress. Each file of the mirror gets its final name in one step.
 import contextlib
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from cudaredist.errors import ReadError, UsageError, WritingTo
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.formats.registry import read_own_file
+from cudaredist.hints import command_line
 from cudaredist.jsontext import canonical_json
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256, Version
@@ -48,9 +50,9 @@ class MirrorFolder:
         """
         data = read_file(self.root / MIRROR_LOCK)
         if data is None:
-            hint = f"run `cudaredist mirror sync {self.root}`"
+            hint = f"run `{command_line('mirror sync', shlex.quote(str(self.root)))}`"
             if self._has_others():
-                hint = "select a new or empty folder with `cudaredist mirror sync DIR`"
+                hint = f"select a new or empty folder: `{command_line('mirror sync', 'mirror')}`"
             raise UsageError(f"{self.root} is not a mirror: it has no {MIRROR_LOCK}", hint=hint)
         return dict(read_own_file(data, MirrorLock).mirrored)
 

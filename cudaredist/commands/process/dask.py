@@ -28,7 +28,7 @@ from cudaredist.errors import (
 )
 from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.formats.report import ErrorReport
-from cudaredist.hints import redacted
+from cudaredist.hints import again, redacted
 from cudaredist.jsontext import is_too_deep
 from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings, without_credentials
@@ -180,7 +180,7 @@ def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
     if future.cancelled():
         run.failed(
             job,
-            SourceError("the Dask scheduler", "disconnected", hint="run the same command again"),
+            SourceError("the Dask scheduler", "disconnected", hint=f"run `{again()}`"),
         )
         return
     try:

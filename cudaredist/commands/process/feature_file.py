@@ -15,6 +15,7 @@ from cudaredist.features.facts import Facts
 from cudaredist.formats.features import Features
 from cudaredist.formats.registry import parse_own_json, read_own_file, validation_problems
 from cudaredist.formats.report import ErrorReport
+from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Platform, Version
@@ -205,7 +206,7 @@ def _entries_in(data: bytes | None, name: str) -> dict[object, Document]:
     if features.rules < RULES:
         raise IncompleteError(
             f"{name}: its feature file was made by older rules, and the cache lacks some archives",
-            hint="run the command again without --package, --platform and --variant",
+            hint=f"run `{again(without=['--package', '--platform', '--variant'])}`",
         )
     return {
         _identity(package, entry): entry

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -120,7 +121,8 @@ def _opened(location: str, settings: Settings) -> SourceChain:
     try:
         return open_sources([base + slash or "."], settings)
     except InsecureAddressError as error:
-        hint = "use https, or download the file and run `cudaredist runfile add FILE`"
+        name = shlex.quote(location.partition("?")[0].rpartition("/")[2])
+        hint = f"use https, or download the file and run `cudaredist runfile add ./{name}`"
         raise UsageError(error.message, hint=hint) from None
 
 

@@ -5,6 +5,7 @@ makes.
 """
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from cudaredist.commands.site.report import SiteReport
 from cudaredist.errors import InvalidFileError, UsageError, WritingTo
 from cudaredist.formats.registry import parse_own_json
+from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 
@@ -67,9 +69,10 @@ def earlier_files(output: Path) -> set[str]:
     data = read_file(output / LIST_NAME)
     if data is None:
         if names_in(output):
+            site = shlex.quote(str(output / "site"))
             raise UsageError(
                 f"{output} has files, but no {LIST_NAME} of an earlier site",
-                hint="name a new folder: --output FOLDER",
+                hint=f"for a new folder, run `{again('--output', site, without=['--output'])}`",
             )
         return set()
     try:
@@ -77,7 +80,8 @@ def earlier_files(output: Path) -> set[str]:
         names = {str(name) for name in document["files"]}
     except (InvalidFileError, KeyError, TypeError):
         raise UsageError(
-            f"{output / LIST_NAME} is not the list of a site", hint=f"run `rm -r {output}`"
+            f"{output / LIST_NAME} is not the list of a site",
+            hint=f"run `rm -r {shlex.quote(str(output))}`",
         ) from None
     root = output.resolve()
     # Path.resolve refuses a loop of links.

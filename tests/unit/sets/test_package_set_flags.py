@@ -337,7 +337,9 @@ def test_unavailable_gcc_names_accepted_range() -> None:
         UsageError, match="accepts GCC 6 to 13, but the available versions are 4, 14"
     ) as raised:
         host("12.6.3", 14, (14, 4))
-    assert raised.value.hint == "add an accepted version with --available-gcc"
+    assert raised.value.hint == (
+        "add an accepted version with --available-gcc: `cudaredist ... --available-gcc 13`"
+    )
 
 
 def test_ranges_of_other_compilers_are_stated() -> None:

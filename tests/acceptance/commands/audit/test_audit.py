@@ -130,7 +130,7 @@ def test_audit_of_unreadable_path_is_refused(
 
 
 def test_audit_requirements_need_data_of_wheels(audit: Run, wheel: Path) -> None:
-    expect_error(audit(wheel, "--format", "requirements"), 2, "add --channel wheels")
+    expect_error(audit(wheel, "--format", "requirements"), 2, "--channel wheels`")
 
 
 def test_audit_json_has_the_lowest_release_and_its_reason(audit: Run, wheel: Path) -> None:

@@ -204,7 +204,7 @@ def test_missing_local_manifests_suggest_other_channel(run: Run, call: tuple[str
     result = run(*call, "--channel", "redist")
     assert result.exit_code == 2
     assert "no local manifests" in result.stderr
-    assert "add --channel wheels" in result.stderr
+    assert "--channel wheels`" in result.stderr
 
 
 def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_data: Path) -> None:
