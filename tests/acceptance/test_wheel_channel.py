@@ -10,7 +10,7 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 from support.wheels import metadata_of, put_wheel, wheel
 
@@ -89,9 +89,7 @@ def wheels(run: Run) -> Run:
 def test_user_without_home_can_use_an_index(wheels: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert wheels("download-manifests").exit_code == 0
     monkeypatch.setenv("PIP_FIND_LINKS", "~/wheels")
-    result = wheels("download-manifests")
-    assert result.exit_code == 2
-    assert "hint: write the whole path, or set HOME" in result.stderr
+    expect_error(wheels("download-manifests"), 2, "hint: write the whole path, or set HOME")
 
 
 def platforms(manifest: Any) -> dict[str, set[str]]:
@@ -103,8 +101,7 @@ def platforms(manifest: Any) -> dict[str, set[str]]:
 
 
 def test_release_of_wheels_is_downloaded_and_processed(index: Path, wheels: Run) -> None:
-    result = wheels("download-manifests")
-    assert result.exit_code == 0, result.output
+    expect_output(wheels("download-manifests"), 0)
     manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").read_bytes())
     assert manifest["cuda_cudart"]["version"] == "12.9.79"
     assert {name for name in manifest["cuda_cudart"] if "-" in name} == {
@@ -118,8 +115,7 @@ def test_release_of_wheels_is_downloaded_and_processed(index: Path, wheels: Run)
     assert list(lock["redists"]["cuda"]) == ["12.9.1"]
     assert not Path("data/manifests/lock.json").exists()
 
-    result = wheels("process-manifests")
-    assert result.exit_code == 0, result.output
+    result = expect_output(wheels("process-manifests"), 0)
     assert re.search(r"2 archives to read, [0-9.]+ [a-zA-Z]+; 0 bytes already known", result.stderr)
     packages = json.loads(FEATURES.read_bytes())["packages"]
     (library,) = packages["cuda_cudart"]["archives"][1]["libraries"]
@@ -191,9 +187,7 @@ def test_wheels_of_other_products_have_variants(index: Path, run: Run) -> None:
 def test_changed_wheel_exits_4(index: Path, wheels: Run) -> None:
     wheels("download-manifests")
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": b"more"}, tag=X86)
-    result = wheels("process-manifests")
-    assert result.exit_code == 4
-    assert "SHA-256" in result.stderr
+    expect_error(wheels("process-manifests"), 4, "SHA-256")
 
 
 def test_redists_missing_from_index_exit_3(index: Path, run: Run) -> None:
@@ -204,9 +198,7 @@ def test_redists_missing_from_index_exit_3(index: Path, run: Run) -> None:
         ("cudss", "no wheels of cudss"),
         ("nvpl", "NVIDIA does not publish wheels of nvpl"),
     ):
-        result = run("download-manifests", "--channel", "wheels", "--redist", redist)
-        assert result.exit_code == 3
-        assert words in result.stderr
+        expect_error(run("download-manifests", "--channel", "wheels", "--redist", redist), 3, words)
 
 
 @pytest.mark.parametrize(
@@ -307,9 +299,7 @@ def test_metadata_file_with_other_hash_exits_3(
     for path in wheel_server.files:
         if "nvcc" in path and path.endswith(".metadata"):
             wheel_server.files[path] = b"Metadata-Version: 2.1\n"
-    result = wheels("download-manifests", "--retries", 0)
-    assert result.exit_code == 3
-    assert "hash" in result.stderr
+    expect_error(wheels("download-manifests", "--retries", 0), 3, "hash")
 
 
 def test_server_without_ranges_succeeds(
@@ -360,9 +350,7 @@ def test_unreachable_component_is_not_absent(
         monkeypatch.setenv("PIP_FIND_LINKS", str(index))
     monkeypatch.setenv("PIP_QUIET", quiet)
     wheel_server.misbehave("/simple/nvidia-cuda-nvcc-cu12/", behaviour)
-    result = wheels("download-manifests", "--retries", 0)
-    assert result.exit_code == 3, result.output
-    assert "cuda  12.9.1  failed" in result.stdout
+    expect_output(wheels("download-manifests", "--retries", 0), 3, "cuda  12.9.1  failed")
     assert not list(Path("data").rglob("redistrib_*"))
 
 
@@ -373,17 +361,14 @@ def test_index_that_forbids_missing_pages_succeeds(
     for path in list(wheel_server.behaviours):
         wheel_server.misbehave(path, faults.status(403))
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    result = wheels("download-manifests")
-    assert result.exit_code == 0, result.output
+    expect_output(wheels("download-manifests"), 0)
 
 
 @pytest.mark.parametrize(
     "options", [["--base-url", "somewhere"], ["https://localhost/x", "folder"]]
 )
 def test_invalid_options_exit_2(index: Path, run: Run, options: list[str]) -> None:
-    result = run("download-manifests", "--channel", "wheels", *options)
-    assert result.exit_code == 2
-    assert "--channel" in result.stderr
+    expect_error(run("download-manifests", "--channel", "wheels", *options), 2, "--channel")
 
 
 def test_wheel_channel_writes_no_temporary_files(

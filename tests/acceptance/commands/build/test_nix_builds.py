@@ -19,6 +19,7 @@ from support.nix_builds import (
     stand_in,
 )
 from support.optional_programs import needs
+from support.running import expect_output
 from support.toolkits import MadeSet
 from support.wheels import wheel
 
@@ -85,8 +86,7 @@ def outputs_of(run: Run, made_set: MadeSet, attr: str) -> dict[str, dict[str, st
     """Return a package's output contents after comparing them with `materialize`."""
     export(run, made_set)
     options = ("--archives", "source", "--root", "root", "--layout", "split")
-    result = run("materialize", "set.json", *options, "--component", attr)
-    assert result.exit_code == 0, result.stderr
+    expect_output(run("materialize", "set.json", *options, "--component", attr), 0)
     built = build_package(Path.cwd(), attr, made_set.packages[attr]["outputs"])
     output_contents = {output: contents(path) for output, path in built.items()}
     assert output_contents == {

@@ -15,7 +15,7 @@ from support.bumps import FIVE, TWO, cuda, product, publish
 from support.headers import host_config
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import Packages, release
-from support.running import report, snapshot, succeed
+from support.running import expect_error, expect_output, report, snapshot, succeed
 from support.server import FaultServer
 from support.small_sets import library
 from support.wheels import put_wheel
@@ -99,8 +99,7 @@ def assert_consistent(run: Run, server: FaultServer, *allowed: str) -> None:
 
 
 def test_bump_updates_five_redistributables(newer: FaultServer, bump: Run, run: Run) -> None:
-    result = bump("--print-commit-message")
-    assert result.exit_code == 0, result.output
+    result = expect_output(bump("--print-commit-message"), 0)
     for redist, (_, new) in FIVE.items():
         assert (DATA / f"manifests/{redist}/redistrib_{new}.json").exists()
         assert (DATA / f"features/{redist}/feature_{new}.json").exists()
@@ -151,9 +150,7 @@ def test_bump_without_shipped_data_builds_sets_from_local_tables_only(
     newer: FaultServer, bump: Run
 ) -> None:
     (DATA / "gpus.json").unlink()
-    result = bump("--redist", "cudnn", "--no-shipped-data")
-    assert result.exit_code == 3
-    assert "gpus.json: no such table" in result.stderr
+    expect_error(bump("--redist", "cudnn", "--no-shipped-data"), 3, "gpus.json: no such table")
     assert "gpus.json" not in bump("--redist", "cudnn").stderr
 
 
@@ -175,8 +172,7 @@ def test_commit_message_of_one_change_has_subject_and_diff(
     up_to_date: FaultServer, bump: Run, run: Run
 ) -> None:
     publish(up_to_date, "cuda", *FIVE["cuda"])
-    result = bump("--write-commit-message", "message")
-    assert result.exit_code == 0
+    result = expect_output(bump("--write-commit-message", "message"), 0)
     message = Path("message").read_text()
     assert message.startswith("cuda: 12.9.0 -> 12.9.1\n\ncuda@12.9.0 -> cuda@12.9.1\nadded:\n")
     diffed = run("diff", "cuda@12.9.0", "cuda@12.9.1").stdout
@@ -213,8 +209,7 @@ def test_version_option_selects_label_and_rejects_unknown_label(
 
 def test_no_process_downloads_manifests_only(two_newer: FaultServer, bump: Run, run: Run) -> None:
     before = set(snapshot(DATA))
-    result = bump("--no-process", "--json")
-    assert result.exit_code == 0
+    result = expect_output(bump("--no-process", "--json"), 0)
     assert statuses(result) == dict.fromkeys(TWO, "bumped")
     added = set(snapshot(DATA)) - before
     assert {Path(path).parts[0] for path in added} == {"manifests"}
@@ -234,14 +229,12 @@ def test_bump_after_no_process_creates_features(newer: FaultServer, bump: Run, r
 def test_output_option_writes_validated_package_sets(
     newer: FaultServer, bump: Run, run: Run
 ) -> None:
-    result = bump("--output", "sets", "--json")
-    assert result.exit_code == 0
+    result = expect_output(bump("--output", "sets", "--json"), 0)
     sets = report(result)["sets"]
     assert [entry["path"] for entry in sets] == [
         f"sets/{platform}/cuda-12.9.1.json" for platform in ("linux-sbsa", "linux-x86_64")
     ]
-    built = run("build", "--output", "sets", "--check")
-    assert built.exit_code == 0, built.output
+    expect_output(run("build", "--output", "sets", "--check"), 0)
     shutil.rmtree("sets")
     again = bump("--output", "sets")
     assert "nothing is new" in again.stdout
@@ -260,8 +253,7 @@ def test_bump_without_output_puts_no_package_set_on_disk(
         return check_run(sets)
 
     monkeypatch.setattr("cudaredist.commands.validate.validate_files.check_run", check)
-    result = bump("--json")
-    assert result.exit_code == 0
+    result = expect_output(bump("--json"), 0)
     assert [entry["path"] for entry in report(result)["sets"]] == [None, None]
     assert not documents
 
@@ -273,8 +265,7 @@ def test_bump_reports_broken_invariants_as_validate_does(
         "Never holds.", lambda package_set: [("x", package_set.cuda.release)]
     )
     monkeypatch.setattr("cudaredist.sets.invariants.set_invariants.SET_INVARIANTS", {"I99": broken})
-    result = bump("--output", "sets", "--json")
-    assert result.exit_code == 1
+    result = expect_output(bump("--output", "sets", "--json"), 1)
     sets = report(result)["sets"]
     problems = [entry["problems"] for entry in sets]
     assert problems == [["I99 x: 12.9.1"]] * 2
@@ -405,8 +396,7 @@ def test_bump_without_server_exits_3_and_changes_nothing(two_newer: FaultServer,
 
 def test_unreachable_redist_does_not_block_others(two_newer: FaultServer, bump: Run) -> None:
     two_newer.misbehave("/compute/nccl/redist/redistrib_2.27.5-cuda12.9.json", faults.status(500))
-    result = bump("--json")
-    assert result.exit_code == 3
+    result = expect_output(bump("--json"), 3)
     assert statuses(result) == dict.fromkeys(TWO, "bumped") | {"nccl": "failed"}
     two_newer.behaviours.clear()
     assert statuses(bump("--json")) == {"nccl": "bumped"}
@@ -414,8 +404,7 @@ def test_unreachable_redist_does_not_block_others(two_newer: FaultServer, bump: 
 
 def test_local_redist_missing_upstream_exits_3(two_newer: FaultServer, bump: Run) -> None:
     del two_newer.files["/compute/nccl/redist/"]
-    result = bump("--json")
-    assert result.exit_code == 3
+    result = expect_output(bump("--json"), 3)
     assert statuses(result) == dict.fromkeys(set(TWO) - {"nccl"}, "bumped")
 
 
@@ -433,16 +422,14 @@ def test_unavailable_archive_fails_and_next_run_completes(
     whole = two_newer.files.pop(path)
     if spoil is not None:
         two_newer.files[path] = spoil(whole)
-    result = bump("--write-commit-message", "message", "--json")
-    assert result.exit_code == code, result.output
+    result = expect_output(bump("--write-commit-message", "message", "--json"), code)
     assert statuses(result) == dict.fromkeys(TWO, "bumped") | {"cudnn": "incomplete"}
     assert "cudnn 9.10.2 is incomplete" in Path("message").read_text()
     assert "cudnn 9.10.2 cudnn linux-sbsa cuda12: " in result.stderr
     assert_consistent(run, two_newer)
     two_newer.files[path] = whole
     two_newer.requests.clear()
-    again = bump("--print-commit-message")
-    assert again.exit_code == 0
+    again = expect_output(bump("--print-commit-message"), 0)
     assert again.stdout.startswith("cudnn: 9.10.1 -> 9.10.2\n\n")
     assert "incomplete" not in again.stdout
     assert two_newer.count(".tar.xz") == 1
@@ -457,8 +444,7 @@ def test_bump_accepts_and_reports_lower_bounds_of_new_release(
     up_to_date: FaultServer, bump: Run
 ) -> None:
     publish_cuda(up_to_date, "13.0.2", cuda("13.0.2", gcc=13, icc="refused"))
-    result = bump("--write-commit-message", "message")
-    assert result.exit_code == 0, result.output
+    result = expect_output(bump("--write-commit-message", "message"), 0)
     table = json.loads((DATA / "nvcc_compat.json").read_bytes())["releases"]["13.0.2"]
     assert table["compilers"]["icc"]["status"] == "refused"
     message = Path("message").read_text()
@@ -489,9 +475,7 @@ def test_bump_does_not_write_changed_bounds_of_listed_release(
     other["compilers"]["gcc"]["max"] = 15
     other["source"]["archive_sha256"] = "0" * 64
     path.write_bytes(canonical_json({**table, "releases": {**table["releases"], "12.9.1": other}}))
-    result = bump()
-    assert result.exit_code == 1, result.output
-    assert "CUDA 12.9.1 was not written" in result.stdout
+    expect_output(bump(), 1, "CUDA 12.9.1 was not written")
     local = json.loads(path.read_bytes())["releases"]["12.9.1"]["compilers"]
     assert local["gcc"]["max"] == 15
 
@@ -521,8 +505,7 @@ def test_interrupted_bump_is_completed_by_next_run(
         patch.setattr(Bump, stage, end)
         assert bump().exit_code == 70
     assert statuses(bump("--check", "--json")) == {"cuda": "would-bump"}
-    result = bump("--print-commit-message")
-    assert result.exit_code == 0, result.output
+    result = expect_output(bump("--print-commit-message"), 0)
     assert result.stdout.startswith("cuda: 12.9.0 -> 12.9.1\n")
     assert_consistent(run, up_to_date)
     assert bump("--print-commit-message").stdout == ""
@@ -567,8 +550,7 @@ def test_manifest_without_lock_entry_is_processed_again(
     recorded = lock.read_bytes()
     bump("--no-process")
     lock.write_bytes(recorded)
-    result = bump("--no-process", "--json")
-    assert result.exit_code == 0
+    result = expect_output(bump("--no-process", "--json"), 0)
     assert statuses(result) == dict.fromkeys(TWO, "bumped")
     assert_consistent(run, two_newer, "no-features")
 
@@ -587,9 +569,7 @@ def test_invalid_options_exit_2(
     bump: Run, options: tuple[str, ...], message: str, server: FaultServer
 ) -> None:
     (DATA / "manifests").mkdir(parents=True)
-    result = bump(*options)
-    assert result.exit_code == 2
-    assert message in result.stderr
+    expect_error(bump(*options), 2, message)
 
 
 def test_bump_of_wheel_channel_writes_features_and_tables(run: Run, pip_folder: Path) -> None:
@@ -617,8 +597,7 @@ def test_bump_of_wheel_channel_writes_features_and_tables(run: Run, pip_folder: 
     assert run(*bump, "--redist", "cuda").exit_code == 0
     put("12.9.1", "12.9.79")
     (DATA / "manifests/wheels/.lock.json.0123456789ab.tmp").write_text("as a killed run leaves it")
-    result = run(*bump, "--json")
-    assert result.exit_code == 0, result.output
+    result = expect_output(run(*bump, "--json"), 0)
     assert statuses(result) == {"cuda": "bumped"}
     assert not list(DATA.rglob(".*"))
     assert (DATA / "features/wheels/cuda/feature_12.9.1.json").exists()
@@ -631,8 +610,7 @@ def test_bump_adds_releases_to_tables_of_symbols(
     two_newer: FaultServer, bump: Run, run: Run
 ) -> None:
     assert run("update-symbols", "--base-url", two_newer.url, "-q").exit_code == 0
-    result = bump("--json")
-    assert result.exit_code == 0, result.output
+    result = expect_output(bump("--json"), 0)
     table = json.loads((DATA / "symbols/nccl.so.1.json").read_bytes())
     assert all(set(FIVE["nccl"]) == set(one["releases"]) for one in table["providers"])
     (files,) = [one["files"] for one in report(result)["releases"] if one["redist"] == "nccl"]

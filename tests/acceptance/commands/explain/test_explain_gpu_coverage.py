@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY, Run
+from support.running import expect_output
 from support.set_inputs import JETSON, LINUX, SBSA, Release, cuda, put_data, with_code
 
 from cudaredist.formats.features import ArchiveFeatures
@@ -153,8 +154,7 @@ def test_explain_gpu_without_features_suggests_command(
     put_data(Path("data"), *releases)
     put_tables(Path("data"))
     options = () if releases else ("--no-shipped-data",)
-    result = run("explain", "gpu", "V100", *options)
-    assert result.exit_code == 0
+    result = expect_output(run("explain", "gpu", "V100", *options), 0)
     assert result.stdout.splitlines()[-1] == (
         "The releases that run on it are unknown, because there are no feature files. "
         f"Run `cudaredist {command}`."

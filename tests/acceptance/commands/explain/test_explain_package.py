@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from support.running import expect_output
 from support.set_inputs import build
 from support.small_sets import make_data
 
@@ -22,8 +23,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Path) -> None:
-    result = run("explain", "package", "libcublas", "--data-dir", data)
-    assert result.exit_code == 0, result.output
+    result = expect_output(run("explain", "package", "libcublas", "--data-dir", data), 0)
     lines = result.stdout.splitlines()
     assert lines[:3] == [
         "redist  version   platform      releases",
@@ -79,8 +79,7 @@ def test_explain_package_knows_every_package_of_set(data: Path) -> None:
     ],
 )
 def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line: str) -> None:
-    result = run("explain", "package", name)
-    assert result.exit_code == 0, result.output
+    result = expect_output(run("explain", "package", name), 0)
     assert line in result.stdout.splitlines()
 
 
@@ -95,6 +94,5 @@ def test_explain_package_has_outputs_and_files_of_sets(run: Run) -> None:
 
 
 def test_explain_package_of_unknown_name_suggests_package(run: Run, data: Path) -> None:
-    result = run("explain", "package", "libcublass", "--data-dir", data)
-    assert result.exit_code == 2
+    result = expect_output(run("explain", "package", "libcublass", "--data-dir", data), 2)
     assert "did you mean libcublas" in result.output

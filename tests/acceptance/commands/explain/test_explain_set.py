@@ -8,6 +8,7 @@ import pytest
 from conftest import Run
 from support.golden import Golden
 from support.package_sets import document
+from support.running import expect_output
 
 
 def without_files() -> dict[str, Any]:
@@ -35,8 +36,7 @@ def path() -> Path:
 def test_explain_set_lists_contents_and_missing_packages(
     run: Run, path: Path, golden: Golden
 ) -> None:
-    result = run("explain", "set", path)
-    assert result.exit_code == 0, result.output
+    result = expect_output(run("explain", "set", path), 0)
     golden.check("explain-set.txt", "a package set", result.stdout.rstrip("\n"))
 
 
@@ -76,6 +76,5 @@ def test_explain_set_of_invalid_file_is_rejected(
 ) -> None:
     if content is not None:
         Path("set.json").write_text(content)
-    result = run("explain", "set", "set.json")
-    assert result.exit_code == code, result.output
+    result = expect_output(run("explain", "set", "set.json"), code)
     assert message in result.stderr.lower()

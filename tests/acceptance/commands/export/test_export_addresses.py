@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.package_sets import archive, example_set, package
+from support.running import expect_output
 
 from cudaredist.exporters.export_format import ExportedSet
 from cudaredist.primitives import sha256_of
@@ -41,8 +42,7 @@ def test_resolve_uses_address_of_index(run: Run, index: Path) -> None:
     path = index.parent / NAME
     path.write_bytes(WHEEL)
     write_page(index, path.as_uri(), sha256_of(WHEEL))
-    result = run("export", "pylock", "set.json", "--resolve")
-    assert result.exit_code == 0
+    result = expect_output(run("export", "pylock", "set.json", "--resolve"), 0)
     (package,) = tomllib.loads(result.stdout)["packages"]
     (wheel,) = package["wheels"]
     assert wheel == {
@@ -55,8 +55,7 @@ def test_resolve_uses_address_of_index(run: Run, index: Path) -> None:
 
 def test_resolve_records_no_credentials(run: Run, index: Path) -> None:
     write_page(index, f"https://user:SECRET@127.0.0.1:9/{NAME}", sha256_of(WHEEL))
-    made = run("export", "pylock", "set.json", "--resolve")
-    assert made.exit_code == 0
+    made = expect_output(run("export", "pylock", "set.json", "--resolve"), 0)
     assert "SECRET" not in made.output
     assert f'url = "https://127.0.0.1:9/{NAME}"' in made.stdout
 
@@ -76,8 +75,7 @@ def test_resolve_of_address_with_query_is_refused(run: Run, index: Path) -> None
 )
 @pytest.mark.usefixtures("index")
 def test_wheel_base_with_a_secret_is_refused(run: Run, base: str) -> None:
-    made = run("export", "pylock", "set.json", "--wheel-base", base)
-    assert made.exit_code == 2
+    made = expect_output(run("export", "pylock", "set.json", "--wheel-base", base), 2)
     assert "SECRET" not in made.output
 
 
@@ -91,8 +89,7 @@ def test_resolve_requests_only_exported_wheels(run: Run, index: Path) -> None:
     withheld = {"attr": "gone", "status": "withheld", "archive": gone}
     document["packages"]["gone"] = entry | withheld
     Path("set.json").write_text(json.dumps(document))
-    made = run("export", "pylock", "set.json", "--resolve")
-    assert made.exit_code == 0, made.output
+    expect_output(run("export", "pylock", "set.json", "--resolve"), 0)
 
 
 def test_resolve_of_missing_wheel_exits_3(run: Run, index: Path) -> None:

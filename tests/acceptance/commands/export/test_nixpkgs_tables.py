@@ -9,6 +9,7 @@ import pytest
 from conftest import REPOSITORY, Run
 from support.nix_builds import needs_nix
 from support.package_sets import document, example_set, shared_tables, wheel_set
+from support.running import expect_error, expect_output
 
 from cudaredist.exporters.export_format import ExportedSet
 from cudaredist.exporters.nixpkgs_tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
@@ -148,8 +149,7 @@ def test_diff_evaluates_releases_for_platform(
 
 @needs_nix
 def test_exported_files_have_no_difference(run: Run, checkout: Path) -> None:
-    written = run("export", "nixpkgs", "set.json", "-o", checkout)
-    assert written.exit_code == 0, written.stderr
+    expect_output(run("export", "nixpkgs", "set.json", "-o", checkout), 0)
     result = run("export", "nixpkgs", "set.json", "--diff", checkout)
     assert (result.exit_code, result.stdout) == (0, "nixpkgs: 0 cells to change\n")
     assert run("export", "nixpkgs", "set.json", "-o", checkout, "--check").exit_code == 0
@@ -157,8 +157,7 @@ def test_exported_files_have_no_difference(run: Run, checkout: Path) -> None:
 
 @needs_nix
 def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
-    result = run("export", "nixpkgs", "set.json", "--diff", checkout)
-    assert result.exit_code == 1
+    result = expect_output(run("export", "nixpkgs", "set.json", "--diff", checkout), 1)
     lines = result.stdout.splitlines()
     index = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
     assert lines[0] == "compilers"
@@ -215,8 +214,7 @@ def test_export_of_wheel_set_writes_tables_only_and_warns(run: Run, checkout: Pa
 def test_invalid_nixpkgs_options_are_rejected(
     run: Run, checkout: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    result = run("export", *arguments)
-    assert result.exit_code == code
+    result = expect_output(run("export", *arguments), code)
     assert message in " ".join(result.stderr.split())
     assert not Path("x").exists()
 
@@ -232,14 +230,10 @@ def test_diff_without_nix_suggests_package(
     run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    result = run("export", "nixpkgs", "set.json", "--diff", checkout)
-    assert result.exit_code == 3
-    assert "nix-bin" in result.stderr
+    expect_error(run("export", "nixpkgs", "set.json", "--diff", checkout), 3, "nix-bin")
 
 
 @needs_nix
 def test_checkout_file_in_unknown_form_exits_5(run: Run, checkout: Path) -> None:
     (checkout / NVCC_PATH).write_text("{ }")
-    result = run("export", "nixpkgs", "set.json", "--diff", checkout)
-    assert result.exit_code == 5
-    assert "nvccCompatibilities" in result.stderr
+    expect_error(run("export", "nixpkgs", "set.json", "--diff", checkout), 5, "nvccCompatibilities")

@@ -10,7 +10,7 @@ import pytest
 from conftest import REPOSITORY, Run
 from support.factory import archive, manifest, package_set, set_archive, set_package
 from support.mirrors import FOLDER, NEW, OLD, SAME, mirrored, path_of, published, serve_releases
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer, body, breaking_after, status
 from support.toolkits import modes_of_all
 from typer.testing import Result
@@ -32,10 +32,7 @@ def sync(run: Run, server: FaultServer) -> Run:
 
 def test_sync_copies_each_file_and_lists_it(sync: Run, server: FaultServer, run: Run) -> None:
     files = serve_releases(server)
-    result = sync("--version", "all")
-    assert result.exit_code == 0, result.output
-    assert "manifests: 2 written" in result.stdout
-    assert "archives: 8 copied" in result.stdout
+    expect_output(sync("--version", "all"), 0, "manifests: 2 written", "archives: 8 copied")
     assert published(MIRROR) == files
     for path in (path for path in mirrored(MIRROR) if not path.endswith("index.html")):
         folder, _, name = path.rpartition("/")
@@ -58,8 +55,7 @@ def test_second_sync_asks_only_for_listings_and_manifests(sync: Run, server: Fau
     before = mirrored(MIRROR)
     server.requests.clear()
     server.headers.clear()
-    result = sync("--version", "all", "--json")
-    assert result.exit_code == 0
+    result = expect_output(sync("--version", "all", "--json"), 0)
     assert {one["status"] for one in report(result)["archives"]} == {"present"}
     assert set(server.requests) == {
         f"/{FOLDER}",
@@ -85,9 +81,7 @@ def test_sync_links_content_of_an_earlier_run(sync: Run, server: FaultServer) ->
     files = serve_releases(server)
     sync("--version", OLD)
     server.requests.clear()
-    result = sync("--version", NEW.partition(".")[0])
-    assert result.exit_code == 0
-    assert f"(cuda {NEW})" in result.stdout
+    expect_output(sync("--version", NEW.partition(".")[0]), 0, f"(cuda {NEW})")
     assert published(MIRROR) == files
     assert not [path for path in server.requests if "cuda_same" in path]
 
@@ -100,9 +94,7 @@ def test_sync_copies_the_selected_archives_only(sync: Run, server: FaultServer) 
         path_of(files, "cuda_cudart/linux-x86_64", NEW),
         f"{FOLDER}redistrib_{NEW}.json",
     }
-    refused = sync("--package", "cuda_cudar")
-    assert refused.exit_code == 2
-    assert "did you mean cuda_cudart" in refused.stderr
+    expect_error(sync("--package", "cuda_cudar"), 2, "did you mean cuda_cudart")
 
 
 def test_sync_of_a_package_set_copies_its_archives(sync: Run, server: FaultServer) -> None:
@@ -111,8 +103,7 @@ def test_sync_of_a_package_set_copies_its_archives(sync: Run, server: FaultServe
     archive = set_archive(path.removeprefix(FOLDER), files[path])
     packages = {"cuda_cudart": set_package("cuda_cudart", release=OLD, archive=archive)}
     Path("set.json").write_text(json.dumps(package_set(packages, release=OLD)))
-    result = sync("--set", "set.json")
-    assert result.exit_code == 0, result.output
+    expect_output(sync("--set", "set.json"), 0)
     assert set(published(MIRROR)) == {path, f"{FOLDER}redistrib_{OLD}.json"}
 
 
@@ -178,9 +169,7 @@ def test_sync_keeps_good_archives_if_accepted_ones_are_wrong(
     changed["cuda_nvcc"]["linux-x86_64"] |= archive(path.removeprefix(FOLDER), b"new archive")
     server.files[f"/{FOLDER}redistrib_{NEW}.json"] = json.dumps(changed).encode()
     server.files[f"/{path}"] = b"bad archive"
-    result = sync("--accept-changed")
-    assert result.exit_code == 4
-    assert "SHA-256 is" in result.stderr
+    expect_error(sync("--accept-changed"), 4, "SHA-256 is")
     assert published(MIRROR)[path] == files[path]
     assert run("mirror", "verify", MIRROR).exit_code == 4
     server.files[f"/{path}"] = b"new archive"
@@ -214,9 +203,7 @@ def test_sync_with_a_wrong_archive_copies_the_others(
     files = serve_releases(server, NEW)
     path = path_of(files, "cuda_nvcc")
     server.behaviours[f"/{path}"] = behaviour  # type: ignore[assignment]
-    result = sync()
-    assert result.exit_code == code
-    assert message in result.stderr
+    expect_error(sync(), code, message)
     assert published(MIRROR) == {name: data for name, data in files.items() if name != path}
 
 
@@ -234,9 +221,7 @@ def test_sync_refuses_paths_of_generated_files(
     document = json.loads(manifest(NEW, packages=["cuda_nvcc"], platforms=["linux-x86_64"]))
     document["cuda_nvcc"]["linux-x86_64"]["relative_path"] = path
     server.add_manifests("cuda", {NEW: json.dumps(document).encode()})
-    result = sync()
-    assert result.exit_code == 4
-    assert message in result.stderr
+    expect_error(sync(), 4, message)
 
 
 def test_sync_of_two_contents_for_one_path_keeps_the_first_and_prefers_the_newest(
@@ -309,8 +294,7 @@ def test_sync_repairs_altered_archives(
     sync()
     nvcc = path_of(files, "cuda_nvcc")
     alter(MIRROR / nvcc)
-    repaired = sync(*options)
-    assert repaired.exit_code == 0
+    repaired = expect_output(sync(*options), 0)
     line = repaired.stdout.splitlines()[-1]
     assert result in line
     assert line.endswith(f"compared by {'checksum' if options else 'size and time'}")
@@ -343,8 +327,7 @@ def test_sync_moves_a_content_to_another_path_while_its_path_changes(
         changed[package]["linux-x86_64"] |= archive(path.removeprefix(FOLDER), data)
         server.files[f"/{path}"] = data
     server.files[f"/{FOLDER}redistrib_{NEW}.json"] = json.dumps(changed).encode()
-    result = sync("--accept-changed")
-    assert result.exit_code == 0, result.output
+    expect_output(sync("--accept-changed"), 0)
     assert published(MIRROR)[nvcc] == files[cudart]
     assert published(MIRROR)[cudart] == files[nvcc]
     assert run("mirror", "verify", MIRROR).exit_code == 0
@@ -364,9 +347,7 @@ def test_sync_refuses_a_folder_with_other_files(sync: Run, server: FaultServer) 
 def test_sync_skips_archives_without_a_hash(sync: Run, server: FaultServer) -> None:
     early = REPOSITORY / "tests/fixtures/manifests/early.json"
     server.add_manifests("cuda", {"11.0.3": early.read_bytes()})
-    result = sync()
-    assert result.exit_code == 3
-    assert "the manifest states no SHA-256" in result.stderr
+    expect_error(sync(), 3, "the manifest states no SHA-256")
 
 
 # -- prune
@@ -381,11 +362,9 @@ def test_prune_removes_what_no_selected_manifest_names(
     before = mirrored(MIRROR)
     prefix = NEW.rpartition(".")[0]
     only = ("--redist", "cuda", "--version", prefix, "--platform", "linux-x86_64")
-    planned = run("mirror", "prune", MIRROR, *only, "--check", "--json")
-    assert planned.exit_code == 1
+    planned = expect_output(run("mirror", "prune", MIRROR, *only, "--check", "--json"), 1)
     assert mirrored(MIRROR) == before
-    result = run("mirror", "prune", MIRROR, *only, "--json")
-    assert result.exit_code == 0, result.output
+    result = expect_output(run("mirror", "prune", MIRROR, *only, "--json"), 0)
     assert report(result)["removed"] == report(planned)["removed"]
     assert report(result)["releases"] == [f"cuda {NEW}"]
     assert "compute/extra.txt" in report(result)["removed"]
@@ -423,9 +402,7 @@ def test_prune_with_an_empty_selection_removes_nothing(
     serve_releases(server, NEW)
     sync()
     before = mirrored(MIRROR)
-    result = run("mirror", "prune", MIRROR, *options)
-    assert result.exit_code == 2
-    assert message in result.stderr
+    expect_error(run("mirror", "prune", MIRROR, *options), 2, message)
     assert mirrored(MIRROR) == before
 
 
@@ -436,13 +413,9 @@ def test_prune_with_a_broken_manifest_removes_nothing(
     sync("--version", "all")
     (MIRROR / f".mirror/manifests/cuda/redistrib_{OLD}.json").write_bytes(b"{")
     before = mirrored(MIRROR)
-    result = run("mirror", "prune", MIRROR)
-    assert result.exit_code == 3
-    assert f"the manifest cuda {OLD} cannot be read" in result.stderr
+    expect_error(run("mirror", "prune", MIRROR), 3, f"the manifest cuda {OLD} cannot be read")
     assert mirrored(MIRROR) == before
-    result = sync("--version", "all")
-    assert result.exit_code == 4
-    assert "was edited locally" in result.stderr
+    expect_error(sync("--version", "all"), 4, "was edited locally")
     assert sync("--version", "all", "--accept-changed").exit_code == 0
     assert run("mirror", "verify", MIRROR).exit_code == 0
 

@@ -19,7 +19,7 @@ from support import binaries, small_sets
 from support.mirrors import published
 from support.optional_programs import find_program, needs
 from support.pages import blocks
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.wheels import metadata_of, put_wheel
 
 from cudaredist.primitives import sha256_of
@@ -139,8 +139,7 @@ def test_commands_work_from_a_served_mirror(nginx: Nginx, run: Run, origin: Path
     assert {one["status"] for one in report(again)["manifests"]} == {"unchanged"}
     assert nginx.log().count(unchanged) - before == 3
     package_set = origin / "sets/linux-x86_64/cuda-12.9.1.json"
-    result = run("materialize", package_set, "--root", "root", *base)
-    assert result.exit_code == 0, result.output
+    expect_output(run("materialize", package_set, "--root", "root", *base), 0)
     assert Path("root/include/cuda_runtime.h").is_file()
 
 
@@ -164,8 +163,7 @@ def test_archives_of_a_served_mirror_resume_and_have_parts(
 
 @needs("nginx")
 def test_a_mirror_of_a_served_mirror_is_equal(nginx: Nginx, run: Run) -> None:
-    result = run("mirror", "sync", "second", "--version", "all", "--base-url", nginx.url)
-    assert result.exit_code == 0, result.output
+    expect_output(run("mirror", "sync", "second", "--version", "all", "--base-url", nginx.url), 0)
     assert published(Path("second")) == published(MIRROR)
 
 
@@ -203,8 +201,7 @@ def wheel_nginx(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Nginx]:
     """A mirror of the wheels on nginx, the only index in pip's configuration."""
-    result = sync_wheels()
-    assert result.exit_code == 0, result.output
+    expect_output(sync_wheels(), 0)
     with serving_folder(MIRROR, tmp_path / "nginx", configuration) as running:
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.delenv("PIP_FIND_LINKS")
@@ -239,13 +236,11 @@ def test_pip_installs_components_from_a_served_mirror(
 @needs("nginx")
 def test_channel_wheels_works_from_a_served_mirror(wheel_nginx: Nginx, run: Run) -> None:
     wheels = ("--channel", "wheels", "--redist", "cuda")
-    result = run("download-manifests", *wheels)
-    assert result.exit_code == 0, result.output
+    expect_output(run("download-manifests", *wheels), 0)
     name = "manifests/wheels/cuda/redistrib_12.9.1.json"
     assert (Path("data") / name).read_bytes() == (MIRROR / ".mirror" / name).read_bytes()
     assert run("process-manifests", *wheels).exit_code == 0
-    result = run("mirror", "sync", "second", *wheels)
-    assert result.exit_code == 0, result.output
+    expect_output(run("mirror", "sync", "second", *wheels), 0)
     assert published(Path("second")) == published(MIRROR)
 
 
@@ -304,9 +299,7 @@ def test_sync_reports_a_wheel_without_metadata(index: Path, sync_wheels: Run) ->
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("nvidia/file", b"content")
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", tag="win_amd64")
-    result = sync_wheels("--platform", "linux-x86_64")
-    assert result.exit_code == 5
-    assert "not a valid wheel: no METADATA" in result.stderr
+    expect_error(sync_wheels("--platform", "linux-x86_64"), 5, "not a valid wheel: no METADATA")
     assert not (MIRROR / "simple/nvidia-cuda-nvcc-cu12").exists()
 
 
@@ -316,8 +309,7 @@ def test_prune_of_wheels_keeps_the_metapackage_of_its_release(
     put_wheel(index, "cuda-toolkit", "12.9.0", requires=["nvidia-cuda-runtime-cu12==12.9.79.*"])
     sync_wheels("--version", "all")
     wheels = ("--channel", "wheels", "--version", "12.9.0")
-    result = run("mirror", "prune", MIRROR, *wheels, "--json")
-    assert result.exit_code == 0, result.output
+    expect_output(run("mirror", "prune", MIRROR, *wheels, "--json"), 0)
     assert {
         path.name.split("-")[0] + path.name.split("-")[1] for path in MIRROR.rglob("*.whl")
     } == {"cuda_toolkit12.9.0", "nvidia_cuda_runtime_cu1212.9.79"}

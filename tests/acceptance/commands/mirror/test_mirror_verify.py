@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support.mirrors import FOLDER, NEW, OLD, serve_releases
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 
 MIRROR = Path("mirror")
@@ -175,8 +175,7 @@ def test_hints_of_verify_repair_each_defect(
     base = ("--base-url", server.url)
     run("mirror", "sync", mirror, "--redist", "cuda", "--version", "all", *base)
     run("mirror", "prune", mirror)
-    result = run("mirror", "verify", mirror)
-    assert result.exit_code == 0, result.stdout
+    expect_output(run("mirror", "verify", mirror), 0)
 
 
 def test_verify_uses_no_network(mirror: Path, run: Run, server: FaultServer) -> None:
@@ -189,6 +188,4 @@ def test_verify_uses_no_network(mirror: Path, run: Run, server: FaultServer) -> 
 
 def test_verify_of_an_invalid_lock_fails(mirror: Path, run: Run) -> None:
     edit(mirror / "mirror.json", lambda lock: lock["mirrored"].update({"../x": {}}))
-    result = run("mirror", "verify", mirror)
-    assert result.exit_code == 5
-    assert "mirror-lock file" in result.stderr
+    expect_error(run("mirror", "verify", mirror), 5, "mirror-lock file")
