@@ -67,17 +67,16 @@ def test_materialize_reports_total_before_first_byte(
     assert_total_is_known(result.stderr, "archives", int(count))
 
 
-def test_download_manifests_shows_count_and_bytes(run: Run) -> None:
-    result = run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
-    progress = lines(result.stderr, "manifests")
-    assert progress[0] == "0 of 1"
-    assert re.fullmatch(r"2 of 2, [0-9.]+ kB \(total unknown\)", progress[-1])
-
-
-def test_check_shows_count_and_bytes(run: Run) -> None:
-    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
-    result = run("check", "--base-url", SAMPLE)
-    progress = lines(result.stderr, "checking")
+@pytest.mark.parametrize(
+    ("command", "title"), [("download-manifests", "manifests"), ("check", "checking")]
+)
+def test_command_with_unknown_total_shows_count_and_bytes(
+    run: Run, command: str, title: str
+) -> None:
+    options = ("--base-url", SAMPLE, "--redist", "cuda")
+    if command == "check":
+        run("download-manifests", *options)
+    progress = lines(run(command, *options).stderr, title)
     assert progress[0] == "0 of 1"
     assert re.fullmatch(r"2 of 2, [0-9.]+ k?B \(total unknown\)", progress[-1])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.factory import archive, archive_path, name_policy
+from support.factory import archive, archive_path, feature_document, name_policy
 from support.package_sets import example_set, package
 
 from cudaredist.commands.diff.comparable import (
@@ -56,14 +56,7 @@ def features(draw: st.DrawFn, name: str = "") -> Comparable:
         }
         for pkg in draw(st.sets(NAMES))
     }
-    document = {
-        "schema_version": 1,
-        "redist": "cuda",
-        "label": "13.0.2",
-        "manifest_sha256": "0" * 64,
-        "rules": 1,
-        "packages": packages,
-    }
+    document = feature_document("13.0.2", packages=packages)
     return of_features(name, Features.model_validate_json(json.dumps(document)))
 
 

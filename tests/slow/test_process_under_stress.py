@@ -1,4 +1,4 @@
-"""Tests of process-manifests with kills and large archives over a failing network."""
+"""Tests of process-manifests with kills."""
 
 import json
 import random
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Start
@@ -18,9 +17,7 @@ from support.server import FaultServer
 pytestmark = pytest.mark.slow
 
 KILLS = 50
-FOLDER = "/compute/cuda/redist/"
 FEATURES = "data/features/cuda/feature_12.9.1.json"
-LARGE = f"{FOLDER}libx/windows-x86_64/libx-windows-x86_64-12.9.1.5-archive.zip"
 
 
 def cache_files(cache: Path) -> dict[str, bytes]:
@@ -109,50 +106,3 @@ def test_interrupted_process_is_completed_by_next_run(
     del server.behaviours[slow]
     assert start("process-manifests", "--base-url", server.url).wait() == 0
     assert server.requests - requests == {slow: 1}
-
-
-@pytest.fixture(scope="module")
-def large() -> dict[str, bytes]:
-    """Return a release with one archive of a hundred megabytes."""
-    content = random.Random(1).randbytes(100 << 20)
-    packages: Packages = {"libx": {"windows-x86_64": {"bin/x.bin": content, "LICENSE": b"x"}}}
-    return release("12.9.1", packages, is_stored=True)
-
-
-def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
-    """Break after 60 MB and then serve other bytes once."""
-    server = handler.server.owner
-    server.files[LARGE] = bytes(len(data)) if data[:2] == b"PK" else server.files["good"]
-    faults.breaking_after(60 << 20)(handler, data)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "times", "code"),
-    [
-        pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
-        pytest.param(faults.breaking_after(30 << 20), None, 0, id="breaks every 30 MB"),
-        pytest.param(faults.stalling_after(50 << 20), 1, 0, id="stalls"),
-        pytest.param(faults.truncated, 1, 0, id="truncated"),
-        pytest.param(faults.truncated, None, 3, id="always truncated"),
-        pytest.param(changed_while_resumed, 2, 0, id="changes while resumed"),
-        pytest.param(faults.body(bytes(100 << 20)), None, 4, id="wrong bytes"),
-    ],
-)
-def test_large_archive_is_examined_over_failing_network(
-    server: FaultServer,
-    tmp_path: Path,
-    start: Start,
-    large: dict[str, bytes],
-    behaviour: Any,
-    times: int | None,
-    code: int,
-) -> None:
-    publish(server, large, folder=tmp_path)
-    server.files["good"] = server.files[LARGE]
-    server.misbehave(LARGE, behaviour, times)
-    options = ("--base-url", server.url, "--timeout", 1, "--retries", 2)
-    process = start("process-manifests", *options)
-    _, stderr = process.communicate()
-    assert process.returncode == code, stderr
-    assert len(facts_in(tmp_path)) == (code == 0)
-    assert (tmp_path / FEATURES).exists() is (code == 0)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from cudaredist.features.derive import RULES
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import (
     PACKAGE_SET_FORMAT,
@@ -86,6 +87,15 @@ def manifest(
             )
         document[name] = {key: value for key, value in entry.items() if value is not None}
     return json.dumps(document, indent=4).encode()
+
+
+# -- feature files
+
+
+def feature_document(label: str, redist: str = "cuda", **changes: Any) -> dict[str, Any]:
+    """Return the document of a feature file."""
+    usual = {"schema_version": 1, "manifest_sha256": "a" * 64, "rules": RULES, "packages": {}}
+    return {**usual, "redist": redist, "label": label, **changes}
 
 
 # -- package sets

@@ -17,12 +17,12 @@ Packages: TypeAlias = Mapping[str, Mapping[str, Files]]
 """Files by package and by platform or `platform/variant`."""
 
 
-def packed(name: str, files: Files, *, is_stored: bool = False) -> bytes:
+def packed(name: str, files: Files) -> bytes:
     """Return a `.zip` or `.tar.xz` archive with one top directory."""
     top = name.removesuffix(".zip").removesuffix(".tar.xz")
     out = io.BytesIO()
     if name.endswith(".zip"):
-        method = zipfile.ZIP_STORED if is_stored else zipfile.ZIP_DEFLATED
+        method = zipfile.ZIP_DEFLATED
         with zipfile.ZipFile(out, "w", method) as archive:
             for path, content in files.items():
                 assert isinstance(content, bytes)
@@ -48,9 +48,7 @@ def tarred(top: str, files: Files, modes: Mapping[str, int]) -> bytes:
     return out.getvalue()
 
 
-def release(
-    label: str, packages: Packages, *, product: str = "cuda", is_stored: bool = False
-) -> dict[str, bytes]:
+def release(label: str, packages: Packages, *, product: str = "cuda") -> dict[str, bytes]:
     """Return a release's files by their path below the folder of its manifest."""
     version = f"{label.partition('-')[0]}.5"
     files: dict[str, bytes] = {}
@@ -58,7 +56,7 @@ def release(
         for place, content in places.items():
             platform, _, variant = place.partition("/")
             path = archive_path(package, platform, version, variant)
-            files[path] = packed(path.rpartition("/")[2], content, is_stored=is_stored)
+            files[path] = packed(path.rpartition("/")[2], content)
     versions = dict.fromkeys(packages, version)
     document = manifest(label, product, packages=packages, versions=versions, contents=files)
     return {**files, f"redistrib_{label}.json": document}

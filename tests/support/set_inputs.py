@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.commands.process.feature_file import share_parts
-from cudaredist.features.derive import RULES, derive
+from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
 from cudaredist.formats.features import ArchiveFeatures, ExaminedArchive, WholeFeatures
 from cudaredist.formats.packageset import PackageSet, SetPackage
@@ -316,14 +316,9 @@ def _put_features(root: Path, release: Release) -> None:
         entry["archives"].append({**shared, **archive.model_dump(mode="json")})
     for entry in packages.values():
         entry.update(share_parts(entry["archives"]))
-    document = {
-        "schema_version": 1,
-        "redist": release.redist,
-        "label": release.label,
-        "manifest_sha256": release.held.sha256,
-        "rules": RULES,
-        "packages": packages,
-    }
+    document = factory.feature_document(
+        release.label, release.redist, manifest_sha256=release.held.sha256, packages=packages
+    )
     folder = root / "features" / release.redist
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"feature_{release.label}.json").write_text(json.dumps(document), encoding="utf-8")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support import server as faults
-from support.factory import manifest
+from support.factory import feature_document, manifest
 from support.running import expect_error, expect_output, held, snapshot
 from support.server import FaultServer
 
-from cudaredist.features.derive import RULES
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 
@@ -40,15 +39,8 @@ def write(path: str, document: object) -> Path:
 
 
 def write_features(of: str, **changes: object) -> Path:
-    document = {
-        "schema_version": 1,
-        "redist": "cuda",
-        "label": of,
-        "manifest_sha256": sha256_of(held(of).read_bytes()) if held(of).exists() else "a" * 64,
-        "rules": RULES,
-        "packages": {},
-        **changes,
-    }
+    sha256 = sha256_of(held(of).read_bytes()) if held(of).exists() else "a" * 64
+    document = feature_document(of) | {"manifest_sha256": sha256} | changes
     return write(f"features/cuda/feature_{of}.json", document)
 
 

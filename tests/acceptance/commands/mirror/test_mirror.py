@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import REPOSITORY, Run
@@ -97,12 +98,16 @@ def test_sync_copies_the_selected_archives_only(sync: Run, server: FaultServer) 
     expect_error(sync("--package", "cuda_cudar"), 2, "did you mean cuda_cudart")
 
 
+def put_set(archive: dict[str, Any]) -> None:
+    """Write a package set with one package."""
+    packages = {"cuda_cudart": set_package("cuda_cudart", release=OLD, archive=archive)}
+    Path("set.json").write_text(json.dumps(package_set(packages, release=OLD)))
+
+
 def test_sync_of_a_package_set_copies_its_archives(sync: Run, server: FaultServer) -> None:
     files = serve_releases(server)
     path = path_of(files, "cuda_cudart/linux-x86_64", OLD)
-    archive = set_archive(path.removeprefix(FOLDER), files[path])
-    packages = {"cuda_cudart": set_package("cuda_cudart", release=OLD, archive=archive)}
-    Path("set.json").write_text(json.dumps(package_set(packages, release=OLD)))
+    put_set(set_archive(path.removeprefix(FOLDER), files[path]))
     expect_output(sync("--set", "set.json"), 0)
     assert set(published(MIRROR)) == {path, f"{FOLDER}redistrib_{OLD}.json"}
 
@@ -111,12 +116,9 @@ def test_sync_reports_archives_of_a_set_that_no_manifest_has(
     sync: Run, server: FaultServer
 ) -> None:
     serve_releases(server)
-    archive = set_archive("cuda_cudart/linux-x86_64/old.tar.xz", b"old")
-    packages = {"cuda_cudart": set_package("cuda_cudart", release=OLD, archive=archive)}
-    Path("set.json").write_text(json.dumps(package_set(packages, release=OLD)))
-    result = sync("--set", "set.json")
-    assert result.exit_code == 3
-    assert "cuda_cudart: no manifest has the archive of the package set" in result.stderr
+    put_set(set_archive("cuda_cudart/linux-x86_64/old.tar.xz", b"old"))
+    message = "cuda_cudart: no manifest has the archive of the package set"
+    expect_error(sync("--set", "set.json"), 3, message)
 
 
 def test_sync_resumes_an_archive(sync: Run, server: FaultServer) -> None:

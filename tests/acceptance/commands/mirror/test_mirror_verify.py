@@ -28,80 +28,46 @@ def mirror(run: Run, server: FaultServer) -> Path:
     return MIRROR
 
 
-def flip_a_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
+def write(name: str, data: bytes) -> None:
+    """Write a file that is not linked to others."""
+    (MIRROR / name).unlink(missing_ok=True)
+    (MIRROR / name).write_bytes(data)
+
+
+def flip(name: str) -> None:
+    data = bytearray((MIRROR / name).read_bytes())
     data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    (MIRROR / name).write_bytes(data)
 
 
-def edit(path: Path, change: Callable[[Any], object]) -> None:
-    document = json.loads(path.read_bytes())
+def edit(name: str, change: Callable[[Any], object]) -> None:
+    document = json.loads((MIRROR / name).read_bytes())
     change(document)
-    path.unlink()
-    path.write_text(json.dumps(document))
+    write(name, json.dumps(document).encode())
 
 
-def flip(mirror: Path) -> None:
-    flip_a_bit(mirror / NVCC)
+def link_wrongly() -> None:
+    (MIRROR / NVCC).unlink()
+    (MIRROR / NVCC).hardlink_to(MIRROR / CUDART)
 
 
-def cut(mirror: Path) -> None:
-    os.truncate(mirror / NVCC, 10)
+def replace_by_symlink() -> None:
+    (MIRROR / NVCC).rename(MIRROR / "target")
+    (MIRROR / NVCC).symlink_to(MIRROR / "target")
 
 
-def remove(mirror: Path) -> None:
-    (mirror / NVCC).unlink()
-
-
-def add(mirror: Path) -> None:
-    (mirror / FOLDER / "extra.tar.xz").write_bytes(b"extra")
-
-
-def link_wrongly(mirror: Path) -> None:
-    (mirror / NVCC).unlink()
-    (mirror / NVCC).hardlink_to(mirror / CUDART)
-
-
-def replace_by_symlink(mirror: Path) -> None:
-    (mirror / NVCC).rename(mirror / "target")
-    (mirror / NVCC).symlink_to(mirror / "target")
-
-
-def copy(mirror: Path) -> None:
-    data = (mirror / SAME).read_bytes()
-    (mirror / SAME).unlink()
-    (mirror / SAME).write_bytes(data)
-
-
-def change_manifest(mirror: Path) -> None:
-    flip_a_bit(mirror / MANIFEST)
-
-
-def replace_manifest(mirror: Path) -> None:
-    edit(mirror / MANIFEST, lambda document: document.update(release_date="2020-01-01"))
-
-
-def change_record(mirror: Path) -> None:
-    edit(mirror / "mirror.json", lambda lock: lock["mirrored"][NVCC].update(sha256="0" * 64))
-
-
-def remove_record(mirror: Path) -> None:
-    edit(mirror / "mirror.json", lambda lock: lock["mirrored"].pop(NVCC))
-
-
-def change_sums(mirror: Path) -> None:
-    flip_a_bit(mirror / "SHA256SUMS")
-
-
-def remove_page(mirror: Path) -> None:
-    (mirror / FOLDER / "index.html").unlink()
-
-
-DEFECTS: dict[str, tuple[Callable[[Path], None], int, list[str]]] = {
-    "flipped bit": (flip, 4, [f"altered: {NVCC}: SHA-256 is HASH, and mirror.json states HASH"]),
-    "cut file": (cut, 4, [f"altered: {NVCC}: SHA-256 is HASH, and mirror.json states HASH"]),
-    "missing file": (remove, 3, [f"missing: {NVCC}: is in mirror.json only"]),
-    "extra file": (add, 1, [f"extra: {FOLDER}extra.tar.xz: is not in mirror.json"]),
+WRONG = f"altered: {NVCC}: SHA-256 is HASH, and mirror.json states HASH"
+OTHER_MANIFEST = f"altered: {MANIFEST}: SHA-256 is HASH, and mirror.json states HASH"
+OTHER_SUMS = "lock: SHA256SUMS: does not agree with mirror.json"
+DEFECTS: dict[str, tuple[Callable[[], object], int, list[str]]] = {
+    "flipped bit": (lambda: flip(NVCC), 4, [WRONG]),
+    "cut file": (lambda: os.truncate(MIRROR / NVCC, 10), 4, [WRONG]),
+    "missing file": ((MIRROR / NVCC).unlink, 3, [f"missing: {NVCC}: is in mirror.json only"]),
+    "extra file": (
+        lambda: write(f"{FOLDER}extra.tar.xz", b"extra"),
+        1,
+        [f"extra: {FOLDER}extra.tar.xz: is not in mirror.json"],
+    ),
     "wrong hard link": (link_wrongly, 4, [f"wrong-link: {NVCC}: is a hard link to {CUDART}"]),
     "symbolic link": (
         replace_by_symlink,
@@ -109,44 +75,41 @@ DEFECTS: dict[str, tuple[Callable[[Path], None], int, list[str]]] = {
         [f"altered: {NVCC}: is not a regular file", "extra: target: is not in mirror.json"],
     ),
     "copy instead of a hard link": (
-        copy,
+        lambda: write(SAME, (MIRROR / SAME).read_bytes()),
         1,
         [f"not-linked: {SAME}: is a copy of {SAME.replace(NEW, OLD)} instead of a hard link"],
     ),
     "changed manifest": (
-        change_manifest,
+        lambda: flip(MANIFEST),
         4,
-        [
-            f"altered: {FETCHED}: SHA-256 is HASH, but the lock states HASH",
-            f"altered: {MANIFEST}: SHA-256 is HASH, and mirror.json states HASH",
-        ],
+        [f"altered: {FETCHED}: SHA-256 is HASH, but the lock states HASH", OTHER_MANIFEST],
     ),
     "replaced manifest": (
-        replace_manifest,
+        lambda: edit(MANIFEST, lambda document: document.update(release_date="2020-01-01")),
         4,
-        [f"altered: {MANIFEST}: SHA-256 is HASH, and mirror.json states HASH"],
+        [OTHER_MANIFEST],
     ),
     "lock with another hash": (
-        change_record,
+        lambda: edit("mirror.json", lambda lock: lock["mirrored"][NVCC].update(sha256="0" * 64)),
         4,
         [
-            "lock: SHA256SUMS: does not agree with mirror.json",
-            f"altered: {NVCC}: SHA-256 is HASH, and mirror.json states HASH",
+            OTHER_SUMS,
+            WRONG,
             f"lock: {NVCC}: mirror.json states SHA-256 HASH, and the manifest cuda {NEW} HASH",
         ],
     ),
     "lock without a file": (
-        remove_record,
+        lambda: edit("mirror.json", lambda lock: lock["mirrored"].pop(NVCC)),
         4,
         [
-            "lock: SHA256SUMS: does not agree with mirror.json",
+            OTHER_SUMS,
             f"extra: {NVCC}: is not in mirror.json",
             f"lock: {NVCC.rpartition('/')[0]}/index.html: does not agree with mirror.json",
         ],
     ),
-    "changed sums": (change_sums, 4, ["lock: SHA256SUMS: does not agree with mirror.json"]),
+    "changed sums": (lambda: flip("SHA256SUMS"), 4, [OTHER_SUMS]),
     "missing page": (
-        remove_page,
+        (MIRROR / FOLDER / "index.html").unlink,
         3,
         [f"missing: {FOLDER}index.html: is not generated from mirror.json yet"],
     ),
@@ -156,7 +119,7 @@ DEFECTS: dict[str, tuple[Callable[[Path], None], int, list[str]]] = {
 @pytest.mark.parametrize("name", DEFECTS)
 def test_verify_names_each_defect(mirror: Path, run: Run, name: str) -> None:
     damage, code, lines = DEFECTS[name]
-    damage(mirror)
+    damage()
     result = run("mirror", "verify", mirror)
     stdout = re.sub(r"[0-9a-f]{64}", "HASH", result.stdout)
     defects = [line for line in stdout.splitlines()[:-1] if not line.startswith("    hint: run ")]
@@ -168,7 +131,7 @@ def test_verify_names_each_defect(mirror: Path, run: Run, name: str) -> None:
 def test_hints_of_verify_repair_each_defect(
     mirror: Path, run: Run, server: FaultServer, name: str
 ) -> None:
-    DEFECTS[name][0](mirror)
+    DEFECTS[name][0]()
     for defect in report(run("mirror", "verify", mirror, "--json"))["defects"]:
         if "`rm " in defect["hint"]:
             (mirror / defect["path"]).unlink(missing_ok=True)
@@ -187,5 +150,5 @@ def test_verify_uses_no_network(mirror: Path, run: Run, server: FaultServer) -> 
 
 
 def test_verify_of_an_invalid_lock_fails(mirror: Path, run: Run) -> None:
-    edit(mirror / "mirror.json", lambda lock: lock["mirrored"].update({"../x": {}}))
+    edit("mirror.json", lambda lock: lock["mirrored"].update({"../x": {}}))
     expect_error(run("mirror", "verify", mirror), 5, "mirror-lock file")

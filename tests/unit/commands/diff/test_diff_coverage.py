@@ -1,6 +1,7 @@
 """Tests of diff: capabilities that packages gained and lost."""
 
 import pytest
+from support.factory import feature_document
 from support.set_inputs import LINUX, SBSA, Release, build, cuda, set_data_of, with_code
 
 from cudaredist.commands.diff.comparable import Comparable, of_features, of_package_set
@@ -23,13 +24,8 @@ def side(features: dict[str, ArchiveFeatures]) -> Comparable:
     )
     archives = tuple(release.examined.values())
     packages = {"libcutensor": PackageFeatures(version="2.2.0", archives=archives)}
-    document = Features(
-        schema_version=1,
-        redist="cutensor",
-        label="2.2.0",
-        manifest_sha256="a" * 64,
-        rules=1,
-        packages=packages,
+    document = Features.model_validate(
+        feature_document("2.2.0", "cutensor", packages=packages), strict=False
     )
     return of_features("x", document, DATA.coverage_rules)
 
