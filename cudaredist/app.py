@@ -5,7 +5,6 @@ Slow imports happen inside the commands that need them, to keep the start fast.
 
 import difflib
 import inspect
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -37,7 +36,7 @@ from cudaredist.commands.validate.command import validate
 from cudaredist.commands.versions.command import versions
 from cudaredist.commands.which.command import which
 from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
-from cudaredist.hints import redacted
+from cudaredist.hints import quoted
 
 __all__ = ["app"]
 
@@ -96,8 +95,8 @@ class _Program(TyperGroup):
         nearest = difflib.get_close_matches(wrong, known, n=1)
         if not nearest:
             return " ".join(["cudaredist", *([command] if command else []), "--help"])
-        words = (redacted(nearest[0] if word == wrong else word) for word in self._words)
-        return shlex.join(["cudaredist", *words])
+        words = (nearest[0] if word == wrong else word for word in self._words)
+        return " ".join(["cudaredist", *map(quoted, words)])
 
 
 app = typer.Typer(

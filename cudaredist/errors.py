@@ -34,13 +34,12 @@ Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli
 import difflib
 import errno
 import os
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar, TypeVar
 
-from cudaredist.hints import again, corrected, help_line, retry_line, server_line
+from cudaredist.hints import again, corrected, help_line, quoted, retry_line, server_line
 
 T = TypeVar("T")
 
@@ -222,7 +221,7 @@ class ReadError(IncompleteError):
             f"cannot read {path}: {error.strerror or error}",
             hint=f"check the path: `ls {_folder_of(path)}`"
             if isinstance(error, FileNotFoundError)
-            else f"check its type and permissions: `ls -ld {shlex.quote(str(path))}`",
+            else f"check its type and permissions: `ls -ld {quoted(str(path))}`",
         )
 
 
@@ -244,7 +243,7 @@ class WriteError(IncompleteError):
 def _folder_of(path: object) -> str:
     """Return the lowest folder of a path that exists, as a word of a shell."""
     folders = PurePath(str(path)).parents
-    return shlex.quote(str(next(filter(os.path.lexists, folders), ".")))
+    return quoted(str(next(filter(os.path.lexists, folders), ".")))
 
 
 class WritingTo:
@@ -363,7 +362,7 @@ class ConflictError(ContentError):
     def __init__(self, path: str, first: str, second: str) -> None:
         super().__init__(
             f"{path} differs between {first} and {second}",
-            hint=f"to leave one out, run `{again('--exclude', shlex.quote(second))}`",
+            hint=f"to leave one out, run `{again('--exclude', quoted(second))}`",
         )
 
 

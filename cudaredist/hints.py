@@ -62,11 +62,11 @@ def command_line(command: str, *flags: str, channel: str = "redist", **options: 
     if channel == "wheels":
         skipped |= {"--base-url", "--allow-http"}
     shared = [
-        shlex.join(map(redacted, _call.words[name]))
+        " ".join(map(quoted, _call.words[name]))
         for name in _SHARED
         if name in _call.words and name in allowed and name not in skipped
     ]
-    values = (f"{name} {shlex.quote(value)}" for name, value in own.items())
+    values = (f"{name} {quoted(value)}" for name, value in own.items())
     return " ".join(["cudaredist", command, *shared, *values, *flags])
 
 
@@ -115,6 +115,15 @@ def redacted(location: str) -> str:
     return re.sub(rf"^({scheme}).*@", r"\1", location, flags=re.DOTALL)
 
 
+def quoted(word: str) -> str:
+    """Return a word of a shell, without credentials, in printable characters."""
+    word = redacted(word)
+    if word.isprintable():
+        return shlex.quote(word)
+    text = word.encode("unicode_escape").decode().replace("'", r"\'")
+    return f"$'{text}'"
+
+
 def _joined(words: Mapping[str, tuple[str, ...]], *more: str) -> str:
-    flat = [redacted(word) for typed in words.values() for word in typed]
-    return " ".join(["cudaredist", _call.command, *map(shlex.quote, flat), *more])
+    flat = [quoted(word) for typed in words.values() for word in typed]
+    return " ".join(["cudaredist", _call.command, *flat, *more])

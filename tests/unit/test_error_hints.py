@@ -12,7 +12,7 @@ from support.running import invoke
 
 from cudaredist import errors
 from cudaredist.errors import ArchiveMismatchError, CudaRedistError, Problem, WriteError
-from cudaredist.hints import calling, command_line
+from cudaredist.hints import calling, command_line, quoted
 
 CALL = {
     "--component": ("--component", "cuda"),
@@ -118,3 +118,16 @@ def test_archive_mismatch_names_sources_of_expected_value(
     error = ArchiveMismatchError(f"https://host/{name}", quantity, "5", "6")
     assert error.message == f"https://host/{name}: {quantity} is 6, but {source} states 5"
     assert hint in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("cuda@12.9", "cuda@12.9"),
+        ("my folder", "'my folder'"),
+        ("https://user:secret@host/", "https://host/"),
+        ("it's \x1b[31m\n", r"$'it\'s \x1b[31m\n'"),
+    ],
+)
+def test_words_of_commands_are_quoted_without_credentials(word: str, expected: str) -> None:
+    assert quoted(word) == expected

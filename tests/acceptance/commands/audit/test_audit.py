@@ -190,8 +190,8 @@ def test_audit_gate_decides_the_exit_code(
     ("options", "message", "code"),
     [
         (("--require-gpu", "8"), "no compute capability is called '8'", 2),
-        (("--cuda", "11.8"), "no local release of CUDA 11.8", 2),
-        (("--cuda", "latest"), "no local release of CUDA latest", 2),
+        (("--cuda", "11.8"), "no local release of CUDA is called", 2),
+        (("--cuda", "latest"), "no local release of CUDA is called", 2),
         (("--max-glibc", "new"), "--max-glibc new: expected", 2),
     ],
 )
