@@ -81,7 +81,7 @@ def test_dask_engine_with_killed_scheduler_exits_3(
     options = ("--engine", "dask", "--scheduler", cluster.address)
     result = run("process-manifests", "--base-url", server.url, *options)
     assert result.exit_code == 3, result.output
-    assert "run the same command again" in result.stderr
+    assert "run `cudaredist process-manifests " in result.stderr
     assert run("process-manifests", "--base-url", server.url).exit_code == 0
 
 

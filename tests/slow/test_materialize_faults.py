@@ -186,7 +186,7 @@ def test_interrupted_materialize_keeps_complete_archives(
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "run the same command again to resume" in stderr
+    assert "hint: to resume, run `cudaredist " in stderr
     assert "Traceback" not in stderr
     assert not root.exists()
     requests = server.requests.copy()

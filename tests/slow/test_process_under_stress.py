@@ -97,7 +97,7 @@ def test_interrupted_process_is_completed_by_next_run(
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "run the same command again to resume" in stderr
+    assert "hint: to resume, run `cudaredist " in stderr
     assert "Traceback" not in stderr
     document = json.loads((tmp_path / FEATURES).read_bytes())
     statuses = [p["archives"][0]["status"] for p in document["packages"].values()]
