@@ -141,64 +141,46 @@ def test_temporary_files_of_killed_run_are_removed(fetch: Run, cuda: FaultServer
     assert not leftover.exists()
 
 
-UNREACHABLE = ["--base-url", "http://127.0.0.1:9"]
+UNREACHABLE = "--base-url http://127.0.0.1:9"
 
 
-def _unlisted(server: FaultServer) -> list[str]:
-    return ["--base-url", server.url, "--redist", "cuda", "--version", "1.2.3"]
-
-
-def _without_manifests(server: FaultServer) -> list[str]:
-    for path in [path for path in server.files if path.endswith(".json")]:
-        server.misbehave(path, faults.status(404))
-    return ["--base-url", server.url]
-
-
-def _with_broken_manifests(server: FaultServer) -> list[str]:
-    for path in [path for path in server.files if path.endswith(".json")]:
-        server.misbehave(path, faults.body(b"{"))
-    return ["--base-url", server.url]
-
-
-def _without_listing(server: FaultServer) -> list[str]:
-    server.files.clear()
-    return ["--base-url", server.url, "--redist", "cuda"]
-
-
-def _unreachable(_: FaultServer) -> list[str]:
-    return UNREACHABLE
-
-
-WITHOUT_RESULT = pytest.mark.parametrize(
-    "prepare",
-    [_unreachable, _unlisted, _without_manifests, _with_broken_manifests, _without_listing],
+@pytest.fixture(
+    params=[
+        ("none", faults.silent, UNREACHABLE),
+        ("none", faults.silent, "--base-url URL --redist cuda --version 1.2.3"),
+        (".json", faults.status(404), "--base-url URL"),
+        (".json", faults.body(b"{"), "--base-url URL"),
+        ("/redist/", faults.status(404), "--base-url URL --redist cuda"),
+    ],
+    ids=["unreachable", "unlisted", "without manifests", "broken manifests", "without listing"],
 )
+def without_result(request: pytest.FixtureRequest, cuda: FaultServer) -> list[str]:
+    """Return options of a run that gets no manifest."""
+    suffix, behaviour, options = request.param
+    for path in [path for path in cuda.files if path.endswith(suffix)]:
+        cuda.misbehave(path, behaviour)
+    return ["--retries", "0", *options.replace("URL", cuda.url).split()]
 
 
-@WITHOUT_RESULT
 @pytest.mark.parametrize("command", ["download-manifests", "bump"])
 def test_run_without_manifests_creates_nothing(
-    run: Run, cuda: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
+    run: Run, without_result: list[str], command: str
 ) -> None:
-    options = [*prepare(cuda), "--retries", "0"]
-    if command == "bump" and "--redist" not in options:
-        options += ["--redist", "cuda"]
-    assert run(command, *options).exit_code in {3, 5}
+    more = ["--redist", "cuda"] if command == "bump" and "--redist" not in without_result else []
+    assert run(command, *without_result, *more).exit_code in {3, 5}
     assert not list(Path().iterdir())
 
 
-@WITHOUT_RESULT
-def test_run_without_manifests_changes_no_data_folder(
-    run: Run, cuda: FaultServer, prepare: Callable[[FaultServer], list[str]]
-) -> None:
+def test_run_without_manifests_changes_no_data_folder(run: Run, without_result: list[str]) -> None:
     Path("data/policy").mkdir(parents=True)
-    options = [*prepare(cuda), "--retries", "0", "--data-dir", "data"]
-    assert run("download-manifests", *options).exit_code in {3, 5}
+    result = run("download-manifests", *without_result, "--data-dir", "data")
+    assert result.exit_code in {3, 5}
     assert [str(path) for path in Path().rglob("*")] == ["data", "data/policy"]
 
 
 def test_positional_form_without_manifests_creates_nothing(run: Run, cuda: FaultServer) -> None:
-    _without_manifests(cuda)
+    for label in ("12.9.0", "12.9.1"):
+        cuda.misbehave(f"{FOLDER}redistrib_{label}.json", faults.status(404))
     url = f"{cuda.url}/compute/cuda/redist"
     assert run("download-manifests", "--retries", "0", url, "new/folder").exit_code == 3
     assert not list(Path().iterdir())
@@ -206,7 +188,7 @@ def test_positional_form_without_manifests_creates_nothing(run: Run, cuda: Fault
 
 def test_shipped_data_is_read_after_run_without_manifests(run: Run) -> None:
     before = run("versions", "--json").stdout
-    assert run("download-manifests", *UNREACHABLE, "--retries", "0").exit_code == 3
+    assert run("download-manifests", *UNREACHABLE.split(), "--retries", "0").exit_code == 3
     assert run("versions", "--json").stdout == before
 
 
