@@ -49,8 +49,9 @@ _Answer = TypeVar("_Answer", bound="Answer")
 Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
 """A predicate for an invalid combination of options, the error's message, and its hint.
 
-The message and the hint can contain option names in braces. Without a hint, the error suggests the
-call without the options before the verb of the message, or without all options in the message.
+The message and the hint can contain option names in braces, and the hint `{call}`. Without a hint,
+the error suggests the call without the options before the verb of the message, or without all
+options in the message.
 """
 
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
@@ -136,6 +137,7 @@ def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
                 names = _OPTION.findall(subject) or _OPTION.findall(message)
                 raise UsageError(text, hint=f"run `{again(without=names)}`")
             quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
+            quoted["call"] = again()
             raise UsageError(text, hint=hint.format_map(quoted))
 
 

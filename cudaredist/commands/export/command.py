@@ -85,7 +85,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
-        "run `cudaredist export {form} {package_set} -o {form}`",
+        "run `{call} --output {form}`",
     ),
     (lambda o: o.output is None and o.check, "--check requires --output", None),
     (

@@ -160,7 +160,7 @@ def test_each_refusal_matches_its_call(name: str) -> None:
         with pytest.raises(UsageError, match=r"^[^{}]+$") as raised:
             refuse(options, table)
         expected = row[2] or "run `cudaredist ...`"
-        assert raised.value.hint == expected.format_map(vars(options))
+        assert raised.value.hint == expected.format_map({**vars(options), "call": "cudaredist ..."})
 
 
 def test_refusals_of_every_command_are_tested() -> None:

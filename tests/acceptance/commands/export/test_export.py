@@ -57,9 +57,9 @@ def test_export_of_one_file_writes_stdout_or_file(run: Run, example: Path, name:
 
 @pytest.mark.parametrize("name", ["nix", "redistrib"])
 def test_export_of_several_files_requires_folder(run: Run, example: Path, name: str) -> None:
-    result = run("export", name, example)
+    result = run("export", name, example, "--quiet")
     assert result.exit_code == 2
-    assert f"-o {name}`" in result.stderr
+    assert f"--quiet --output {name}`" in result.stderr
     assert run("export", name, example, "-o", "made").exit_code == 0
     expected = EXPORTERS[name].files(ExportedSet(example_set()))
     paths = {path for path in Path("made").rglob("*") if path.is_file()}
