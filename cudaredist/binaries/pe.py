@@ -176,13 +176,16 @@ class PeReader(Reader):
             self.sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
 
     def _directory(self, index: int, subject: str) -> bytes:
-        position, room = self._mapped.place(self._directories[index][0], subject)
+        position, room = self._mapped.place(
+            self._directories[index][0], f"{subject} not read: they are"
+        )
         # Windows ignores the stated size and reads imports up to their end mark.
         size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
         return self.content.table(position, min(room, size), subject)
 
     def _name(self, address: int, subject: str) -> str:
-        return self.content.name(*self._mapped.place(address, subject), subject)
+        place = self._mapped.place(address, f"{subject} not read: it is")
+        return self.content.name(*place, subject)
 
     def _read_exports(self) -> None:
         data = self._directory(_EXPORTS, "exports")

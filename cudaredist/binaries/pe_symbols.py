@@ -24,6 +24,7 @@ _EXPORT_DIRECTORY = Struct("<16xIIIIII")
 _EXPORTS_LIMIT = 1 << 16
 """The most exports of one file: an ordinal has 16 bits."""
 _IMPORTS_LIMIT = 1 << 16
+_MISSING = f"{SYMBOLS} not read: a table is"
 _PIECE = 4096
 """Bytes of one read from a table of imports. Only its end mark shows its size."""
 _BYTES_LIMIT = 16 << 20
@@ -41,18 +42,18 @@ class PeSections:
         """Add the address, size and position in the file of each section."""
         self._mapped = sorted(sections)
 
-    def place(self, address: int, subject: str) -> tuple[int, int]:
+    def place(self, address: int, missing: str) -> tuple[int, int]:
         """Map an address to a position and a size in the file.
 
         The size is the number of bytes from the address to its section's end. Raises
-        `UnreadableError`.
+        `UnreadableError`, whose text begins with `missing`.
         """
         index = bisect_right(self._mapped, address, key=itemgetter(0)) - 1
         if index >= 0:
             start, size, offset = self._mapped[index]
             if address < start + size:
                 return offset + address - start, start + size - address
-        raise UnreadableError(f"{subject} not read: an address is not in any section")
+        raise UnreadableError(f"{missing} not in any section")
 
 
 class PeSymbols:
@@ -105,7 +106,7 @@ class PeSymbols:
     def _thunks(self, address: int) -> Iterator[int]:
         """Yield the entries of a table of imports up to its end mark."""
         while True:
-            room = min(self._sections.place(address, SYMBOLS)[1], _PIECE)
+            room = min(self._sections.place(address, _MISSING)[1], _PIECE)
             size = room - room % self._thunk.size
             if size == 0:
                 raise unreadable("a table has no end")
@@ -118,13 +119,13 @@ class PeSymbols:
     def _table(self, address: int, size: int) -> bytes:
         if size == 0:
             return b""
-        position, room = self._sections.place(address, SYMBOLS)
+        position, room = self._sections.place(address, _MISSING)
         if size > room:
             raise unreadable("a table is longer than its section")
         return self._content.table(position, size, SYMBOLS)
 
     def _name(self, address: int) -> bytes:
-        position, room = self._sections.place(address, SYMBOLS)
+        position, room = self._sections.place(address, _MISSING)
         name, nul, _ = self._content.read(position, min(room, NAME_LIMIT + 1)).partition(b"\0")
         if not nul:
             raise unreadable("a name has no end")

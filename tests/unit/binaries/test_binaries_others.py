@@ -124,19 +124,19 @@ RDATA = 0x400
         (patched(PE, 0x80 + 6, "<H", 65535), "section headers not read: larger than"),
         (
             patched(PE, DIRECTORIES, "<I", 1 << 31),
-            "exports not read: an address is not in any section",
+            "exports not read: they are not in any section",
         ),
         (
             patched(PE, DIRECTORIES + 8, "<I", 7),
-            "imports not read: an address is not in any section",
+            "imports not read: they are not in any section",
         ),
         (
             patched(PE, DIRECTORIES + 13 * 8, "<I", 7),
-            "delayed imports not read: an address is not in any section",
+            "delayed imports not read: they are not in any section",
         ),
         (
             patched(PE, RDATA + 12, "<I", 7),
-            "imported library not read: an address is not in any section",
+            "imported library not read: it is not in any section",
         ),
         (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
         (pe(name="\x02"), "export name not read: it is not text"),
@@ -201,7 +201,7 @@ def test_pe_with_many_sections_is_read_within_cost_limit() -> None:
 
 def test_pe_without_sections_is_noted() -> None:
     whole = read(patched(PE, 0x80 + 6, "<H", 0))
-    assert "imports not read: an address is not in any section" in whole.notes
+    assert "imports not read: they are not in any section" in whole.notes
 
 
 def test_delayed_imports_of_old_linker_are_read() -> None:
