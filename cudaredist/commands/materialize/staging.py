@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudaredist.errors import CudaRedistError, UsageError, WritingTo
+from cudaredist.errors import CudaRedistError, UsageError, WriteError, WritingTo
 from cudaredist.hints import again
 from cudaredist.locks import is_at, lock_if_free, locked_folder
 
@@ -61,16 +61,18 @@ class StagingDirectory:
         missing = [parent for parent in self.folder.parents if not os.path.lexists(parent)]
         try:
             handle = self._lock()
-        except CudaRedistError:
+        except CudaRedistError as error:
             _remove_empty(missing)
+            self._name_root(error)
             raise
         try:
             self._recover()
             if handle is not None:
                 self._remove_incomplete()
             yield
-        except CudaRedistError:
+        except CudaRedistError as error:
             self._release(handle, missing)
+            self._name_root(error)
             raise
         # Not in a `finally`: after an interruption, threads may use the folder until the process
         # ends.
@@ -160,6 +162,11 @@ class StagingDirectory:
         with contextlib.suppress(OSError):
             return any(path.lstat().st_size for path in self.downloads.iterdir())
         return False
+
+    def _name_root(self, error: CudaRedistError) -> None:
+        """Name a folder in the hint that still exists after the run."""
+        if isinstance(error, WriteError) and isinstance(error.__cause__, OSError):
+            error.hint = WriteError(self.root, error.__cause__).hint
 
     def _lock(self) -> int | None:
         """Lock the folder and return its descriptor.

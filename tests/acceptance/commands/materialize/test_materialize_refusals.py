@@ -141,7 +141,7 @@ def test_full_disk_is_reported_and_leaves_no_files(
             return full() if operation == "open" else opened(Path("/dev/full"), "r+b", buffering=0)
 
         monkeypatch.setattr(Path, "open", in_staging)
-    expect_error(materialize(), 3, "No space left on device", "--root")
+    expect_error(materialize(), 3, "No space left on device", f"`df -h {Path.cwd()}`")
     assert_nothing_left()
 
 
@@ -204,7 +204,7 @@ def test_link_to_root_is_kept(made_set: MadeSet, materialize: Materialize, run: 
 
 def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
     Path("file").write_bytes(b"")
-    expect_error(materialize(root="file/root"), 3, "cannot write", "--root")
+    expect_error(materialize(root="file/root"), 3, "cannot write", "`ls -ld ", "/file`")
     if sys.platform == "linux":
         # No user can create a folder in /proc.
         assert materialize(root="/proc/cudaredist/root").exit_code == 3
