@@ -158,7 +158,7 @@ class ArchiveService:
         raises `SourceError`, `ArchiveMismatchError` or `InvalidArchiveError`. Also raises
         `WriteError` if the archive cannot be kept, and `StoppedError`.
         """
-        return self._run(request, use, keep_at)
+        return self._run(request, use, keep_at, opener=open_archive)
 
     def fetch(self, request: ArchiveRequest, keep_at: Path) -> None:
         """Keep an archive at a path, verified but not opened.
@@ -208,7 +208,7 @@ class ArchiveService:
         keep_at: Path | None,
         *,
         is_temporary: bool = False,
-        opener: Callable[..., ArchiveReader] = open_archive,
+        opener: Callable[..., ArchiveReader],
     ) -> _Result:
         raise_if_stopped(self.stop)
         number, is_done = self.progress.begin(request.name, request.size), False
@@ -227,7 +227,7 @@ class ArchiveService:
         folder = None if self.cache is None else self.cache.temporary_folder()
         with contextlib.closing(Scratch(folder)) as scratch:
             use = partial(gather, storage=scratch, is_wheel=request.name.endswith(".whl"))
-            facts = self._run(request, use, keep_at, is_temporary=is_temporary)
+            facts = self._run(request, use, keep_at, is_temporary=is_temporary, opener=open_archive)
         if keep_at is not None and is_temporary:
             remove_part(keep_at)
         return facts
