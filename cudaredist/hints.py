@@ -76,6 +76,11 @@ def again(*more: str, without: Collection[str] = ()) -> str:
     return _joined(words, *more)
 
 
+def typed_argument(name: str, default: str) -> str:
+    """Return an argument of the call as words of a shell."""
+    return " ".join(map(quoted, _call.words.get(name, (default,))))
+
+
 def help_line(hint: str | None) -> str | None:
     """Add the command's help to a hint that has no command."""
     if "`" in (hint or "") or not _call.options:

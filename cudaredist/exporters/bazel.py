@@ -10,7 +10,7 @@ from cudaredist.exporters.export_format import (
     exporter,
     filled_template,
 )
-from cudaredist.hints import command_line
+from cudaredist.hints import command_line, typed_argument
 from cudaredist.primitives import Version
 
 RULES_CUDA_PACKAGES = {
@@ -57,9 +57,10 @@ def bazel(exported: ExportedSet) -> Files:
     required = [*_REQUIRED, *(_REQUIRED_SINCE_13 if is_split else ())]
     missing = [RULES_CUDA_PACKAGES[name] for name in required if name not in components]
     if missing:
+        path = typed_argument("package_set", "set.json")
         raise UsageError(
             f"rules_cuda requires {', '.join(missing)}, not available in this set",
-            hint="run `cudaredist explain set FILE` to show the reasons",
+            hint=f"run `cudaredist explain set {path}` to show the reasons",
         )
     exported.require_addresses()
     content = filled_template(

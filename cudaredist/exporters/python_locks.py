@@ -11,6 +11,7 @@ from packaging.version import Version
 from cudaredist.errors import UsageError, shown
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
 from cudaredist.formats.packageset import SetArchive
+from cudaredist.hints import command_line
 from cudaredist.wheels import PLATFORMS, Wheel, parse_wheel
 
 _FORMAT_VERSION = Version("1.0")
@@ -71,10 +72,11 @@ def _wheels(exported: ExportedSet) -> Iterator[tuple[Wheel, SetArchive]]:
     if platform.redist_system not in PLATFORMS:
         raise UsageError(f"NVIDIA publishes no wheels for {shown(platform.redist_system)}")
     if exported.package_set.channel != "wheels":
+        on = platform.redist_system
+        build = command_line("build", channel="wheels", cuda=release, platform=on)
         raise UsageError(
             "pip and uv install wheels, and this set has NVIDIA's archives",
-            hint=f"run `cudaredist build --channel wheels --cuda {release} "
-            f"--platform {platform.redist_system}`",
+            hint=f"run `{build}`",
         )
     wheels: dict[str, tuple[Wheel, SetArchive]] = {}
     for package in exported.packages:

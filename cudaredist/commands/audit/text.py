@@ -95,7 +95,7 @@ def _answers(report: AuditReport) -> Iterator[_Section]:
     yield from _wheels(report)
     values = {part.value for part in (report.coverage or {}).values()}
     if report.coverage is None:
-        yield _Section("GPUs: unknown; run `cudaredist update-gpus`")
+        yield _Section(f"GPUs: unknown; run `{command_line('update-gpus')}`")
     elif values == {"unknown"}:
         yield _Section(f"Its device code is unknown: {_short(report.unread)} cannot be read")
     elif values <= {"host-only"}:

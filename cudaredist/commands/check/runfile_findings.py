@@ -10,6 +10,7 @@ from cudaredist.commands.check.report import Finding
 from cudaredist.errors import CudaRedistError, NotAtSourceError
 from cudaredist.formats.registry import FILE_KINDS
 from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import parse_label
 from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings
@@ -52,11 +53,12 @@ def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Fi
         elif record.name not in page:
             yield about("gone", f"{record.name} is not on NVIDIA's page of MD5 sums")
         elif page[record.name] != record.md5:
+            command = command_line("runfile add", quoted(record.url or ""), "--accept-changed")
             yield about(
                 "changed-upstream",
                 f"{record.name}: NVIDIA's page of MD5 sums has {page[record.name]}, "
                 f"the record {record.md5}",
-                hint=f"run `cudaredist runfile add --accept-changed {record.url}`",
+                hint=f"run `{command}`",
             )
 
 

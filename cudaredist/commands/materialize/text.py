@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.commands.materialize.report import ToolkitReport
 from cudaredist.errors import shortened
+from cudaredist.hints import quoted
 
 _FOREIGN_SHOWN = 20
 
@@ -24,6 +25,7 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         )
     yield f"{report.root}: {report.status}; {about}"
     if report.status == "altered":
-        yield f"to restore it, run `cudaredist materialize SET --root {report.root} --replace`"
+        root = quoted(report.root)
+        yield f"to restore it, run `cudaredist materialize set.json --root {root} --replace`"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes downloaded"

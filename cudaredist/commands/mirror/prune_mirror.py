@@ -10,6 +10,7 @@ from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK
+from cudaredist.hints import quoted
 from cudaredist.primitives import Version, find_release
 from cudaredist.store.selection import Selection
 from cudaredist.store.targets import Filter, LocalManifest
@@ -79,7 +80,7 @@ class MirrorPrune:
         for outcome in manifests.broken:
             raise IncompleteError(
                 f"the manifest {outcome.redist} {outcome.release} cannot be read",
-                hint=f"run `cudaredist mirror verify {self.mirror.root}`",
+                hint=f"run `cudaredist mirror verify {quoted(str(self.mirror.root))}`",
             )
         return manifests.readable
 
@@ -103,7 +104,7 @@ class MirrorPrune:
         if local and (not selected or unknown):
             raise UsageError(
                 f"the mirror has no manifest {', '.join(unknown) or 'of this selection'}",
-                hint=f"list its files: `cat {self.mirror.path(MIRROR_LOCK)}`",
+                hint=f"list its files: `cat {quoted(str(self.mirror.path(MIRROR_LOCK)))}`",
             )
         if local:
             archives = (a for manifest in selected for a in manifest.manifest.archives)

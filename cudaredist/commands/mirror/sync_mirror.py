@@ -22,6 +22,7 @@ from cudaredist.errors import (
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MirrorFile
 from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.redists import CUDA
 from cudaredist.sources.wheel_index import LocalMetadata, metadata_in
@@ -291,10 +292,11 @@ def _record_of(path: Path, sha256: Sha256) -> MirrorFile:
 
 def _conflict(manifest: LocalManifest, about: str) -> IntegrityError:
     """Return the error for a path that has the content of another manifest."""
-    release = f"--redist {manifest.target.redist.name} --version {manifest.label}"
+    name, label = manifest.target.redist.name, manifest.label
+    command = command_line("mirror sync", f"mirror-{label}", redist=name, version=label)
     return IntegrityError(
         f"{about}: another manifest states another SHA-256 for this path",
-        hint=f"run `cudaredist mirror sync OTHER_DIR {release}`, and select the other releases "
+        hint=f"run `{command}`, and select the other releases "
         "of this mirror with --version, --min-version or --max-version",
     )
 

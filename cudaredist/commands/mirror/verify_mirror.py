@@ -25,6 +25,7 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
+from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import Sha256, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.data_folder import Store
@@ -82,12 +83,14 @@ class MirrorVerification:
         )
 
     def _defect(self, kind: DefectKind, path: str, message: str) -> MirrorDefect:
-        root = self.mirror.root
-        hint = f"run `cudaredist mirror sync {root}` with the selection of the mirror"
+        root = quoted(str(self.mirror.root))
+        hint = f"run `{command_line('mirror sync', root)}` with the selection of the mirror"
         if kind == "extra":
             hint = f"run `cudaredist mirror prune {root}`"
         elif kind in {"altered", "wrong-link"}:
-            hint = f"run `rm {self.mirror.path(path)}`, then {hint.removeprefix('run ')}"
+            hint = (
+                f"run `rm {quoted(str(self.mirror.path(path)))}`, then {hint.removeprefix('run ')}"
+            )
         return MirrorDefect(
             kind=kind, path=path, message=message, hint=hint, exit_code=_EXIT_CODES[kind]
         )

@@ -11,7 +11,7 @@ from cudaredist.archives.makeself import check_makeself
 from cudaredist.commands.runfile.report import RunfileReport
 from cudaredist.errors import InsecureAddressError, IntegrityError, ReadError, UsageError, shown
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
-from cudaredist.hints import redacted
+from cudaredist.hints import again, redacted
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sri_of
 from cudaredist.progress import Progress
@@ -57,8 +57,7 @@ def add_runfile(
         raise IntegrityError(
             f"{name}: the SHA-256 is {sha256}, and the record of {recorded.name} has "
             f"{recorded.sha256}; the record was kept",
-            hint="to replace it, run `cudaredist runfile add --accept-changed "
-            f"{without_credentials(location)}`",
+            hint=f"to replace it, run `{again('--accept-changed')}`",
         )
     record = Runfile(
         name=name,
