@@ -60,7 +60,7 @@ _ParserError: Any = typer.BadParameter.__base__
 
 
 class _Program(TyperGroup):
-    """The group of all commands, which reports an invalid command line as any other error."""
+    """The group of all commands, which reports an invalid command line like other errors."""
 
     _words: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
 """Commands to type next, for the hints of errors.
 
-Errors arise in layers that do not know the options of the call. They are here once, so that each
-command of a hint has the data folder, the cache folder and the addresses of the call.
+The layers that raise errors do not know the options of the call. This module stores them, so that
+suggested commands contain the same data folder, cache folder and addresses.
 """
 
 import re

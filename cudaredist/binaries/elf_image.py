@@ -129,7 +129,7 @@ class _Entries:
         self._left = _VERSIONS_LIMIT
 
     def follow(self, layout: Struct, at: int, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield linked entries with their positions. The last field is the way to the next one."""
+        """Yield linked entries with their positions. The last field is the offset to the next."""
         for _ in range(count):
             self._left -= 1
             if self._left < 0 or at + layout.size > len(self._data):

@@ -313,7 +313,7 @@ class LocalReleases(Releases):
     """Releases in the data folder, by default all."""
 
     version: list[str] | None = select_option(
-        "Local release or prefix, latest, all. Default: all.",
+        "Local release, prefix, latest or all. Default: all.",
         metavar="LABEL",
     )
     default: ClassVar[Sequence[str]] = ("all",)

@@ -78,9 +78,9 @@ class Flags(OwnModel):
     """Compute capabilities and their compiler flags.
 
     The flags up to `cmake_cuda_architectures` have nixpkgs' form: in the requested order, with
-    portable code for the last capability without a letter. With portable code, CMake's list has
-    `-real` after a letter. The two flags after them are sorted, with portable code for the highest
-    capability.
+    portable code for the last capability without a letter. If portable code is on,
+    capabilities with a letter have `-real` in CMake's list. The next two flags are sorted, with
+    portable code for the highest capability.
     """
 
     requested: tuple[CapabilityName, ...]
@@ -95,10 +95,11 @@ class Flags(OwnModel):
     gencode: tuple[str, ...]
     gencode_string: str
     lto_arches: tuple[str, ...] = optional(
-        "Code for link-time optimization, such as lto_90. Absent: a set by an earlier version", ()
+        "Targets for link-time optimization, such as lto_90. Absent: made by an earlier version", ()
     )
     gencode_lto: tuple[str, ...] = optional(
-        "`gencode` with `lto_arches` instead of machine code. Absent: as in `lto_arches`", ()
+        "`gencode` with `lto_arches` instead of machine code. Absent: made by an earlier version",
+        (),
     )
     cmake_cuda_architectures: str
     cmake_architectures_real_virtual: str

@@ -107,7 +107,7 @@ class WithheldEntry(Reasoned):
     """A published package that sets deliberately omit."""
 
     lacks: tuple[str, ...] = optional(
-        "Packages and sonames that it requires and no set has. I14 checks this", ()
+        "Required packages and sonames that no set contains (I14)", ()
     )
 
 
@@ -241,7 +241,7 @@ class CompatRunPath(Reasoned):
     package: str
     platform: str
     only_capabilities: tuple[CapabilityName, ...] | None = optional(
-        "Only for sets without other capabilities. Absent: for every set"
+        "Limits it to sets for only these capabilities. Absent: no limit"
     )
 
 

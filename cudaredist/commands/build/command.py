@@ -123,8 +123,8 @@ def build(options: BuildOptions, session: Session) -> int:
     written to standard output.
 
     By default, --cuda selects the newest patch of every local minor. `--cuda all` selects every
-    patch, and a prefix such as 13 the newest local 13.x.y. The default capabilities are the
-    release's, and those of Jetsons on linux-aarch64. `--capability all` builds a set for each
+    patch. A prefix such as 13 selects the newest local 13.x.y. The default capabilities are those
+    of the release, or on linux-aarch64 those of Jetsons. `--capability all` builds a set for each
     capability, as in nixpkgs' pkgsForCudaArch. An overlay is a folder with its own
     manifests/, features/ and policy/, which override the data's. The last of several wins.
 

@@ -57,7 +57,7 @@ class MirrorOptions(Options):
         "Package set with the releases and archives to select.", names="--set", metavar="FILE"
     )
     accept_changed: bool = safety_option("Replace manifests that changed in place upstream.")
-    checksum: bool = safety_option("Read all files. Default: those with another size or time.")
+    checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")
     check: bool = safety_option("List the files to prune. Exit 1 if there are any.")
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
@@ -100,7 +100,8 @@ def mirror(options: MirrorOptions, session: Session) -> int:
         cudaredist mirror verify ./mirror
 
     - **sync** downloads and verifies the selected manifests and archives. It resumes interrupted
-      runs, and repairs files that differ in size or time from the lock (--checksum: in content).
+      runs, and repairs damaged files. By default, it detects these by their size and time. With
+      --checksum, it compares the hash of every file.
     - **verify** compares every byte with the lock, offline.
     - **prune** removes stray files. With a selection, keeps the selected releases and removes the
       rest.

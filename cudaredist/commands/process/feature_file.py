@@ -63,7 +63,7 @@ class ArchiveItem:
         entry |= features | {"status": "examined"}
         machine, expected = features["machine"], Platform(archive.platform).machine
         if machine and expected and machine != expected:
-            note = f"binaries for {machine}, which {archive.platform} archives do not hold"
+            note = f"binaries for {machine}, which {archive.platform} archives do not contain"
             entry["notes"] = [*features["notes"], note]
         if archive.sha256 is None:
             entry["verified"] = False
@@ -108,7 +108,7 @@ class FeatureFile:
         return frozenset(package.name for package in packages if len(package.versions) > 1)
 
     def forget(self) -> None:
-        """Free the memory of what can be read again, from the cache or the feature file."""
+        """Free features that can be read again from the cache or the feature file."""
         self._earlier = None
         for item in self.items:
             if item.archive.sha256 is not None:

@@ -28,10 +28,10 @@ class WhichOptions(Options):
         "Exported symbol to find. Use * for any characters.",
         metavar="NAME",
     )
-    all: bool = output_flag("Print all rows. Default: above 50 rows, group them.")
+    all: bool = output_flag("Print all rows. Default: group more than 50 rows.")
     demangle: bool = output_flag("With --symbol, match and print C++ names in readable form.")
     cuda: str | None = select_option(
-        "CUDA release that the files fit, such as 13.0. Default: all.", metavar="LABEL"
+        "Find files usable with this CUDA release. Default: all.", metavar="LABEL"
     )
     platform: str | None = platform_option("Platform, such as linux-x86_64. Default: all.")
     redist: list[str] | None = redist_option()
@@ -64,9 +64,9 @@ def which(options: WhichOptions, session: Session) -> int:
         cudaredist which libcudart.so.13 --cuda 13.0 --platform linux-x86_64
 
     Lists the package, output and release of every match in the feature files. Libraries of the
-    driver and the system are marked. --cuda selects its release of CUDA, and the archives of other
-    redistributables that are usable with it. The exit code is 1 if no local package provides the
-    file, and 3 if the files of some archives are unknown.
+    driver and the system are marked. --cuda limits the search to that CUDA release, and to
+    archives of other redistributables that are usable with it. The exit code is 1 if no local
+    package provides the file, and 3 if the files of some archives are unknown.
     """
     from cudaredist.commands.which.find_providers import find_providers
     from cudaredist.commands.which.find_symbols import find_symbols

@@ -17,8 +17,7 @@ _Row = tuple[str, ...]
 def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]:
     """Yield the providers of a file or symbol by package, platform and output.
 
-    If there are more rows than a reader can use, those that differ only in the file or symbol are
-    grouped, unless `is_grouped` is false.
+    A long table has one row for all names with equal other columns, unless `is_grouped` is false.
     """
     if report.hits or report.symbols:
         if report.cuda is not None:
@@ -48,7 +47,7 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
 
 
 def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> Iterator[str]:
-    """Yield a table. In a grouped one, the number of names is in the place of the names."""
+    """Yield a table. A grouped table has the number of names instead of the names."""
     position = head.index(noun)
     if not is_grouped or len(rows) <= _MOST_ROWS:
         yield from columns([head, *rows])
@@ -101,7 +100,7 @@ def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
 
 
 def _ranges(releases: Sequence[str], searched: Sequence[str]) -> str:
-    """Return the ranges of releases, such as `12.4.1..12.9.2`, without gaps in what is local."""
+    """Return the ranges of releases, such as `12.4.1..12.9.2`, without gaps in `searched`."""
     bits = [(label, 1 << position) for position, label in enumerate(searched)]
     mask = sum(bit for label, bit in bits if label in releases)
     return " ".join(shortened(label_ranges(mask, bits).split(" "), _MOST_RANGES))

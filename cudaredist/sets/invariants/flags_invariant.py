@@ -23,7 +23,7 @@ def check_flags(package_set: PackageSet) -> Iterator[tuple[str, str]]:
 def _flags_of(flags: Flags) -> dict[str, object]:
     """Return the flags that follow from the effective capabilities.
 
-    Does not use the functions that made the flags: a comparison with their result proves nothing.
+    It shares no code with the functions that made the flags, so that it also detects their errors.
     """
     capabilities = [Capability.parse(name) for name in flags.effective]
     plain = [capability for capability in capabilities if capability.variant is None]

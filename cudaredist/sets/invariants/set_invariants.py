@@ -314,7 +314,7 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
 
 
 def _never_available(package_set: PackageSet) -> Iterator[Broken]:
-    """Check I14. If one version is withheld, all must be. The set lacks what the reasons say."""
+    """Check I14. If one version is withheld, all must be. No reason names a package in the set."""
     system = Platform(package_set.platform.redist_system).os
     entries = list(own_entries(package_set))
     withheld = {entry.pname for entry in entries if entry.status == "withheld"}
@@ -384,7 +384,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I11": Invariant("Dependencies are available, and for the same CUDA release.", _closure),
     "I12": Invariant("Capabilities are supported, and flags agree with them.", check_flags),
     "I13": Invariant("nvcc accepts the compiler, the default one if possible.", _host_compiler),
-    "I14": Invariant("Withheld and foreign packages are rightly unavailable.", _never_available),
+    "I14": Invariant("The reasons of withheld and foreign packages are true.", _never_available),
     "I26": Invariant("Coverage is complete and agrees with its counts.", check_coverage),
 }
 """By name. `FILE_INVARIANTS` has the other invariants of one document."""

@@ -195,7 +195,7 @@ def test_machine_of_other_platform_is_noted(server: FaultServer, process: Run) -
     files = {"lib/libx.so": binaries.elf(machine="aarch64", soname="libx.so")}
     publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
     process()
-    note = "binaries for aarch64, which linux-x86_64 archives do not hold"
+    note = "binaries for aarch64, which linux-x86_64 archives do not contain"
     assert entry("libx", "linux-x86_64")["notes"] == [note]
     process()
     assert entry("libx", "linux-x86_64")["notes"] == [note]
