@@ -227,8 +227,7 @@ def process(run: Run, server: FaultServer) -> Run:
 def made_set(run: Run) -> MadeSet:
     """Write a package set to `set.json` and its archives to `source`."""
     package_set = put_packages(MadeSet())
-    package_set.write(Path("set.json"))
-    package_set.put_archives(Path("source"))
+    package_set.put()
     return package_set
 
 

@@ -94,6 +94,11 @@ class MadeSet:
             put(root, {name: data})
         return root
 
+    def put(self) -> None:
+        """Write the document to `set.json` and the archives to `source`."""
+        self.write(Path("set.json"))
+        self.put_archives(Path("source"))
+
     def _package(self, attr: str, **changes: Any) -> dict[str, Any]:
         usual = {"release": self.cuda, "version": "1.2.3", "platforms": [self.platform]}
         return set_package(attr, **{**usual, **changes})

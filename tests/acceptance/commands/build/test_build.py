@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 from conftest import REPOSITORY, Run
+from support.running import expect_output
 from support.set_inputs import (
     JETSON,
     LINUX,
@@ -89,8 +90,7 @@ def error(result: Result) -> str:
 
 
 def test_build_without_options_writes_every_newest_patch_and_index(build: Run, run: Run) -> None:
-    result = build()
-    assert result.exit_code == 0, result.output
+    result = expect_output(build(), 0)
     assert sorted(files_below("build")) == [
         "index.json",
         f"{JETSON}/cuda-12.6.3.json",
@@ -146,24 +146,20 @@ def test_set_records_its_sources_and_no_machine_path(build: Run) -> None:
 def test_second_build_changes_no_file(build: Run) -> None:
     build()
     before = {path: path.stat().st_mtime_ns for path in Path("build").rglob("*.json")}
-    result = build()
-    assert result.exit_code == 0
+    result = expect_output(build(), 0)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert "8 unchanged" in result.stdout
     assert build("--check").exit_code == 0
 
 
 def test_check_writes_nothing(build: Run) -> None:
-    result = build("--check")
-    assert result.exit_code == 1
+    result = expect_output(build("--check"), 1)
     assert not Path("build").exists()
     assert "8 would-write; would-write index.json" in result.stdout
     build()
     Path(f"build/{LINUX}/cuda-12.9.1.json").write_text("{}")
     before = files_below("build")
-    result = build("--check")
-    assert result.exit_code == 1
-    assert "1 would-write" in result.stdout
+    expect_output(build("--check"), 1, "1 would-write")
     assert files_below("build") == before
 
 
@@ -177,8 +173,7 @@ def test_check_reports_missing_index(build: Run) -> None:
 
 
 def test_build_json_prints_one_set(build: Run) -> None:
-    result = build(*ONE, "--json")
-    assert result.exit_code == 0
+    result = expect_output(build(*ONE, "--json"), 0)
     assert not Path("build").exists()
     build(*ONE, "-o", "one.json")
     assert result.stdout == Path("one.json").read_text()
@@ -186,8 +181,7 @@ def test_build_json_prints_one_set(build: Run) -> None:
 
 
 def test_build_output_file_writes_one_file(build: Run) -> None:
-    result = build(*ONE, "-o", "sets/one.json")
-    assert result.exit_code == 0
+    expect_output(build(*ONE, "-o", "sets/one.json"), 0)
     assert list(files_below("sets")) == ["one.json"], "one file has no index"
     assert build(*ONE, "-o", "sets/one.json", "--check").exit_code == 0
 
@@ -313,14 +307,11 @@ def test_gcc_options_select_host_compiler(build: Run) -> None:
 def test_overlay_applies_fixup(build: Run) -> None:
     fixup = {"package": "libx", "broken": "not with us", "reason": "ours", "reference": "r"}
     put_policy(Path("mine"), "fixups", fixups=[fixup])
-    result = build(*ONE, "--overlay", "mine")
-    assert result.exit_code == 0
-    assert "warning: libx: not with us" in result.stdout
+    expect_output(build(*ONE, "--overlay", "mine"), 0, "warning: libx: not with us")
     document = read(f"build/{LINUX}/cuda-12.9.1.json")["packages"]
     assert document["libx"]["overlay"] == ["fixup: ours"]
     assert document["cudnn"]["status"] == "broken", "it needs a library of it"
-    result = build(*ONE, "--overlay", "mine", "--strict")
-    assert result.exit_code == 3
+    expect_output(build(*ONE, "--overlay", "mine", "--strict"), 3)
     result = build(*ONE, "--overlay", "mine", "--strict", "--json")
     assert result.exit_code == json.loads(result.stdout)["exit_code"] == 3, (
         "the same exit code with --json"
@@ -375,8 +366,7 @@ def test_refused_set_in_one_file_reports_platform(build: Run) -> None:
 def test_invalid_options_are_rejected(
     build: Run, options: Sequence[str], code: int, message: str
 ) -> None:
-    result = build(*options)
-    assert result.exit_code == code, result.output
+    result = expect_output(build(*options), code)
     assert message in error(result)
     if "--json" in options:
         assert message in json.loads(result.stdout)["error"]["message"]
@@ -419,8 +409,7 @@ def test_failed_set_does_not_block_other_sets(build: Run) -> None:
 def test_hollow_set_requires_allow_hollow(build: Run) -> None:
     put_data(Path("data"), Release("cuda", "12.8.1", {"cuda_cudart": [LINUX]}, FEATURES))
     options = ("--cuda", "12.8", "--platform", LINUX)
-    result = build(*options, "--json")
-    assert result.exit_code == 2
+    result = expect_output(build(*options, "--json"), 2)
     assert "the set would be without cuda_nvcc" in error(result)
     assert "use --allow-hollow to create the set anyway" in error(result)
     assert build(*options, "--allow-hollow").exit_code == 0
@@ -451,8 +440,7 @@ def test_broken_file_is_named_in_error(build: Run, path: str, content: str, mess
     place = Path("data", path)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(content)
-    result = build(*ONE, "--json")
-    assert result.exit_code == 5, result.output
+    result = expect_output(build(*ONE, "--json"), 5)
     assert message in error(result)
 
 
@@ -466,16 +454,14 @@ def test_broken_file_is_named_in_error(build: Run, path: str, content: str, mess
 )
 def test_broken_redist_map_is_rejected(build: Run, content: str, code: int, message: str) -> None:
     Path("map.json").write_text(content)
-    result = build(*ONE, "--redist-map", "map.json")
-    assert result.exit_code == code
+    result = expect_output(build(*ONE, "--redist-map", "map.json"), code)
     assert message in error(result)
 
 
 def test_foreign_index_is_not_overwritten(build: Run) -> None:
     Path("out").mkdir()
     Path("out/index.json").write_text('{"mine": 1}')
-    result = build(*ONE, "-o", "out")
-    assert result.exit_code == 5
+    result = expect_output(build(*ONE, "-o", "out"), 5)
     assert "(out/index.json)" in error(result)
     assert Path("out/index.json").read_text() == '{"mine": 1}'
 
@@ -487,8 +473,7 @@ def test_unwritable_output_exits_3(build: Run) -> None:
     assert f"cannot write out/{LINUX}/cuda-12.9.1.json: Not a directory" in result.stdout
     assert "hint: select another folder, or change its permissions: `ls -ld out`" in result.stdout
     assert Path("out").read_text() == "a file"
-    result = build(*ONE, "-o", "out/one.json")
-    assert result.exit_code == 3
+    expect_output(build(*ONE, "-o", "out/one.json"), 3)
 
 
 # -- reproducibility and documentation
@@ -528,10 +513,8 @@ def test_documented_overlay_is_valid(build: Run, run: Run) -> None:
     policy.mkdir(parents=True)
     for subject, block in zip(("fixups", "withheld"), blocks, strict=True):
         (policy / f"{subject}.json").write_text(block)
-    judged = run("validate", *sorted(policy.iterdir()))
-    assert judged.exit_code == 0, judged.output
-    result = build("--cuda", "12.9", "--platform", SBSA, "--overlay", "mine")
-    assert result.exit_code == 0, result.output
+    expect_output(run("validate", *sorted(policy.iterdir())), 0)
+    expect_output(build("--cuda", "12.9", "--platform", SBSA, "--overlay", "mine"), 0)
     packages = read(f"build/{SBSA}/cuda-12.9.1.json")["packages"]
     assert packages["cuda_documentation"]["status"] == "withheld"
     assert packages["libcufile"]["overlay"] == ["fixup: ticket 123"]

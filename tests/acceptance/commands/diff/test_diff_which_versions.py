@@ -12,7 +12,7 @@ from conftest import REPOSITORY, Run
 from support import server as faults
 from support.factory import manifest
 from support.releases import put, release
-from support.running import report, succeed
+from support.running import expect_error, expect_output, report, succeed
 from support.server import FaultServer
 from support.small_sets import LABEL, LINUX, library, make_data, make_sets
 from typer.testing import Result
@@ -67,8 +67,7 @@ def cached(folder_with_data: Path) -> tuple[object, ...]:
 
 
 def test_diff_of_local_releases_includes_features(ask: Run, cached: tuple[object, ...]) -> None:
-    result = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *cached)
-    assert result.exit_code == 0
+    result = expect_output(ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *cached), 0)
     lines = result.stdout.splitlines()
     assert lines[0] == "cuda@12.9.1 -> cuda@12.9.2"
     assert "  windows-x86_64: gone altogether" in lines
@@ -96,8 +95,7 @@ def test_diff_of_a_side_with_itself_is_empty(
     ask: Run, folder_with_data: Path, kind: str, form: tuple[str, ...]
 ) -> None:
     side = kind if "@" in kind else str(folder_with_data / kind)
-    result = ask("diff", side, side, *form)
-    assert result.exit_code == 0
+    result = expect_output(ask("diff", side, side, *form), 0)
     if "--json" in form:
         document = report(result)
         assert (document["packages"], document["platforms"], document["tables"]) == ([], None, [])
@@ -130,9 +128,7 @@ def test_diff_of_invalid_sides_is_rejected(
 ) -> None:
     shutil.copytree(folder_with_data / "data", "copy")
     shutil.copy(REPOSITORY / "data/gpus.json", "copy/gpus.json")
-    result = ask("diff", *(side.replace("DATA", "copy") for side in sides))
-    assert result.exit_code == code, result.output
-    assert message in result.stderr
+    expect_error(ask("diff", *(side.replace("DATA", "copy") for side in sides)), code, message)
 
 
 def test_diff_of_local_release_and_manifest_file_lists_packages(
@@ -141,8 +137,7 @@ def test_diff_of_local_release_and_manifest_file_lists_packages(
     """A user compares a manifest before storing it."""
     manifest_path = folder_with_data / "data/manifests/cuda/redistrib_12.9.2.json"
     both = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json")
-    result = ask("diff", f"cuda@{LABEL}", manifest_path, "--json")
-    assert result.exit_code == 0
+    result = expect_output(ask("diff", f"cuda@{LABEL}", manifest_path, "--json"), 0)
     names = [package["package"] for package in report(both)["packages"]]
     assert [package["package"] for package in report(result)["packages"]] == names
     assert "-libcudart.so.12" not in ask("diff", f"cuda@{LABEL}", manifest_path).stdout
@@ -183,9 +178,7 @@ def test_broken_file_is_named_in_error(
 ) -> None:
     shutil.copytree(folder_with_data / "data", "copy")
     Path("copy", path).write_text('{"schema_version": 1}')
-    result = ask(*call, "--data-dir", "copy")
-    assert result.exit_code == 5
-    assert path in result.stderr
+    expect_error(ask(*call, "--data-dir", "copy"), 5, path)
 
 
 @pytest.mark.parametrize(
@@ -201,10 +194,7 @@ def test_broken_file_is_named_in_error(
     ],
 )
 def test_missing_local_manifests_suggest_other_channel(run: Run, call: tuple[str, ...]) -> None:
-    result = run(*call, "--channel", "redist")
-    assert result.exit_code == 2
-    assert "no local manifests" in result.stderr
-    assert "--channel wheels`" in result.stderr
+    expect_error(run(*call, "--channel", "redist"), 2, "no local manifests", "--channel wheels`")
 
 
 def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_data: Path) -> None:
@@ -216,8 +206,7 @@ def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_dat
         (manifests / "cuda/redistrib_12.9.1.json", manifests / "cudnn/redistrib_9.10.2.json"),
         (feature_files / "cuda/feature_12.9.1.json", feature_files / "cudnn/feature_9.10.2.json"),
     ):
-        result = ask("diff", *sides)
-        assert result.exit_code == 0, result.output
+        result = expect_output(ask("diff", *sides), 0)
         assert result.stdout.splitlines()[1] == note
         assert f"Note: {note[6:]}.\n" in ask("diff", *sides, "--format", "markdown").stdout
     assert report(ask("diff", "cuda@12.9.1", "cuda@12.9.2", "--json"))["notes"] == []
@@ -302,16 +291,13 @@ def test_which_reports_variants_of_other_redists(ask: Run) -> None:
 def test_which_without_provider_or_with_invalid_options_fails(
     ask: Run, options: tuple[str, ...], code: int, message: str
 ) -> None:
-    result = ask("which", *options)
-    assert result.exit_code == code
+    result = expect_output(ask("which", *options), code)
     assert message in result.output
 
 
 @pytest.mark.parametrize("name", ["libcuda.so.1", "lib/libcuda.so.1", "NVCUDA.dll"])
 def test_which_driver_library_names_driver(ask: Run, name: str) -> None:
-    result = ask("which", name)
-    assert result.exit_code == 0
-    assert f"{name}: part of the driver\n" in result.stdout
+    expect_output(ask("which", name), 0, f"{name}: part of the driver\n")
     assert report(ask("which", name, "--json"))["outside"]["owner"] == "driver"
 
 
@@ -347,8 +333,7 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
 )
 def test_which_lists_releases_usable_with_cuda(run: Run, call: tuple[str, ...], line: str) -> None:
     """On the shipped data."""
-    result = run("which", *call)
-    assert result.exit_code == 0
+    result = expect_output(run("which", *call), 0)
     lines = [" ".join(words.split()) for words in result.stdout.splitlines()]
     assert [text for text in lines if text.endswith(line)]
     assert ("usable with CUDA" in lines[0]) == ("--cuda" in call)
@@ -461,8 +446,6 @@ def test_versions_without_server_exits_3(upstream: FaultServer, run: Run) -> Non
 
 
 def test_versions_reports_redists_missing_upstream(upstream: FaultServer, run: Run) -> None:
-    result = run("versions", "--base-url", upstream.url)
-    assert result.exit_code == 0
-    assert "not at this source: cublasmp" in result.stdout
+    expect_output(run("versions", "--base-url", upstream.url), 0, "not at this source: cublasmp")
     single = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
     assert (single.exit_code, single.stdout) == (3, "")

@@ -166,8 +166,7 @@ def test_archives_before_download_limit_are_kept(
     for package in made_set.packages.values():
         if package["archive"]:
             package["archive"]["size"] = None
-    made_set.write(Path("set.json"))
-    made_set.put_archives(Path("source"))
+    made_set.put()
     server.add_folder(Path("source"))
     limit = len(made_set.archives[made_set.packages["cuda_crt"]["archive"]["relative_path"]])
     result = materialize("--max-download", limit, "-j", 1, base=server.url)

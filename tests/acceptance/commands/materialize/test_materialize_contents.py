@@ -152,8 +152,7 @@ def test_windows_root_is_created_on_any_host(run: Run, materialize: Materialize)
         },
     )
     made_set.add("cuda_nvcc", {"bin/nvcc.exe": binaries.pe(name=None), "bin/nvcc.profile": b"x"})
-    made_set.write(Path("set.json"))
-    made_set.put_archives(Path("source"))
+    made_set.put()
     expect_output(materialize(), 0)
     assert set(listing(Path("root"))) == {
         ".cudaredist.json",
@@ -172,8 +171,7 @@ def test_windows_root_is_created_on_any_host(run: Run, materialize: Materialize)
 def test_hard_link_is_unpacked_as_a_file(run: Run, materialize: Materialize) -> None:
     made_set = MadeSet()
     made_set.add("x", data=archives.gz(archives.plain_tar()), suffix="tar.gz")
-    made_set.write(Path("set.json"))
-    made_set.put_archives(Path("source"))
+    made_set.put()
     assert materialize().exit_code == 0
     assert "lib/again" in listing(Path("root"))
 
@@ -182,8 +180,7 @@ def test_packages_with_same_archive_are_both_created(run: Run, materialize: Mate
     made_set = MadeSet()
     path = made_set.add("one", {"lib/data": b"content"})
     made_set.add("two", data=made_set.archives[path])
-    made_set.write(Path("set.json"))
-    made_set.put_archives(Path("source"))
+    made_set.put()
     expect_error(materialize("-j", 4, "--layout", "split"), 0, "1 archives; ")
     assert Path("root/one/out/lib/data").read_bytes() == b"content"
     assert Path("root/two/out/lib/data").read_bytes() == b"content"
@@ -252,8 +249,7 @@ def test_compiler_missing_from_channel_is_named(run: Run, materialize: Materiali
     made_set.add(
         "cuda_nvcc", {"bin/ptxas": PROGRAM, "share/doc/nvcc": b"x", "nvvm/bin/cicc": PROGRAM}
     )
-    made_set.write(Path("set.json"))
-    made_set.put_archives(Path("source"))
+    made_set.put()
     result = materialize("--component", "compiler")
     assert result.exit_code == 2
     assert "the packages of CUDA 12.9.1 in the redist channel do not include nvcc, fatbinary" in (

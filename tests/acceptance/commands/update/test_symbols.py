@@ -9,7 +9,7 @@ import pytest
 from conftest import Run
 from support.binaries import Symbol, dll_with_symbols, elf
 from support.releases import Files, put, release
-from support.running import snapshot, succeed
+from support.running import expect_error, expect_output, snapshot, succeed
 
 LABELS = ("12.4.1", "12.9.1")
 VERSION = "libcublasLt.so.12"
@@ -130,8 +130,7 @@ def test_unknown_archive_fails_alone(root: Path, run: Run, tmp_path: Path) -> No
 
 def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None:
     data = ("--data-dir", root / "data", "--no-shipped-data")
-    result = run("which", "--symbol", "ltMo*", *data)
-    assert result.exit_code == 0
+    result = expect_output(run("which", "--symbol", "ltMo*", *data), 0)
     header, line = result.stdout.splitlines()
     assert header.split() == [
         *("symbol", "library", "package", "first", "last", "releases", "platforms")
@@ -158,9 +157,7 @@ def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None
 def test_which_symbol_without_tables_suggests_command(run: Run, channel: str, command: str) -> None:
     Path("empty").mkdir()
     places = ("--data-dir", "empty", "--no-shipped-data", "--channel", channel)
-    result = run("which", "--symbol", "a", *places)
-    assert result.exit_code == 3
-    assert f"run `{command}`" in result.stderr
+    expect_error(run("which", "--symbol", "a", *places), 3, f"run `{command}`")
 
 
 def test_diff_reports_removed_exports_first(root: Path, run: Run) -> None:
@@ -179,8 +176,7 @@ def mixed(root: Path, run: Run, tmp_path: Path) -> Path:
     for label in LABELS:
         path = tmp_path / f"{label}.json"
         options = ("--cuda", label, "--platform", "linux-x86_64", "--output", path)
-        result = run("build", *options, "--data-dir", root / "data")
-        assert result.exit_code == 0, result.output
+        expect_output(run("build", *options, "--data-dir", root / "data"), 0)
         assert "missing-symbols" not in path.read_text()
         sets.append(json.loads(path.read_bytes()))
     older = sets[0]["packages"]["libcublaslt"]

@@ -14,7 +14,7 @@ from support import server as faults
 from support.headers import host_config
 from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, ptxas
 from support.releases import Files, publish, put, release
-from support.running import report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 from support.wheels import put_wheel
 
@@ -113,13 +113,11 @@ def test_tables_after_process_manifests_request_nothing(
     shutil.rmtree(tmp_path / "cache")
     COMPAT.unlink()
     GPUS.unlink()
-    result = run("process-manifests", "--base-url", cuda.url, "--retries", 0)
-    assert result.exit_code == 0, result.output
+    result = expect_output(run("process-manifests", "--base-url", cuda.url, "--retries", 0), 0)
     cuda.requests.clear()
     monkeypatch.setattr(archives, "open_archive", lambda *_, **__: pytest.fail("opened"))
     for table in (nvcc_table, gpu_table):
-        result = table("--json")
-        assert result.exit_code == 0, result.output
+        result = expect_output(table("--json"), 0)
         assert report(result)["archives_read"] == 0
         assert report(result)["fetched_bytes"] == 0
     assert not cuda.requests
@@ -132,8 +130,7 @@ def test_process_manifests_after_table_update_reads_no_archive_twice(
     nvcc_table()
     read_for_table = archive_of(cuda, "12.9.1")
     cuda.requests.clear()
-    result = run("process-manifests", "--base-url", cuda.url, "--retries", 0)
-    assert result.exit_code == 0, result.output
+    expect_output(run("process-manifests", "--base-url", cuda.url, "--retries", 0), 0)
     assert read_for_table not in cuda.requests
     assert archive_of(cuda, "12.9.1", "linux-sbsa") in cuda.requests
 
@@ -144,8 +141,7 @@ def test_process_manifests_after_table_update_reads_no_archive_twice(
 def test_nvcc_table_contains_compilers_and_sources_of_local_releases(
     cuda: FaultServer, nvcc_table: Run, run: Run
 ) -> None:
-    result = nvcc_table()
-    assert result.exit_code == 0, result.output
+    expect_output(nvcc_table(), 0)
     releases = read(COMPAT)["releases"]
     assert releases["12.9.1"]["compilers"]["gcc"]["max"] == 14
     assert releases["12.9.1"]["compilers"]["gcc"]["min_basis"] == "documented"
@@ -169,8 +165,7 @@ def test_nvcc_table_contains_compilers_and_sources_of_local_releases(
 def test_gpu_table_contains_capabilities_of_local_releases(
     cuda: FaultServer, gpu_table: Run, run: Run
 ) -> None:
-    result = gpu_table()
-    assert result.exit_code == 0, result.output
+    expect_output(gpu_table(), 0)
     table = read(GPUS)
     assert table["capabilities"]["7.0"]["last_cuda"] == "12.9"
     assert table["capabilities"]["9.0a"]["last_cuda"] is None
@@ -288,9 +283,7 @@ def test_lost_cache_requires_no_archive(
     before = archive_requests(cuda)
     shutil.rmtree(tmp_path / "cache")
     for command in (nvcc_table, gpu_table):
-        result = command("--check")
-        assert result.exit_code == 0, result.output
-        assert "unchanged; 0 archives read" in result.stdout
+        expect_output(command("--check"), 0, "unchanged; 0 archives read")
     assert archive_requests(cuda) == before
 
 
@@ -314,8 +307,7 @@ def test_features_select_archive_with_header(
     small = {"linux-x86_64": {"bin/x": b"#!/bin/sh\n"}}
     header = {"linux-x86_64": {"include/crt/host_config.h": HEADER, "x": os.urandom(3000)}}
     publish(server, release("13.0.2", {"cuda_nvcc": small, "cuda_crt": header}))
-    result = run("process-manifests", "--base-url", server.url, "--package", "cuda_nvcc")
-    assert result.exit_code == 0, result.output
+    expect_output(run("process-manifests", "--base-url", server.url, "--package", "cuda_nvcc"), 0)
     assert report(nvcc_table("--json"))["archives_read"] == 1
     assert read(COMPAT)["releases"]["13.0.2"]["source"]["package"] == "cuda_crt"
 
@@ -335,9 +327,7 @@ def test_archive_without_header_is_skipped_and_remembered(
 
 
 def test_check_writes_nothing(cuda: FaultServer, nvcc_table: Run) -> None:
-    result = nvcc_table("--check")
-    assert result.exit_code == 1
-    assert "nvcc_compat.json: would write" in result.stdout
+    expect_output(nvcc_table("--check"), 1, "nvcc_compat.json: would write")
     assert not COMPAT.exists()
     assert nvcc_table().exit_code == 0
     assert nvcc_table("--check").exit_code == 0
@@ -347,10 +337,7 @@ def test_changed_bounds_require_accept_changed(cuda: FaultServer, nvcc_table: Ru
     nvcc_table()
     before = COMPAT.read_bytes()
     publish(cuda, release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))}))
-    result = nvcc_table()
-    assert result.exit_code == 1
-    assert "12.9.1: gcc max was 14 and is 13" in result.stderr
-    assert "--accept-changed" in result.stderr
+    result = expect_error(nvcc_table(), 1, "12.9.1: gcc max was 14 and is 13", "--accept-changed")
     assert "12.9.1  held back" in result.stdout
     assert COMPAT.read_bytes() == before
     assert nvcc_table("--check").exit_code == 1
@@ -372,8 +359,7 @@ def test_decreased_bound_requires_accept_changed(server: FaultServer, nvcc_table
     assert "12.9.1  held back" in result.stdout
     assert read(COMPAT)["releases"].keys() >= {"12.8.0", "13.4.0"}
     assert "12.9.1" not in read(COMPAT)["releases"]
-    again = nvcc_table("--check", "--json")
-    assert again.exit_code == 1
+    again = expect_output(nvcc_table("--check", "--json"), 1)
     assert (report(again)["status"], report(again)["held_back"]) == ("unchanged", ["12.9.1"])
 
 
@@ -381,9 +367,7 @@ def test_capability_missing_from_policy_is_a_finding(cuda: FaultServer, gpu_tabl
     policy = json.loads((REPOSITORY / "data/policy/gpus.json").read_bytes())
     del policy["overlay"]["9.0"]
     put(Path("data/policy"), {"gpus.json": json.dumps(policy).encode()})
-    result = gpu_table()
-    assert result.exit_code == 0
-    assert "overlay-lacks" in result.stderr
+    expect_error(gpu_table(), 0, "overlay-lacks")
     assert gpu_table("--check").exit_code == 1
     assert [f["about"] for f in report(gpu_table("--json"))["findings"]] == ["9.0"]
 
@@ -395,9 +379,7 @@ def test_invalid_header_fails_one_release(cuda: FaultServer, nvcc_table: Run) ->
     bad = HEADER.replace(b"#if __GNUC__ > 14", b"#if __GNUC__ >> > 14")
     line = bad[: bad.index(b">> > 14")].count(b"\n") + 1
     publish(cuda, release("12.8.1", {"cuda_nvcc": nvcc(bad)}))
-    result = nvcc_table()
-    assert result.exit_code == 5
-    assert f"cuda 12.8.1: not a valid host compiler header: line {line}:" in result.stderr
+    expect_error(nvcc_table(), 5, f"cuda 12.8.1: not a valid host compiler header: line {line}:")
     assert {"12.9.1", "13.4.0"} <= read(COMPAT)["releases"].keys()
     assert "12.8.1" not in read(COMPAT)["releases"]
 
@@ -420,16 +402,12 @@ def test_missing_header_exits_5(server: FaultServer, nvcc_table: Run) -> None:
 
 def test_release_without_nvcc_exits_3(server: FaultServer, gpu_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_cccl": {"linux-x86_64": {"x": b"x"}}}))
-    result = gpu_table()
-    assert result.exit_code == 3
-    assert "has no archive of cuda_nvcc" in result.stderr
+    expect_error(gpu_table(), 3, "has no archive of cuda_nvcc")
 
 
 def test_oversized_header_is_refused(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc(HEADER + b"\n" * (4 << 20))}))
-    result = nvcc_table()
-    assert result.exit_code == 5
-    assert "larger than the limit of 4,194,304 bytes" in result.stderr
+    expect_error(nvcc_table(), 5, "larger than the limit of 4,194,304 bytes")
 
 
 def test_archive_with_wrong_bytes_exits_4(
@@ -438,8 +416,7 @@ def test_archive_with_wrong_bytes_exits_4(
     path = archive_of(cuda, "12.9.1")
     other = release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=99))})
     cuda.files[path] = other[path.removeprefix(FOLDER)].ljust(len(cuda.files[path]), b"\0")
-    result = nvcc_table()
-    assert result.exit_code == 4
+    expect_output(nvcc_table(), 4)
     assert "12.9.1" not in read(COMPAT)["releases"]
     assert "13.4.0" in read(COMPAT)["releases"]
     assert len([p for p in (tmp_path / "cache/facts").rglob("*") if p.is_file()]) == 1
@@ -453,15 +430,12 @@ def test_missing_archive_exits_3(cuda: FaultServer, nvcc_table: Run) -> None:
 
 def test_invalid_manifest_exits_5(cuda: FaultServer, nvcc_table: Run) -> None:
     put(Path("data/manifests/cuda"), {"redistrib_12.8.1.json": b"{"})
-    result = nvcc_table()
-    assert result.exit_code == 5
+    expect_output(nvcc_table(), 5)
     assert "13.4.0" in read(COMPAT)["releases"]
 
 
 def test_missing_local_release_exits_2(cuda: FaultServer, nvcc_table: Run) -> None:
-    result = nvcc_table("--version", "12.0.0")
-    assert result.exit_code == 2
-    assert "no local manifest 12.0.0 in" in result.stderr
+    expect_error(nvcc_table("--version", "12.0.0"), 2, "no local manifest 12.0.0 in")
 
 
 def test_broken_table_is_not_overwritten(cuda: FaultServer, gpu_table: Run) -> None:
@@ -472,8 +446,7 @@ def test_broken_table_is_not_overwritten(cuda: FaultServer, gpu_table: Run) -> N
 
 def test_fail_fast_stops_at_first_failure(cuda: FaultServer, gpu_table: Run) -> None:
     cuda.misbehave(archive_of(cuda, "12.9.1"), faults.status(404))
-    result = gpu_table("--fail-fast", "--no-parallel")
-    assert result.exit_code == 3
+    expect_output(gpu_table("--fail-fast", "--no-parallel"), 3)
     assert "13.4.0" not in str(archive_requests(cuda))
 
 
@@ -497,12 +470,9 @@ def test_wheels_extend_tables_and_never_replace_redist(
         put_wheel(pip_folder, "cuda-toolkit", label, requires=[f"{toolkit}=={version}.*"])
         put_wheel(pip_folder, toolkit, version, files, tag=tag)
     wheels = ("--channel", "wheels")
-    fetched = run("download-manifests", *wheels, "--redist", "cuda", "--version", "all")
-    assert fetched.exit_code == 0, fetched.output
+    expect_output(run("download-manifests", *wheels, "--redist", "cuda", "--version", "all"), 0)
     assert nvcc_table().exit_code == 0
-    result = run("update-nvcc-compat", *wheels)
-    assert result.exit_code == 0, result.output
-    assert "12.9.1  stands" in result.stdout
+    expect_output(run("update-nvcc-compat", *wheels), 0, "12.9.1  stands")
     releases = read(COMPAT)["releases"]
     assert releases["12.9.1"]["source"]["channel"] == "redist"
     assert releases["11.8.0"]["source"]["channel"] == "wheels"
