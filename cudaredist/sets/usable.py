@@ -1,6 +1,6 @@
 """Archives of all redistributables that are usable with a CUDA release."""
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import UsageError, shown
 from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import Platform, Version, find_release
@@ -23,7 +23,9 @@ def find_local_cuda(text: str, store: Store) -> Version:
     labels = store.manifests(CUDA).labels()
     release = find_release(text, labels)
     if release is None:
-        raise UsageError(f"no local manifest of CUDA {text}", hint=nearest_hint(text, labels))
+        raise UsageError(
+            f"no local manifest of CUDA {shown(text)}", hint=nearest_hint(text, labels)
+        )
     return release
 
 

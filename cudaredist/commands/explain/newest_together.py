@@ -29,17 +29,18 @@ def newest_together(
     decisive = [archive for archive in archives if _PACKAGES.get(archive.redist) == archive.package]
     if any(archive.redist == CUDA for archive in decisive):
         for base in dict.fromkeys(gpus.capabilities[name].base for name in capabilities):
-            running = [
-                archive
-                for archive in decisive
-                if base in archive.by_capability
-                and archive.by_capability[base].value in {"native", "ptx"}
-            ]
-            yield _newest(base, running, store, gpus)
+            own = [archive for archive in decisive if base in archive.by_capability]
+            running = [a for a in own if a.by_capability[base].value in {"native", "ptx"}]
+            known = sorted({archive.platform for archive in own if archive.redist == CUDA})
+            yield _newest(base, running, known, store, gpus)
 
 
 def _newest(
-    name: str, running: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
+    name: str,
+    running: Sequence[ArchiveCoverage],
+    known: Sequence[str],
+    store: Store,
+    gpus: Gpus,
 ) -> NewestTogether:
     for platform in _PLATFORMS:
         here = [archive for archive in running if archive.platform == platform]
@@ -61,7 +62,7 @@ def _newest(
             )
     statement = (
         f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
-        "on it."
+        f"on it (known platforms: {', '.join(known) or 'none'})."
     )
     return NewestTogether(capability=name, platform=None, releases={}, statement=statement)
 

@@ -77,9 +77,10 @@ def test_name_of_several_capabilities_is_refused(text: str, capabilities: str) -
         ("108", "compute capability", "did you mean 10.7 or "),
         ("8.8b", "compute capability", "did you mean 8.8 or "),
         ("sm_95", "compute capability", "did you mean 9.0 or "),
+        ("10", "compute capability", "did you mean 12.0 or "),
     ],
 )
 def test_unknown_name_suggests_names_of_its_kind(text: str, kind: str, hint: str) -> None:
-    with pytest.raises(UnknownNameError, match=f"no {kind} is called") as raised:
+    with pytest.raises(UnknownNameError, match=f"no {kind} is called '{text}'") as raised:
         capability_of(text, GPUS)
     assert str(raised.value.hint).startswith(hint)

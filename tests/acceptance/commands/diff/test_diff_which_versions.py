@@ -281,7 +281,8 @@ def test_which_reports_variants_of_other_redists(ask: Run) -> None:
     [
         (("libnothing.so",), 1, "no local package provides libnothing.so"),
         (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
-        (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA 11.8"),
+        (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA '11.8'"),
+        (("x", "--cuda", ""), 2, "no local manifest of CUDA ''"),
         (("x", "--cuda", "twelve"), 2, "hint: local releases: 12.9.1, 12.9.2"),
         (("",), 2, "which requires a file, a soname or --symbol"),
         (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),

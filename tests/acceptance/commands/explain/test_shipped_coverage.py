@@ -239,7 +239,11 @@ def is_known_to(name: str, label: Version) -> bool:
         ("V100", "CUDA 12.9.2, cuDNN 9.10.2, NCCL 2.32.3 and cuTENSOR 2.2.0 are the newest known "),
         ("sm_90a", f"CUDA {newest('cuda')}, cuDNN {newest('cudnn')}, NCCL {newest('nccl')} and "),
         ("K80", "CUDA 11.8.0, cuDNN 8.7.0 and NCCL 2.21.5 are the newest known releases that run "),
-        ("Jetson Orin", "No known release of CUDA that supports compute capability 8.7 has a "),
+        (
+            "Jetson Orin",
+            "No known release of CUDA that supports compute capability 8.7 has a cuBLAS that runs "
+            "on it (known platforms: linux-sbsa).\n",
+        ),
     ],
 )
 def test_explain_gpu_begins_with_newest_releases(run: Run, name: str, answer: str) -> None:
