@@ -242,7 +242,7 @@ def _release_diagnostics(
 ) -> Iterable[Diagnostic]:
     for manifest in _manifests_of(choices, spec):
         if manifest.is_edited:
-            # Not `command_line`: a set does not depend on the options of the call.
+            # `command_line` would add options of the call, but sets must not depend on these.
             channel = "" if data.channel == "redist" else f"--channel {data.channel} "
             command = (
                 f"cudaredist download-manifests {channel}"

@@ -98,7 +98,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     is_provided = any(library.providers for library in report.libraries)
     if options.format == "requirements" and is_provided and not report.requirements:
         raise UsageError(
-            "--format requirements requires data of wheels",
+            "--format requirements requires --channel wheels",
             hint=f"run `{again('--channel wheels', without=['--channel'])}`",
         )
     lists = {

@@ -91,7 +91,7 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     ),
     (
         lambda o: {"latest", "all"} & set(o.version or ()),
-        "--version of bump requires a label, such as 13.0.2",
+        "--version of bump requires a release, such as 13.0.2",
         None,
     ),
 )

@@ -120,7 +120,7 @@ def _read(text: str, store: Store) -> _Side:
     if data is None:
         raise UsageError(
             f"{text}: no such file",
-            hint="name a file, or a local release such as cuda@12.9.1; to list them, run "
+            hint="use a file, or a local release such as cuda@12.9.1; to list releases, run "
             f"`{command_line('versions', '--offline')}`",
         )
     with located(text):

@@ -80,7 +80,7 @@ def test_site_resumes_after_a_full_disk_or_a_kill(
     ("name", "message"),
     [
         ("notes.txt", "site has files, but no files.json of an earlier site"),
-        ("files.json", "files.json is not the list of a site"),
+        ("files.json", "files.json is not the file list of a site"),
     ],
 )
 def test_site_in_a_folder_with_other_files_is_refused(
