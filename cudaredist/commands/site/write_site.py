@@ -80,7 +80,7 @@ def earlier_files(output: Path) -> set[str]:
         names = {str(name) for name in document["files"]}
     except (InvalidFileError, KeyError, TypeError):
         raise UsageError(
-            f"{output / LIST_NAME}  is not the file list of a site",
+            f"{output / LIST_NAME} is not the file list of a site",
             hint=f"run `rm -r {shlex.quote(str(output))}`",
         ) from None
     root = output.resolve()
