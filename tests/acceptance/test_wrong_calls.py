@@ -23,6 +23,7 @@ WRONG_CALLS = {
     f"{BUILD} --json --platform linux-x86-64": f"cudaredist {BUILD} --json",
     f"{BUILD} --system x86_64-linux": "cudaredist build --cuda 13.0.3 --system x86_64-linux",
     "explain gpu sm_95": "cudaredist explain gpu 9.0",
+    "explain gpu 10": "cudaredist explain gpu 10.0",
     "explain gpu rtx5099": "cudaredist explain gpu 'GeForce RTX 5090'",
     "explain cuda 13.9": "cudaredist explain cuda 13.5",
     "explain nvcc 99": "cudaredist explain nvcc 12.9",

@@ -34,7 +34,8 @@ def capabilities_called(text: str, gpus: Gpus) -> list[str]:
     exact = [title for title in titles if _words(title) == words]
     matches = exact or [title for title in titles if _is_part(words, _words(title))]
     if not matches and _is_like_target(text.lower()):
-        near = difflib.get_close_matches(name, gpus.capabilities, cutoff=0.5)
+        near = [major] if (major := f"{text}.0") in gpus.capabilities else []
+        near = near or difflib.get_close_matches(name, gpus.capabilities, cutoff=0.5)
         raise UnknownNameError("compute capability", text, gpus.capabilities, near)
     if not matches:
         spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}

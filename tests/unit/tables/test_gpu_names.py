@@ -77,7 +77,7 @@ def test_name_of_several_capabilities_is_refused(text: str, capabilities: str) -
         ("108", "compute capability", "did you mean 10.7 or "),
         ("8.8b", "compute capability", "did you mean 8.8 or "),
         ("sm_95", "compute capability", "did you mean 9.0 or "),
-        ("10", "compute capability", "did you mean 12.0 or "),
+        ("12", "compute capability", "did you mean 12.0?"),
     ],
 )
 def test_unknown_name_suggests_names_of_its_kind(text: str, kind: str, hint: str) -> None:
