@@ -130,9 +130,8 @@ def test_replace_restores_file_of_same_size(
     assert materialize().stdout.startswith("root: unchanged")
     verified = run("materialize", "--root", "root", "--verify")
     assert verified.exit_code == 4
-    assert (
-        "to restore it, run `cudaredist materialize SET --root root --replace`" in verified.stdout
-    )
+    restore = "to restore it, run `cudaredist materialize set.json --root root --replace`"
+    assert restore in verified.stdout
     assert materialize("--replace").exit_code == 0
     assert Path("root/bin/nvcc").read_bytes() == b"nvcc"
     assert fetched(source) == {"cuda_nvcc"}
