@@ -15,7 +15,7 @@ import pytest
 from support import network_faults as bad
 from support import server as faults
 from support.killing import Killer
-from support.mirrors import mirrored, serve_releases
+from support.mirrors import mirrored, serve_releases, without_times
 from support.server import Behaviour, FaultServer, Handler
 
 pytestmark = pytest.mark.slow
@@ -114,9 +114,9 @@ def polling(mirror: Path, files: Mapping[str, bytes]) -> Iterator[Reader]:
 def inner(mirror: Path) -> dict[str, bytes]:
     """Return the files of a mirror and its manifests as fetched."""
     manifests = mirror / ".mirror/manifests"
-    return mirrored(mirror) | {
-        f".mirror/{path.name}": path.read_bytes() for path in manifests.rglob("*.json")
-    }
+    files = mirrored(mirror)
+    files["mirror.json"] = without_times(files["mirror.json"])
+    return files | {f".mirror/{path.name}": path.read_bytes() for path in manifests.rglob("*.json")}
 
 
 @pytest.fixture

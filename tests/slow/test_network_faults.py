@@ -27,6 +27,7 @@ from support import binaries, runfiles
 from support import network_faults as bad
 from support import server as faults
 from support.headers import host_config
+from support.mirrors import without_times
 from support.network_faults import any_etag, headers, part, raw
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import Packages, put, release
@@ -118,6 +119,7 @@ MIDDLE = 3 << 20
 FOLDER = "compute/cuda/12.9.1"
 RUNFILE = f"{FOLDER}/local_installers/{runfiles.NAME}"
 RECORDS = "data/runfiles.json"
+LOCK = "mirrored/mirror.json"
 SUMS = f"{FOLDER}/docs/sidebar/md5sum.txt"
 
 
@@ -358,6 +360,8 @@ class Place:
         if RECORDS in files:
             record = cast("bytes", files[RECORDS])
             files[RECORDS] = record.replace(self.server.url.encode(), b"http://127.0.0.1")
+        if LOCK in files:
+            files[LOCK] = without_times(cast("bytes", files[LOCK]))
         return {
             path: content
             for path, content in files.items()
@@ -439,7 +443,7 @@ def assert_unharmed(
         if path.startswith("cache/archives/"):
             assert path.endswith(".part"), path
         elif path.endswith(("index.html", "SHA256SUMS")):
-            lock = read_own_file(cast("bytes", files["mirrored/mirror.json"]), MirrorLock)
+            lock = read_own_file(cast("bytes", files[LOCK]), MirrorLock)
             assert content == generated_files(lock.mirrored)[path.removeprefix("mirrored/")]
         elif not path.startswith((".root.cudaredist/", "mirrored/.mirror/partial/")):
             assert isinstance(content, bytes)

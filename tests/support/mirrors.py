@@ -1,6 +1,7 @@
 """Small CUDA releases to mirror, and the contents of mirrors."""
 
 import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +46,11 @@ def mirrored(mirror: Path) -> dict[str, bytes]:
         for path in sorted(mirror.rglob("*"))
         if path.is_file() and ".mirror" not in path.parts
     }
+
+
+def without_times(lock: bytes) -> bytes:
+    """Return a mirror's lock without times of modification, which differ by run."""
+    return re.sub(rb'"mtime_ns": \d+,\s*', b"", lock)
 
 
 def published(mirror: Path) -> dict[str, bytes]:
