@@ -127,6 +127,7 @@ class ElfReader(Reader):
             self._is_debug = length == 0 or address in elsewhere
             self._has_dynamic = not self._is_debug
             if self._has_dynamic:
+                self.note_end(max((n.offset + n.size for n in segments[_PT_LOAD]), default=0))
                 dynamic = table(offset, length, "dynamic section")
                 self._read_dynamic(Image(self.content, layout, segments[_PT_LOAD], dynamic))
 

@@ -171,6 +171,7 @@ class PeReader(Reader):
 
     def _read_sections(self, data: bytes) -> None:
         sections = list(_SECTION.iter_unpack(data))
+        self.note_end(max((start + size for _, _, _, size, start, *_ in sections), default=0))
         self._mapped.map((address, size, start) for _, _, address, size, start, *_ in sections)
         for name, _, _, size, start, *_ in sections:
             self.sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")

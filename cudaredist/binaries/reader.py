@@ -67,6 +67,11 @@ class Reader(abc.ABC):
         """Add a note, unless it exists already."""
         self._notes.add(text)
 
+    def note_end(self, end: int) -> None:
+        """Add a note if the file is shorter than its headers state."""
+        if end > self.content.size:
+            self.note(f"the file ends at byte {self.content.size:,} of {end:,}")
+
     def lose(self, text: str, *facts: str) -> None:
         """Mark facts as unread, with a note."""
         self.note(text)

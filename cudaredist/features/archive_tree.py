@@ -34,11 +34,18 @@ class Tree:
     """Oddities, one line each."""
     unsafe: list[str] = field(default_factory=list)
     """The notes about unsafe members. Archives with any of them are not installed."""
+    skipped: list[str] = field(default_factory=list)
+    """The unsafe notes about files that are not in the tree."""
 
     def refuse(self, note: str) -> None:
         """Add a note about something unsafe."""
         self.notes.append(note)
         self.unsafe.append(note)
+
+    def skip(self, note: str) -> None:
+        """Add a note about an unsafe file that is not in the tree."""
+        self.refuse(note)
+        self.skipped.append(note)
 
 
 def build_tree(members: Sequence[Entry]) -> Tree:
@@ -82,7 +89,7 @@ def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
     for entry in members:
         path = _normal(entry.name)
         if path is None:
-            tree.refuse(f"unsafe name: {shown(entry.name)}")
+            tree.skip(f"unsafe name: {shown(entry.name)}")
         elif path:
             earlier = named.pop(path, None)
             if earlier is not None and not (earlier.kind == entry.kind == "directory"):
@@ -136,7 +143,7 @@ def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], 
         is_folder = is_folder and (entry is None or entry.kind == "directory")
         folders[folder] = is_folder
     if not is_folder:
-        tree.refuse(f"is below a path that is not a folder: {name}")
+        tree.skip(f"is below a path that is not a folder: {name}")
     return is_folder
 
 
@@ -146,7 +153,8 @@ def _follow(
     """Resolve a link and add it to the tree."""
     end = links.end_of(path)
     if end is None:
-        tree.refuse(f"link leaves the archive or is circular: {path}")
+        refuse = tree.refuse if entry.kind == "symlink" else tree.skip
+        refuse(f"link leaves the archive or is circular: {path}")
     elif end in known and entry.kind == "symlink":
         tree.links[path] = end
     elif end not in placed or placed[end].kind != "file":

@@ -72,6 +72,7 @@ def audit_program(
         required,
         inputs=program.inputs,
         notes=program.notes,
+        skipped=program.skipped,
         errors=program.errors,
     )
 

@@ -14,6 +14,7 @@ from cudaredist.commands.audit.program_findings import (
     AuditRequirements,
     program_findings,
     requirement_findings,
+    unread_findings,
 )
 from cudaredist.commands.audit.report import (
     AuditedLibrary,
@@ -28,7 +29,7 @@ from cudaredist.commands.audit.report import (
 from cudaredist.commands.audit.run_paths import RunPathGap, run_path_gaps
 from cudaredist.commands.audit.unlinked import with_unlinked
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
-from cudaredist.errors import worst_exit_code
+from cudaredist.errors import shortened, worst_exit_code
 from cudaredist.features.library_symbols import undefined_symbols
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage
@@ -41,6 +42,8 @@ from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 _REGISTER = "__cudaRegisterFatBinary"
 """The function of the CUDA runtime that all device code compiled by nvcc is passed to."""
+_NOTES = 3
+"""Notes of a file that are shown."""
 _DRIVER = frozenset({"libcuda.so", "libcuda.so.1", "nvcuda.dll"})
 
 
@@ -65,6 +68,7 @@ def judge_program(
     *,
     inputs: Sequence[AuditInput] = (),
     notes: Iterable[str] = (),
+    skipped: Sequence[str] = (),
     errors: Sequence[ErrorReport] = (),
 ) -> AuditReport:
     """Return the report on a program."""
@@ -85,6 +89,7 @@ def judge_program(
     findings = (
         *program_findings(program, needs, releases, majors, gaps, catalog),
         *requirement_findings(required, coverage, glibc, releases, copies, cuda, data.channel),
+        *unread_findings(required, program, skipped),
     )
     all_majors = tuple(sorted({major for group in groups for major in group}))
     return AuditReport(
@@ -108,6 +113,7 @@ def judge_program(
         unread=paths_of(file for file in program if "needed" in file.binary.unread),
         findings=findings,
         notes=(*notes, *_notes(program)),
+        skipped=tuple(skipped),
         errors=tuple(errors),
         exit_code=worst_exit_code(
             [*(finding.exit_code for finding in findings), *(error.exit_code for error in errors)]
@@ -256,5 +262,8 @@ def _runtime(program: Iterable[ProgramFile]) -> CudaRuntime:
 
 def _notes(program: Iterable[ProgramFile]) -> Iterator[str]:
     for file in sorted(program, key=lambda file: file.display_path):
-        if file.binary.unread:
-            yield f"{file.display_path}: not read: {', '.join(file.binary.unread)}"
+        binary = file.binary
+        if binary.unread:
+            yield f"{file.display_path}: not read: {', '.join(binary.unread)}"
+        elif binary.notes:
+            yield f"{file.display_path}: {'; '.join(shortened(binary.notes, _NOTES))}"

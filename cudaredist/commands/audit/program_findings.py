@@ -172,6 +172,31 @@ def requirement_findings(
         yield _finding("bundled", f"{path} is a copy of a library of NVIDIA's", path=path)
 
 
+def unread_findings(
+    required: AuditRequirements, program: Sequence[ProgramFile], skipped: Sequence[str]
+) -> Iterator[AuditFinding]:
+    """Yield a finding for each required property if a part of the program is unread.
+
+    A note about a file means that a part of it is unread. Names of libraries in the data of a file
+    are a guess, so no property depends on them.
+    """
+    unread = [
+        file.display_path
+        for file in program
+        if {*file.binary.unread} - {"opens"}
+        or len(file.binary.notes) > ("opens" in file.binary.unread)
+    ]
+    options = {
+        "--require-gpu": required.gpus,
+        "--max-glibc": required.max_glibc,
+        "--cuda": required.cuda,
+        "--no-bundled": required.no_bundled,
+    }
+    for option, value in options.items():
+        if value and (skipped or unread):
+            yield _unknown(f"{option} is unknown: {_files([*skipped, *unread])} cannot be read")
+
+
 def _gpu_findings(
     gpus: Sequence[str], coverage: Mapping[str, Coverage] | None
 ) -> Iterator[AuditFinding]:
@@ -179,11 +204,7 @@ def _gpu_findings(
         part = None if coverage is None else coverage.get(name)
         if part is None:
             yield _unknown(f"GPUs of capability {name} are unknown")
-        elif part.value == "unknown":
-            yield _unknown(
-                f"it is unknown if GPUs of capability {name} run it: a file cannot be read"
-            )
-        elif part.value not in _RUNS:
+        elif part.value not in {*_RUNS, "unknown"}:
             words = {
                 "host-only": "it has no device code",
                 "lto": "its device code must be linked first",
@@ -197,8 +218,6 @@ def _glibc_findings(limit: str, glibc: Floor) -> Iterator[AuditFinding]:
     if glibc.version is not None and Version.parse(glibc.version) > Version.parse(limit):
         words = f"needs glibc {glibc.version}, not {limit}: {_files(glibc.by)}"
         yield _finding("glibc", words, path=glibc.by[0])
-    elif glibc.unread:
-        yield _unknown(f"the glibc that {_files(glibc.unread)} needs is unknown")
 
 
 def _cuda_findings(

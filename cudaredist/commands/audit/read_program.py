@@ -1,6 +1,7 @@
 """Read the binaries of programs, folders and archives, without executing anything."""
 
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from cudaredist.commands.audit.report import AuditInput
 from cudaredist.errors import (
     ContentError,
     CudaRedistError,
+    IncompleteError,
     ReadError,
     UsageError,
     printable,
@@ -30,6 +32,7 @@ from cudaredist.progress import NO_PROGRESS, Progress
 _CHUNK = 1 << 20
 _FILES_LIMIT = 1_000_000
 _NOTES_SHOWN = 5
+_is_library = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll|\.pyd)", re.IGNORECASE).fullmatch
 
 
 @dataclass(kw_only=True)
@@ -42,6 +45,8 @@ class ProgramReader:
     files: list[ProgramFile] = field(default_factory=list)
     inputs: list[AuditInput] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """Files that were not read, although they may be libraries."""
     errors: list[ErrorReport] = field(default_factory=list)
 
     def read_all(self, paths: Sequence[Path]) -> None:
@@ -96,13 +101,12 @@ class ProgramReader:
         count = 0
         is_wheel = path.suffix.lower() == ".whl"
         for name, entry in sorted(tree.files.items()):
-            if entry.binary is not None and entry.binary.kind != "script":
-                installed = _installed_path(name) if is_wheel else None
-                names = {name.rpartition("/")[2], *links[name]}
-                self._add(prefix + name, entry.binary, names, installed)
-                count += 1
+            installed = _installed_path(name) if is_wheel else None
+            names = {name.rpartition("/")[2], *links[name]}
+            count += self._add(prefix + name, entry.binary, names, installed)
         unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
         self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
+        self.skipped += (printable(prefix + note) for note in tree.skipped)
         self.inputs.append(AuditInput(path=str(path), files=len(tree.files), binaries=count))
 
     def _read_folder(self, path: Path, prefix: str) -> None:
@@ -119,18 +123,23 @@ class ProgramReader:
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
             binary = examine_file(each)
-            if binary is not None and binary.kind != "script":
-                status = each.stat()
-                names = {each.name, *links[status.st_dev, status.st_ino]}
-                self._add(prefix + each.relative_to(path).as_posix(), binary, names)
-                binaries += 1
+            status = each.stat()
+            names = {each.name, *links[status.st_dev, status.st_ino]}
+            binaries += self._add(prefix + each.relative_to(path).as_posix(), binary, names)
         if archives:
-            self.notes.append(f"{path}: {archives} archives in it are not read; name them instead")
+            note = printable(f"{path}: {archives} archives in it are not read; name them instead")
+            self.notes.append(note)
+            self.skipped += [] if binaries else [note]
         self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
 
     def _add(
-        self, path: str, binary: Binary, names: set[str], installed: str | None = None
-    ) -> None:
+        self, path: str, binary: Binary | None, names: set[str], installed: str | None = None
+    ) -> bool:
+        """Add a file to the program if it is a binary, and return if it is one."""
+        if binary is None or binary.kind == "script":
+            if binary is None and _is_library(path):
+                self.skipped.append(printable(f"{path} (neither ELF nor PE)"))
+            return False
         soname = {binary.soname} if binary.kind == "elf" and binary.soname else set()
         self.files.append(
             ProgramFile(
@@ -140,6 +149,7 @@ class ProgramReader:
                 installed=installed,
             )
         )
+        return True
 
 
 def _size_of(path: Path) -> int:
@@ -187,7 +197,7 @@ def _walk(path: Path) -> Iterator[Path]:
     """Yield the regular files and links below a folder, sorted.
 
     Folders behind links are not read. Pipes and devices are left out. Raises `ReadError`, and
-    `ContentError` for too many files.
+    `IncompleteError` for too many files.
     """
 
     def refuse(error: OSError) -> None:
@@ -198,19 +208,22 @@ def _walk(path: Path) -> Iterator[Path]:
         folders.sort()
         for name in sorted(names):
             each = Path(folder, name)
-            status = _status(each, follow=False)
-            if status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            try:
+                mode = each.lstat().st_mode
+            except OSError as error:
+                raise ReadError(each, error) from error
+            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
                 continue
             count += 1
             if count > _FILES_LIMIT:
-                raise UsageError(
+                raise IncompleteError(
                     f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
                 )
             yield each
 
 
-def _status(path: Path, *, follow: bool = True) -> os.stat_result | None:
+def _status(path: Path) -> os.stat_result | None:
     try:
-        return path.stat(follow_symlinks=follow)
+        return path.stat()
     except OSError:
         return None

@@ -166,6 +166,9 @@ class AuditReport(Report):
     )
     findings: tuple[AuditFinding, ...]
     notes: tuple[str, ...]
+    skipped: tuple[str, ...] = Field(
+        default=(), description="Files that were not read, although they may be libraries"
+    )
     errors: tuple[ErrorReport, ...] = Field(
         default=(), description="Paths that could not be read, or not to their end"
     )

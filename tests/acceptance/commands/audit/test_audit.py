@@ -284,7 +284,69 @@ def test_device_code_of_a_cut_library_is_unknown(audit: Run, tmp_path: Path) -> 
     result = audit(path, "--require-gpu", "9.0")
     assert result.exit_code == 3
     assert "Its device code is unknown: libcut.so cannot be read." in result.stdout
-    assert "unknown: it is unknown if GPUs of capability 9.0 run it" in result.stdout
+    assert "unknown: --require-gpu is unknown: libcut.so cannot be read" in result.stdout
+
+
+GATES = [
+    ("--cuda", "12.9"),
+    ("--no-bundled",),
+    ("--max-glibc", "2.28"),
+    ("--require-gpu", "8.6"),
+]
+LARGE = kernels(("sm", 80, ""), needed=("libcudart.so.12",), glibc="2.28")
+UNREAD = {
+    "file cut in its code": [ZipEntry(b"example/_cut.so", LARGE[:3000])],
+    "file cut in its first bytes": [ZipEntry(b"example/_cut.so", LARGE[:3])],
+    "unsafe name": [ZipEntry(b"../example/_cut.so", LARGE)],
+    "name below a file": [ZipEntry(b"example/_kernels.so/_cut.so", LARGE)],
+    "file beyond a limit": [ZipEntry(b"example/_cut.so", many_names())],
+}
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate[0])
+@pytest.mark.parametrize("cause", UNREAD)
+def test_audit_gate_is_unknown_if_a_file_is_unread(
+    audit: Run, tmp_path: Path, gate: tuple[str, ...], cause: str
+) -> None:
+    path = tmp_path / "cut.whl"
+    files = [ZipEntry(name.encode(), content) for name, content in FILES.items()]
+    path.write_bytes(raw_zip(*files))
+    assert audit(path, *gate).exit_code == 0
+    path.write_bytes(raw_zip(*files, *UNREAD[cause]))
+    assert audit(path).exit_code == 0
+    assert f"unknown: {gate[0]} is unknown: " in expect_output(audit(path, *gate), 3).stdout
+
+
+@pytest.mark.parametrize("has_headers", [True, False], ids=["sections", "no sections"])
+def test_required_gpu_is_unknown_for_a_file_cut_at_any_length(
+    audit: Run, tmp_path: Path, *, has_headers: bool
+) -> None:
+    """The parts before the cut have readable facts, and other device code for the GPU."""
+    first = binaries.fatbin([("sm", 80, "")], payload=bytes(4096))
+    whole = binaries.elf(sections={".nv_fatbin": first * 2}, has_section_headers=has_headers)
+    path = tmp_path / "libcut.so"
+    for end in (100, 3000, 6000, 9000, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        assert audit(path, "--require-gpu", "8.6").exit_code == 3, end
+    path.write_bytes(whole)
+    assert audit(path, "--require-gpu", "8.6").exit_code == (0 if has_headers else 3)
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate[0])
+def test_audit_gate_is_unknown_for_a_folder_of_archives(
+    audit: Run, wheel: Path, gate: tuple[str, ...]
+) -> None:
+    expect_output(audit(wheel.parent, *gate), 3, "1 archives in it are not read")
+
+
+def test_audit_of_a_folder_with_too_many_files_is_incomplete(
+    audit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.commands.audit.read_program._FILES_LIMIT", 1)
+    for name in ("a", "b"):
+        (tmp_path / "many" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "many" / name).write_bytes(b"")
+    expect_error(audit(tmp_path / "many"), 3, "more than 1 files")
 
 
 def test_audit_takes_a_root_file_system(audit: Run, tmp_path: Path) -> None:
