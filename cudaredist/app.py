@@ -13,12 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from cudaredist import __version__
+from cudaredist.cli.configuration import read_configuration
 from cudaredist.cli.console import Console
 from cudaredist.cli.session import report_error
 from cudaredist.commands.audit.command import audit
 from cudaredist.commands.build.command import build
 from cudaredist.commands.bump.command import bump
 from cudaredist.commands.check.command import check
+from cudaredist.commands.config.command import config
 from cudaredist.commands.diff.command import diff
 from cudaredist.commands.download.command import download_manifests
 from cudaredist.commands.explain.command import explain
@@ -35,7 +37,7 @@ from cudaredist.commands.update.update_symbols import update_symbols
 from cudaredist.commands.validate.command import validate
 from cudaredist.commands.versions.command import versions
 from cudaredist.commands.which.command import which
-from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
+from cudaredist.errors import EXIT_CODES, EXIT_OK, CudaRedistError, UsageError
 from cudaredist.hints import quoted
 
 __all__ = ["app"]
@@ -52,7 +54,7 @@ _PANELS = {
     "Assemble": (build, export, materialize),
     "Mirror": (mirror,),
     "Query": (audit, explain, diff, which, versions, site),
-    "Maintain data": (bump, check, schema, validate),
+    "Maintain data": (bump, check, config, schema, validate),
 }
 
 _ParserError: Any = typer.BadParameter.__base__
@@ -71,15 +73,21 @@ class _Program(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer has it
         with self._reported():
+            file = read_configuration()
+            ctx.default_map = {name: file.defaults(name) for name in self.commands}
             return super().invoke(ctx)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except _ParserError as error:
+        except (_ParserError, CudaRedistError) as error:
             command = next((word for word in self._words if word in self.commands), None)
-            wrong = UsageError(error.format_message(), hint=f"run `{self._hint(error, command)}`")
+            wrong = (
+                error
+                if isinstance(error, CudaRedistError)
+                else UsageError(error.format_message(), hint=f"run `{self._hint(error, command)}`")
+            )
             Console().failure(wrong)
             if "--json" in self._words:
                 report_error(command or "cudaredist", wrong)

@@ -73,6 +73,11 @@ def private_size(path: Path) -> int | None:
     return None
 
 
+def is_safe_to_trust(path: Path) -> bool:
+    """Check that no other user put a file into a folder that everyone can write to."""
+    return _is_own(path.stat()) or not path.parent.stat().st_mode & stat.S_IWOTH
+
+
 def discard(path: Path) -> None:
     """Remove a foreign file or link from a path. Raises `WriteError`."""
     if not os.path.lexists(path):

@@ -86,7 +86,7 @@ def _data_files() -> Iterator[str]:
     yield from ("# Data files", "", _GENERATED, "")
     yield "Each kind has a JSON Schema: `cudaredist schema NAME`. Unknown keys are an error."
     for kind in FILE_KINDS.values():
-        schema = json.loads(json.dumps(made_schema(kind)))
+        schema = json.loads(json.dumps(made_schema(kind.model)))
         yield from ("", f"## {kind.name}", "", " ".join(schema.get("description", "").split()))
         for title, model in [(None, schema), *sorted(schema.get("$defs", {}).items())]:
             if "properties" not in model:

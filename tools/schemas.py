@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from cudaredist.commands.schema.report_kinds import report_models
-from cudaredist.formats.registry import FILE_KINDS, UPSTREAM_KINDS, FileKind
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.registry import CONFIGURATION, FILE_KINDS, UPSTREAM_KINDS
+from cudaredist.formats.settings import Configuration
 from cudaredist.jsontext import canonical_json
 from tools.upstream_schemas import upstream_schema
 
@@ -16,9 +18,9 @@ _DIALECT: dict[str, object] = {"$schema": "https://json-schema.org/draft/2020-12
 FOLDER = Path(__file__).parents[1] / "cudaredist" / "schemas"
 
 
-def made_schema(kind: FileKind) -> dict[str, object]:
-    """Return the JSON Schema of a kind, from its model."""
-    schema = kind.model.model_json_schema()
+def made_schema(model: type[OwnModel]) -> dict[str, object]:
+    """Return the JSON Schema of a file, from its model."""
+    schema = model.model_json_schema()
     pending: list[object] = [schema]
     while pending:
         node = pending.pop()
@@ -41,7 +43,8 @@ def report_schema(name: str) -> dict[str, object]:
 
 def made_schemas() -> dict[str, dict[str, object]]:
     """Return every shipped schema, by name."""
-    own = {kind.name: made_schema(kind) for kind in FILE_KINDS.values()}
+    own = {kind.name: made_schema(kind.model) for kind in FILE_KINDS.values()}
+    own[CONFIGURATION] = made_schema(Configuration)
     upstream = {name: upstream_schema(name) for name in UPSTREAM_KINDS}
     return own | upstream | {name: report_schema(name) for name in report_models()}
 

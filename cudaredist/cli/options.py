@@ -40,6 +40,8 @@ _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)
 LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 ChannelName: TypeAlias = Literal["redist", "wheels"]
 """The origin of archives: NVIDIA's own, or wheels."""
+SettingOrigin: TypeAlias = Literal["command line", "environment", "file", "default"]
+"""The origin of an option's value."""
 CoverageName: TypeAlias = Literal["native", "ptx"]
 """The required coverage of a release."""
 
@@ -235,6 +237,16 @@ class Options(OptionGroup):
     )
     typed: frozenset[str] = frozenset()
     """The parameters from the command line, without those from environment variables."""
+    origins: frozenset[tuple[str, SettingOrigin]] = frozenset()
+    """The origin of each parameter's value."""
+
+
+base_url_option = partial(
+    network_option,
+    "Server or folder to use. Repeatable. Default: NVIDIA's.",
+    metavar="URL|FOLDER",
+    envvar="CUDAREDIST_BASE_URL",
+)
 
 
 class Requests(OptionGroup):
@@ -261,11 +273,7 @@ class Requests(OptionGroup):
 class Network(Requests):
     """Options for the connections to sources."""
 
-    base_url: list[str] | None = network_option(
-        "Server or folder to use. Repeatable. Default: NVIDIA's.",
-        metavar="URL|FOLDER",
-        envvar="CUDAREDIST_BASE_URL",
-    )
+    base_url: list[str] | None = base_url_option()
     allow_http: bool = network_option(
         "Allow plain HTTP to other machines.", envvar="CUDAREDIST_ALLOW_HTTP", default=False
     )

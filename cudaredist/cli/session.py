@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import typer
 
 from cudaredist.cli.console import Console, configure_logging
-from cudaredist.cli.options import Data, Network, Options, parameters_of
+from cudaredist.cli.options import Data, Network, Options, SettingOrigin, parameters_of
 from cudaredist.errors import (
     EXIT_BUG,
     CudaRedistError,
@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OPTION = re.compile("--[a-z-]+")
+
+_ORIGINS: dict[str, SettingOrigin] = {
+    "COMMANDLINE": "command line",
+    "ENVIRONMENT": "environment",
+    "DEFAULT_MAP": "file",
+    "DEFAULT": "default",
+}
 
 _Options = TypeVar("_Options", bound=Options)
 _Report = TypeVar("_Report", bound="Report")
@@ -84,10 +91,9 @@ def command(
         @functools.wraps(function)
         def run(context: typer.Context, **values: Any) -> None:  # noqa: ANN401 - as typer parsed it
             sources = {name: context.get_parameter_source(name) for name in values}
-            typed = {
-                name for name, source in sources.items() if source and source.name == "COMMANDLINE"
-            }
-            options = kind(**values, typed=frozenset(typed))
+            origins = {(name, _ORIGINS[source.name]) for name, source in sources.items() if source}
+            typed = {name for name, origin in origins if origin == "command line"}
+            options = kind(**values, typed=frozenset(typed), origins=frozenset(origins))
             with calling(*_call_of(context, typed, values)):
                 raise typer.Exit(_exit_code(function, options, refused))
 

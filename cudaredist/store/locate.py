@@ -20,9 +20,12 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     """
     if given is not None:
         if not writing and not is_folder(given):
+            usual = again(without=["--data-dir"])
             raise UsageError(
                 f"{given}: no such folder",
-                hint=f"for the usual data folder, run `{again(without=['--data-dir'])}`",
+                hint="for the origin of this setting, run `cudaredist config`"
+                if usual == again()
+                else f"for the usual data folder, run `{usual}`",
             )
         return given
     if not writing:

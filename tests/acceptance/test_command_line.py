@@ -31,6 +31,7 @@ COMMANDS = (
     "export",
     "explain",
     "check",
+    "config",
     "schema",
     "validate",
     "materialize",

@@ -1,0 +1,87 @@
+"""Read the configuration file of a project."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cudaredist.errors import ReadError, UnknownNameError, UsageError
+from cudaredist.private import is_safe_to_trust
+
+_TABLES = {"cudaredist.toml": (), "pyproject.toml": ("tool", "cudaredist")}
+"""The tables with the configuration, by file name."""
+
+
+class ConfigurationFile(NamedTuple):
+    """A configuration file with the values of options, by parameter name."""
+
+    path: Path | None
+    values: Mapping[str, Any]
+    audit: Mapping[str, Any]
+
+    def defaults(self, command: str) -> Mapping[str, Any]:
+        """Return the values of a command's options."""
+        return {**self.values, **self.audit} if command == "audit" else self.values
+
+
+def read_configuration() -> ConfigurationFile:
+    """Read the closest configuration file in the current folder and its parents.
+
+    Raises `UsageError` if it is invalid, and `ReadError`.
+    """
+    for folder in (Path(), *Path.cwd().parents):
+        for name, keys in _TABLES.items():
+            path = folder / name
+            if path.is_file() and is_safe_to_trust(path):
+                table = _table(path, keys)
+                if table is not None:
+                    return _configuration(path, table)
+    return ConfigurationFile(None, {}, {})
+
+
+def _table(path: Path, keys: tuple[str, ...]) -> object:
+    """Return the table of a file, or None if it has none."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReadError(path, error) from error
+    if keys and b"cudaredist" not in data:
+        return None
+    try:
+        table: Any = tomllib.loads(data.decode())
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}", hint="correct the syntax of this file") from error
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
+
+
+def _configuration(path: Path, table: object) -> ConfigurationFile:
+    # Start-up time is a requirement, and most folders have no configuration file.
+    from pydantic import ValidationError
+
+    from cudaredist.formats.registry import validation_problems
+    from cudaredist.formats.settings import AuditSettings, Configuration
+
+    try:
+        values = Configuration.model_validate(table).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        for one in error.errors(include_url=False, include_input=False):
+            *parents, name = map(str, one["loc"] or ("",))
+            if one["type"] == "extra_forbidden":
+                model = AuditSettings if parents else Configuration
+                known = [field.alias or "" for field in model.model_fields.values()]
+                raise UnknownNameError(f"setting of {path}", name, known) from None
+        problems = "; ".join(map(str, validation_problems(error)))
+        raise UsageError(
+            f"{path}: {problems}", hint="run `cudaredist schema configuration` for all settings"
+        ) from None
+    for name in ("data_dir", "cache_dir"):
+        if name in values:
+            values[name] = str(path.parent / values[name])
+    if "base_url" in values:
+        values["base_url"] = [
+            address if "://" in address else str(path.parent / address)
+            for address in values["base_url"]
+        ]
+    return ConfigurationFile(path, values, values.pop("audit", {}))

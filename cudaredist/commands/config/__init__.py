@@ -1,0 +1,1 @@
+"""config: print the settings of this folder with their origins."""

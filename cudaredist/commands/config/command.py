@@ -1,0 +1,68 @@
+"""config: print the settings of this folder with their origins."""
+
+from dataclasses import field
+from pathlib import Path
+
+from cudaredist.cli.options import (
+    ChannelName,
+    Options,
+    Requests,
+    archive_jobs_option,
+    base_url_option,
+    cache_dir_option,
+    read_data_dir_option,
+    select_option,
+)
+from cudaredist.cli.session import Session, command
+from cudaredist.errors import EXIT_OK
+
+
+class ConfigOptions(Options):
+    """Options of config, one for each setting."""
+
+    typical = ("json",)
+
+    data_dir: Path | None = read_data_dir_option()
+    cache_dir: Path | None = cache_dir_option()
+    channel: ChannelName | None = select_option(
+        "NVIDIA's archives or wheels.", metavar="redist|wheels"
+    )
+    base_url: list[str] | None = base_url_option()
+    jobs: int | None = archive_jobs_option()
+    requests: Requests = field(default_factory=Requests)
+
+
+@command(ConfigOptions)
+def config(options: ConfigOptions, session: Session) -> int:
+    """Print the settings of this folder with their origins.
+
+    Examples:
+
+        cudaredist config
+        cudaredist config --jobs 4 --json
+
+    Settings are read from `cudaredist.toml`, or from the table `tool.cudaredist` of
+    `pyproject.toml`, in this folder or the closest parent that has one. An option takes precedence
+    over its environment variable, and the variable over the file.
+    """
+    from cudaredist.cli.configuration import read_configuration
+    from cudaredist.commands.config.report import ConfigReport, Setting
+    from cudaredist.commands.config.text import config_text
+
+    file = read_configuration()
+    values, origins = vars(options) | vars(options.requests), dict(options.origins)
+    settings = [
+        Setting(
+            name=name.replace("_", "-"),
+            value=str(values[name]) if isinstance(values[name], Path) else values[name],
+            origin=origins[name],
+        )
+        for name in ("data_dir", "cache_dir", "channel", "base_url", "jobs", "retries", "timeout")
+    ]
+    settings += [
+        Setting(name=f"audit.{name.replace('_', '-')}", value=value, origin="file")
+        for name, value in file.audit.items()
+    ]
+    path = None if file.path is None else str(file.path)
+    session.show(ConfigReport(path=path, settings=tuple(settings)), config_text)
+    return EXIT_OK

@@ -1,0 +1,53 @@
+"""Model of the configuration file of a project."""
+
+import re
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, field_validator
+
+from cudaredist.formats.base import Channel, OwnModel
+
+
+class _Settings(OwnModel):
+    """Settings with the names of options."""
+
+    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"))
+
+
+class AuditSettings(_Settings):
+    """The requirements of `audit`."""
+
+    require_gpu: list[str] | None = Field(None, description="GPUs that must run the program")
+    cuda: str | None = Field(None, description="CUDA release that must have its symbols")
+    max_glibc: str | None = Field(None, description="Newest glibc that it may require")
+    no_bundled: bool = Field(default=False, description="Whether copies of libraries are findings")
+
+
+class Configuration(_Settings):
+    """The table `tool.cudaredist` of `pyproject.toml`, or the file `cudaredist.toml`."""
+
+    data_dir: str | None = Field(None, description="Data folder, relative to this file")
+    cache_dir: str | None = Field(None, description="Cache folder, relative to this file")
+    channel: Channel | None = Field(None, description="NVIDIA's archives or NVIDIA's wheels")
+    base_url: list[str] | None = Field(
+        None, description="Servers and folders of manifests, without credentials"
+    )
+    jobs: Annotated[int, Field(ge=1, le=256)] | None = Field(
+        None, description="Simultaneous downloads or archives"
+    )
+    retries: Annotated[int, Field(ge=0, le=20)] | None = Field(
+        None, description="Retries after a transient failure"
+    )
+    timeout: Annotated[float, Field(ge=0.1, le=3600)] | None = Field(
+        None, description="Seconds until a request times out"
+    )
+    audit: AuditSettings = AuditSettings()
+
+    @field_validator("base_url")
+    @classmethod
+    def _without_credentials(cls, addresses: list[str] | None) -> list[str] | None:
+        if any(re.search(r"://.*[@?#]", address) for address in addresses or ()):
+            raise ValueError(
+                "addresses cannot contain credentials or a query; set CUDAREDIST_BASE_URL instead"
+            )
+        return addresses

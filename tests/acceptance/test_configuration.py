@@ -1,0 +1,124 @@
+"""Tests of the configuration file: its path, precedence and errors."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, SAMPLE, Run
+from support.pages import FENCED
+from support.running import expect_error
+
+import cudaredist.private
+from cudaredist.formats.registry import schema_problems
+
+PROJECT = Path("pyproject.toml")
+OWN = Path("cudaredist.toml")
+
+
+def settings(run: Run, *options: object) -> dict[str, tuple[Any, str]]:
+    """Return the values and origins that `config` reports."""
+    document = json.loads(run("config", "--json", *options).stdout)
+    return {one["name"]: (one["value"], one["origin"]) for one in document["settings"]}
+
+
+def test_option_beats_variable_beats_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    OWN.write_text('jobs = 3\nretries = 4\ntimeout = 5\nchannel = "wheels"\n')
+    monkeypatch.setenv("CUDAREDIST_RETRIES", "6")
+    monkeypatch.setenv("CUDAREDIST_TIMEOUT", "7")
+    result = settings(run, "--timeout", "8")
+    assert result["jobs"] == (3, "file")
+    assert result["retries"] == (6, "environment")
+    assert result["timeout"] == (8, "command line")
+    assert result["channel"] == ("wheels", "file")
+    assert result["base-url"] == (None, "default")
+
+
+def test_text_names_file_and_variable(run: Run) -> None:
+    OWN.write_text("jobs = 3\naudit.no-bundled = true\n")
+    lines = {" ".join(line.split()) for line in run("config").stdout.splitlines()}
+    assert {
+        "setting value origin",
+        "jobs 3 cudaredist.toml",
+        "retries 3 default",
+        "audit.no-bundled true cudaredist.toml",
+    } <= lines
+    assert any(line.endswith(" CUDAREDIST_CACHE_DIR") for line in lines)
+
+
+def test_closest_file_with_settings_wins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    PROJECT.write_text('[tool.cudaredist]\njobs = 3\ndata-dir = "data"\n')
+    Path("one/two").mkdir(parents=True)
+    Path("one/pyproject.toml").write_text('[project]\nname = "cudaredist-data"\n')
+    root = Path.cwd()
+    monkeypatch.chdir("one/two")
+    assert settings(run)["data-dir"] == (str(root / "data"), "file")
+    PROJECT.write_text("[tool.cudaredist]\njobs = 4\n")
+    assert settings(run)["jobs"] == (4, "file")
+    assert settings(run)["data-dir"] == (None, "default")
+    OWN.write_text("jobs = 5\n")
+    assert settings(run)["jobs"] == (5, "file")
+
+
+def test_commands_use_folder_and_addresses_of_file(run: Run) -> None:
+    Path("mirror").symlink_to(SAMPLE)
+    OWN.write_text('data-dir = "cuda"\nbase-url = ["mirror"]\n')
+    assert run("download-manifests", "--redist", "cuda").exit_code == 0
+    assert Path("cuda/manifests/cuda/redistrib_13.0.2.json").exists()
+    assert not Path("data").exists()
+
+
+def test_audit_uses_requirements_of_file(run: Run) -> None:
+    OWN.write_text('[audit]\nmax-glibc = "2.0"\n')
+    assert run("audit", "/bin/sh").exit_code == 1
+    assert run("audit", "/bin/sh", "--max-glibc", "2.99").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("jbos = 3", "no setting of cudaredist.toml is called 'jbos'", "did you mean jobs?"),
+        ("[audit]\nmax_glibc = '2'", "is called 'max_glibc'", "did you mean max-glibc?"),
+        ("jobs = 0", "cudaredist.toml: jobs: ", "cudaredist schema configuration"),
+        ("jobs = '3'", "cudaredist.toml: jobs: ", "cudaredist schema configuration"),
+        ("channel = 'wheel'", "channel: ", "cudaredist schema configuration"),
+        ("base-url = ['https://u:p@host']", "cannot contain credentials", "schema configuration"),
+        ("base-url = ['https://host/?token=x']", "cannot contain credentials", "schema"),
+        ("jobs =", "cudaredist.toml: Invalid value", "correct the syntax"),
+    ],
+)
+def test_invalid_file_is_a_usage_error(run: Run, text: str, message: str, hint: str) -> None:
+    OWN.write_text(text)
+    for call in (["config"], ["check", "--offline"]):
+        result = expect_error(run(*call), 2, message)
+        assert hint in result.stderr
+        assert "u:p" not in result.stderr
+    document = json.loads(run("config", "--json").stdout)
+    assert document["error"]["kind"] == "usage"
+
+
+def test_missing_data_folder_of_file_has_hint(run: Run) -> None:
+    OWN.write_text("data-dir = 'missing'")
+    result = expect_error(run("which", "libcudart.so.13"), 2, "missing: no such folder")
+    assert "`cudaredist config`" in result.stderr
+
+
+def test_file_of_another_user_in_shared_folder_is_ignored(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    OWN.write_text("jobs = 3")
+    monkeypatch.setattr(cudaredist.private, "_ROOT", -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert settings(run)["jobs"] == (3, "file")
+    Path().chmod(0o1777)
+    assert settings(run)["jobs"] == (None, "default")
+
+
+def test_example_of_page_fits_schema(run: Run) -> None:
+    text = (REPOSITORY / "docs/scripts.md").read_text()
+    PROJECT.write_text(next(block for block in FENCED.findall(text) if "[tool." in block))
+    names = {name for name, (_, origin) in settings(run).items() if origin == "file"}
+    assert names >= {"data-dir", "channel", "jobs", "audit.require-gpu", "audit.max-glibc"}
+    assert schema_problems({"jobs": 4, "audit": {"no-bundled": True}}, "configuration") == []
+    assert schema_problems({"jbos": 4}, "configuration")
