@@ -2,7 +2,8 @@
 # { name, pname, version, outputs, src, meta, entry }. `entry` is the package in the document.
 #
 # redist-hook.bash moves a package's files to outputs. Libraries get a run path with the packages that
-# they require, and with the driver of the machine that runs them.
+# they require, and with the driver of the machine that runs them. nvcc uses the
+# headers, libraries and host compiler of the set.
 {
   pkgs,
   document,
@@ -11,7 +12,6 @@
 
 let
   inherit (builtins)
-    any
     attrNames
     attrValues
     concatMap
@@ -61,12 +61,13 @@ let
 
   headersOf =
     attr: map (other: other.attr) (filter (other: other.kind == "header") document.packages.${attr}.depends);
-  includes =
-    from: to:
-    any (item: item.key == to) (genericClosure {
-      startSet = [ { key = from; } ];
+  headerClosure =
+    attrs:
+    map (item: item.key) (genericClosure {
+      startSet = map (key: { inherit key; }) attrs;
       operator = item: map (key: { inherit key; }) (headersOf item.key);
     });
+  includes = from: to: elem to (headerClosure [ from ]);
   users = mapAttrs (
     attr: _: length (filter (other: elem attr (headersOf other)) (attrNames document.packages))
   ) document.packages;
@@ -79,8 +80,8 @@ let
     || users.${from} == users.${to} && from < to;
 
   # The compatibility driver: cuda_compat, or cuda_compat_orin for Orin from CUDA 13 on.
-  isCompat =
-    attr: match "cuda_compat.*" attr != null && document.packages.${attr}.status == "available";
+  isAvailable = attr: (document.packages.${attr}.status or null) == "available";
+  isCompat = attr: match "cuda_compat.*" attr != null && isAvailable attr;
   compat = head (filter isCompat (attrNames document.packages));
 
   # The same license in nixpkgs, if it has one.
@@ -102,6 +103,55 @@ let
     in
     if same == [ ] then license else head same;
 
+  # Packages depend on the archive of nvcc, not on the compiler with its parts.
+  packageOf = attr: packages.${attr}.unwrapped or packages.${attr};
+
+  hostCompiler =
+    let
+      major = document.host_compiler.gcc.selected or null;
+      name = "gcc${toString major}";
+    in
+    if major == null then
+      stdenv.cc
+    else
+      pkgs.${name} or (throw "nixpkgs has no ${name}. Run `cudaredist build --default-gcc MAJOR`.");
+
+  # nvcc finds its programs relative to itself, and headers and libraries by nvcc.profile.
+  compilerOf =
+    unwrapped:
+    let
+      parts = concatMap (attr: map (output: (packageOf attr).${output}) (packageOf attr).outputs) (
+        filter isAvailable (headerClosure [
+          "cuda_nvcc"
+          "cuda_cudart"
+        ])
+      );
+    in
+    pkgs.symlinkJoin {
+      inherit (unwrapped) name meta;
+      paths = map (output: unwrapped.${output}) unwrapped.outputs;
+      postBuild = ''
+        rm -rf $out/nix-support
+        source ${./redist-hook.bash}
+        redistSetUpCompiler ${hostCompiler} ${toString parts}
+      ''
+      # From CUDA 13.0 on, the optimizer is another package.
+      + lib.optionalString (isAvailable "libnvvm") ''
+        if [[ ! -e $out/nvvm ]]; then ln -s ${packages.libnvvm} $out/nvvm; fi
+      '';
+      passthru = {
+        inherit unwrapped hostCompiler;
+        inherit (unwrapped)
+          cuda
+          entry
+          outputs
+          pname
+          src
+          version
+          ;
+      };
+    };
+
   # A valid name of a derivation.
   sanitized = lib.strings.sanitizeDerivationName;
 
@@ -114,7 +164,7 @@ let
       sonamesOf = needs: lib.unique (map (need: need.soname) needs);
       dependenciesOf = kind: map outputOf (dependsOf kind);
       dependsOf = kind: filter (other: other.kind == kind) entry.depends;
-      outputOf = other: lib.getOutput other.output (getAttr other.attr packages);
+      outputOf = other: lib.getOutput other.output (packageOf other.attr);
 
       isWheel = entry.status == "available" && entry.archive.format == "whl";
       hasOutput = output: elem output entry.outputs;
@@ -203,4 +253,7 @@ let
       };
     };
 in
-build
+package:
+(if package.entry.attr == "cuda_nvcc" && isAvailable "cuda_nvcc" then compilerOf else lib.id) (
+  build package
+)

@@ -188,6 +188,29 @@ redistPropagateToOut() {
   done
 }
 
+# Set the host compiler ($1) and the packages with headers and libraries in nvcc.profile. In `out`, the
+# files of nvcc are links.
+redistSetUpCompiler() {
+  local includes='' libraries='' package nvcc
+  local -r profile=$out/bin/nvcc.profile compiler=$1
+  [[ -e $profile ]] || return 0
+  for package in "${@:2}"; do
+    if [[ -d $package/include ]]; then includes+="\"-I$package/include\" "; fi
+    if [[ -d $package/lib/stubs ]]; then libraries+="\"-L$package/lib/stubs\" "; fi
+    if [[ -d $package/lib ]]; then libraries+="\"-L$package/lib\" "; fi
+  done
+  cp --remove-destination "$(realpath "$profile")" "$profile"
+  chmod u+w "$profile"
+  sed -i -E '/^(SYSTEM_)?(INCLUDES|LIBRARIES)[ \t]/d' "$profile"
+  printf '%s\n' "INCLUDES += $includes\$(_SPACE_)" "LIBRARIES =+ \$(_SPACE_) $libraries" \
+    "compiler-bindir = $compiler/bin" >>"$profile"
+  # nvcc searches next to the path that it is called with.
+  nvcc=$(realpath "$out/bin/nvcc")
+  rm "$out/bin/nvcc"
+  printf '#!%s\nexec -a %q %q "$@"\n' "$BASH" "$out/bin/nvcc" "$nvcc" >"$out/bin/nvcc"
+  chmod +x "$out/bin/nvcc"
+}
+
 redistAddCompatRunpath() {
   local runpath
   runpath=$(patchelf --print-rpath "$1") || return 0

@@ -22,6 +22,7 @@ from support.nix_builds import (
 )
 from support.optional_programs import needs
 from support.running import ask_index, cudaredist
+from support.wheels import download_wheel
 
 
 def needed_by(path: Path) -> list[str]:
@@ -95,21 +96,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Built:
     cudaredist(folder, "build", *source, *options)
     packages = json.loads((folder / "set.json").read_bytes())["packages"]
     for name in WHEELS:
-        download(folder / "wheels", packages[name]["archive"]["relative_path"])
+        download_wheel(folder / "wheels", packages[name]["archive"]["relative_path"])
     base = (folder / "wheels").as_uri()
     cudaredist(folder, "export", "nix", "set.json", "--wheel-base", base, "-o", "cuda")
     return build_all(folder, WHEELS, "--data-dir", DATA)
-
-
-def download(folder: Path, path: str) -> None:
-    """Download a wheel through pip to its path below a folder."""
-    file = folder / path
-    project, version, *_, tags = file.name.removesuffix(".whl").split("-")
-    platforms = [word for tag in tags.split(".") for word in ("--platform", tag)]
-    pip = (sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:")
-    command = [*pip, "-d", str(file.parent), *platforms, f"{project}=={version}"]
-    ask_index(*command)
-    assert file.is_file()
 
 
 @pytest.fixture(scope="module")

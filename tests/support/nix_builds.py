@@ -38,6 +38,13 @@ def host_libraries() -> dict[str, str]:
     return libraries
 
 
+def host_gcc() -> int:
+    """Return the major version of the host's GCC, the only one of the stand-in."""
+    command = ("gcc", "-dumpversion")
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return int(output.partition(".")[0])
+
+
 def stand_in() -> str:
     """Return the stand-in as an expression, with the host's libraries."""
     known = host_libraries()

@@ -4,9 +4,12 @@ import base64
 import csv
 import hashlib
 import io
+import sys
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from support.running import ask_index
 
 
 def wheel(
@@ -66,3 +69,14 @@ def metadata_of(path: Path) -> bytes:
     """Return the metadata in a wheel."""
     with zipfile.ZipFile(path) as archive:
         return archive.read(next(name for name in archive.namelist() if "METADATA" in name))
+
+
+def download_wheel(folder: Path, path: str) -> None:
+    """Download a wheel through pip to its path below a folder."""
+    file = folder / path
+    project, version, *_, tags = file.name.removesuffix(".whl").split("-")
+    platforms = [word for tag in tags.split(".") for word in ("--platform", tag)]
+    pip = (sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:")
+    command = [*pip, "-d", str(file.parent), *platforms, f"{project}=={version}"]
+    ask_index(*command)
+    assert file.is_file()

@@ -16,6 +16,7 @@ let
     elem
     filter
     foldl'
+    genList
     isAttrs
     isBool
     isFunction
@@ -36,6 +37,8 @@ let
       else
         package.${output} or package.out or package;
     getLib = lib.getOutput "lib";
+    id = value: value;
+    optionalString = condition: value: if condition then value else "";
     optional = condition: value: if condition then [ value ] else [ ];
     unique = foldl' (found: value: if elem value found then found else found ++ [ value ]) [ ];
     concatMapStringsSep =
@@ -137,9 +140,33 @@ let
       dontUnpack = true;
       installPhase = "mkdir -p $out/lib && ln -s $files $out/lib";
     };
+
+  # The host's GCC. Fails to build if the host has another version.
+  hostGcc =
+    major:
+    mkDerivation {
+      name = "gcc-${major}";
+      dontUnpack = true;
+      installPhase = ''
+        [[ $(gcc -dumpversion) == ${major} ]] || { echo "the host has no GCC ${major}"; exit 1; }
+        mkdir -p $out/bin && ln -s /usr/bin/{gcc,g++} $out/bin
+      '';
+    };
+
+  symlinkJoin =
+    attrs:
+    mkDerivation {
+      inherit (attrs) name meta passthru;
+      dontUnpack = true;
+      installPhase = ''
+        mkdir -p $out
+        for path in ${toString attrs.paths}; do cp -rsn --no-preserve=mode $path/. $out; done
+        ${attrs.postBuild}
+      '';
+    };
 in
 {
-  inherit lib;
+  inherit lib symlinkJoin;
   stdenv = {
     inherit mkDerivation;
     cc.cc = hostPackage "gcc" libraries.gcc or [ ];
@@ -155,4 +182,16 @@ in
     nixpkgs = true;
   };
 }
+// listToAttrs (
+  genList (
+    index:
+    let
+      major = toString (index + 4);
+    in
+    {
+      name = "gcc${major}";
+      value = hostGcc major;
+    }
+  ) 16
+)
 // mapAttrs hostPackage (removeAttrs libraries [ "gcc" ])

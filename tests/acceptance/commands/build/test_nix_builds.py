@@ -3,6 +3,7 @@
 A stand-in for nixpkgs provides the stdenv that builds the packages."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from conftest import Run
 from support.nix_builds import (
     build_package,
     contents,
+    host_gcc,
     materialized,
     needs_nix_builds,
     nix_build,
@@ -70,7 +72,7 @@ CHANGES: list[dict[str, str | None]] = [
 ORDERED = ["out", "doc", "samples", "python", "bin", "dev", "include", "lib", "static", "stubs"]
 
 
-def export(run: Run, made_set: MadeSet) -> None:
+def export(run: Run, made_set: MadeSet, gcc: int | None = None) -> None:
     base = Path("source").absolute().as_uri()
     for package in made_set.packages.values():
         archive = package["archive"]
@@ -78,6 +80,9 @@ def export(run: Run, made_set: MadeSet) -> None:
     made_set.put_archives(Path("source"), is_flat=True)
     document = made_set.document()
     document["platform"]["nix_system"] = "x86_64-linux"
+    if gcc is not None:
+        ranges = {"min": None, "max": None, "default": gcc, "selected": gcc}
+        document["host_compiler"]["gcc"] = {**ranges, "uses_default": True}
     Path("set.json").write_text(json.dumps(document))
     assert run("export", "nix", "set.json", "-o", "cuda").exit_code == 0
 
@@ -201,6 +206,55 @@ def test_declared_output_without_files_fails_build(run: Run) -> None:
     process = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).a")
     assert process.returncode != 0
     assert "output static is empty" in process.stderr
+
+
+# -- nvcc
+
+PROFILE = b'TOP = $(_HERE_)/..\nINCLUDES += "-I$(TOP)/include"\nLIBRARIES =+ "-L$(TOP)/lib64"\n'
+NVCC = b'#!/bin/sh\necho "$0" "$@"\n'
+
+
+@pytest.mark.parametrize("optimizer", ["cuda_nvcc", "libnvvm"])
+def test_nvcc_uses_headers_libraries_and_compiler_of_set(run: Run, optimizer: str) -> None:
+    made_set = MadeSet()
+    cicc = {"bin/cicc": TEXT} if optimizer == "libnvvm" else {"nvvm/bin/cicc": TEXT}
+    tools = {"bin/nvcc": NVCC, "bin/nvcc.profile": PROFILE, "include/crt/host_config.h": TEXT}
+    libraries = {"include/cuda.h": TEXT, "lib/libcudart.so": TEXT, "lib/stubs/libcuda.so": TEXT}
+    made_set.add("cuda_nvcc", tools if optimizer == "libnvvm" else {**tools, **cicc})
+    made_set.add("cuda_cudart", libraries)
+    if optimizer == "libnvvm":
+        made_set.add("libnvvm", cicc, outputs=["out"])
+    # The packages include each other's headers.
+    for name, other in (("cuda_nvcc", "cuda_cudart"), ("cuda_cudart", "cuda_nvcc")):
+        made_set.packages[name] |= {
+            "outputs": ["out"],
+            "depends": [{"attr": other, "output": "out", "kind": "header"}],
+        }
+    export(run, made_set, host_gcc())
+    out, cudart = (
+        build_package(Path.cwd(), name, ["out"])["out"] for name in ("cuda_nvcc", "cuda_cudart")
+    )
+    profile = (out / "bin/nvcc.profile").read_text()
+    (includes,) = re.findall("^INCLUDES .*", profile, re.MULTILINE)
+    (paths,) = re.findall("^LIBRARIES .*", profile, re.MULTILINE)
+    assert f'"-I{cudart}/include"' in includes
+    assert f'"-L{cudart}/lib/stubs" "-L{cudart}/lib"' in paths
+    (compiler,) = re.findall("^compiler-bindir = (.*)", profile, re.MULTILINE)
+    assert Path(compiler, "g++").exists()
+    assert (out / "nvvm/bin/cicc").read_bytes() == TEXT
+    Path("link").symlink_to(out / "bin/nvcc")
+    output = subprocess.run(["./link", "a b"], capture_output=True, text=True, check=True).stdout
+    assert output.split()[1:] == ["a", "b"]
+    (record,) = (cudart / "nix-support/propagated-build-inputs").read_text().split()
+    assert (Path(record) / "include/crt/host_config.h").exists()
+
+
+def test_missing_host_compiler_is_named(run: Run) -> None:
+    made_set = MadeSet()
+    made_set.add("cuda_nvcc", {"bin/nvcc": NVCC, "bin/nvcc.profile": PROFILE}, outputs=["out"])
+    export(run, made_set, 3)
+    process = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).cuda_nvcc")
+    assert "nixpkgs has no gcc3" in process.stderr
 
 
 # -- run paths

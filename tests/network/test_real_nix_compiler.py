@@ -1,0 +1,95 @@
+"""Tests of `export nix` with a real nvcc: it compiles, links and works with CMake."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from support.nix_builds import build_package, host_gcc, needs_nix_builds
+from support.optional_programs import needs
+from support.running import cudaredist
+from support.wheels import download_wheel
+
+pytestmark = [pytest.mark.network, needs_nix_builds, needs("gcc", "cmake", "ninja")]
+
+PARTS = ("cuda_cccl", "cuda_crt", "cuda_cudart", "cuda_nvcc", "cuda_profiler_api", "libnvvm")
+SCALE = "__device__ float scale(float a, float x) { return a * x; }\n"
+SAXPY = r"""
+#include <cuda/std/array>
+#include <thrust/device_vector.h>
+#include <cstdio>
+#ifdef SEPARATE
+extern __device__ float scale(float a, float x);
+#else
+#include "scale.cu"
+#endif
+__global__ void saxpy(int n, float a, float *x, float *y) {
+    int i = threadIdx.x;
+    if (i < n) y[i] += scale(a, x[i]);
+}
+int main() {
+    float *x = nullptr;
+    cudaError_t error = cudaMalloc(&x, 128);
+    if (!error) { saxpy<<<1, 32>>>(8, 2, x, x); error = cudaDeviceSynchronize(); }
+    printf("error %d\n", error);
+    return error != 0 && error != cudaErrorInsufficientDriver && error != cudaErrorNoDevice;
+}
+"""
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(X LANGUAGES CUDA)
+if(SEPARATE)
+  set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)
+  add_compile_definitions(SEPARATE)
+  add_library(scale STATIC scale.cu)
+  link_libraries(scale)
+endif()
+add_executable(program saxpy.cu)
+"""
+
+
+@pytest.fixture(scope="module")
+def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the compiler of a wheel set for the host's GCC."""
+    folder = tmp_path_factory.mktemp("compiler")
+    source = ("--channel", "wheels", "--data-dir", REPOSITORY / "data", "--output", "set.json")
+    options = ("--cuda", "13.0.2", "--platform", "linux-x86_64", "--default-gcc")
+    cudaredist(folder, "build", *source, *options, host_gcc())
+    packages = json.loads((folder / "set.json").read_bytes())["packages"]
+    for name in PARTS:
+        download_wheel(folder / "wheels", packages[name]["archive"]["relative_path"])
+    base = (folder / "wheels").as_uri()
+    cudaredist(folder, "export", "nix", "set.json", "--wheel-base", base, "-o", "cuda")
+    return build_package(folder, "cuda_nvcc", ["out"])["out"] / "bin/nvcc"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {"scale.cu": SCALE, "saxpy.cu": SAXPY, "CMakeLists.txt": PROJECT}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def expect_program_runs(program: Path, compiler: Path) -> None:
+    """Expect that a program runs, and does not refer to the compiler's own folder."""
+    process = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert process.stdout.startswith("error ")
+    assert str(compiler.parent.parent).encode() not in program.read_bytes()
+
+
+def test_nvcc_compiles_and_links_program(nvcc: Path, project: Path) -> None:
+    command = [str(nvcc), "-arch=sm_90", "saxpy.cu", "-o", "program"]
+    subprocess.run(command, cwd=project, env={"PATH": "/usr/bin:/bin"}, check=True)
+    expect_program_runs(project / "program", nvcc)
+
+
+@pytest.mark.parametrize("options", [(), ("-DSEPARATE=ON",)])
+def test_cmake_project_builds_with_nvcc(
+    nvcc: Path, project: Path, options: tuple[str, ...]
+) -> None:
+    environment = {"PATH": f"{nvcc.parent}:/usr/bin:/bin"}
+    setup = ("-S", ".", "-B", "build", "-G", "Ninja", "-DCMAKE_CUDA_ARCHITECTURES=75;90")
+    for arguments in ((*setup, *options), ("--build", "build")):
+        subprocess.run(["cmake", *arguments], cwd=project, env=environment, check=True)
+    expect_program_runs(project / "build/program", nvcc)
