@@ -7,9 +7,9 @@ from pathlib import Path
 from cudaredist.commands.audit.judge import AuditData, judge_program
 from cudaredist.commands.audit.program import Catalog, KnownLibrary
 from cudaredist.commands.audit.program_findings import AuditRequirements
-from cudaredist.commands.audit.read_program import ProgramReader
-from cudaredist.commands.audit.report import AuditReport
-from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.commands.audit.read_program import ProgramReader, size_of
+from cudaredist.commands.audit.report import AuditReport, AuditReports
+from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
@@ -32,20 +32,25 @@ from cudaredist.tables.gpus.gpu_names import capability_of
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 
-def audit_program(
+def audit_programs(
     paths: Sequence[Path],
     store: Store,
     required: AuditRequirements,
     *,
+    is_together: bool = False,
     package_set: Path | None = None,
     temporary_folder: Path | None = None,
     progress: Progress = NO_PROGRESS,
-) -> AuditReport:
-    """Return the report on the program in some paths.
+) -> AuditReport | AuditReports:
+    """Return the report on the programs in some paths, or one report for each of several programs.
 
-    It is compared with a package set, or else with all local releases. Raises `UsageError` for a
-    gate with an unknown release or capability.
+    Each wheel is a program, and so are all other paths together. With `is_together`, all paths are
+    one program. They are compared with a package set, or else with all local releases. Raises
+    `UsageError` for a gate with an unknown release or capability, and for a path that is neither a
+    file nor a folder.
     """
+    for path in paths:
+        size_of(path)
     catalog, title = Catalog(_known_libraries(store)), "all local releases"
     if package_set is not None:
         chosen = read_package_set(package_set)[0]
@@ -57,24 +62,41 @@ def audit_program(
     if gpus is not None:
         names = (capability_of(text, gpus.table) for text in required.gpus)
         required = replace(required, gpus=tuple(str(Capability.parse(n).base) for n in names))
-    program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
-    program.read_all(paths)
-    return judge_program(
-        program.files,
-        AuditData(
-            title=title,
-            channel=store.channel,
-            catalog=catalog,
-            policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
-            rules=rules,
-            tables=LayeredSymbols(store.symbol_paths).tables,
-        ),
-        required,
-        inputs=program.inputs,
-        notes=program.notes,
-        skipped=program.skipped,
-        errors=program.errors,
+    data = AuditData(
+        title=title,
+        channel=store.channel,
+        catalog=catalog,
+        policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
+        rules=rules,
+        tables=LayeredSymbols(store.symbol_paths).tables,
     )
+    reports = []
+    for part in _programs(paths, is_together=is_together):
+        program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
+        program.read_all(part)
+        report = judge_program(
+            program.files,
+            data,
+            required,
+            paths=part,
+            inputs=program.inputs,
+            notes=program.notes,
+            skipped=program.skipped,
+            errors=program.errors,
+        )
+        reports.append(report)
+    if len(reports) == 1:
+        return reports[0]
+    return AuditReports(
+        programs=tuple(reports), exit_code=worst_exit_code(report.exit_code for report in reports)
+    )
+
+
+def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:
+    """Return the paths of each program."""
+    wheels = [path for path in paths if path.suffix.lower() == ".whl" and not is_together]
+    others = [path for path in paths if path not in wheels]
+    return [*([wheel] for wheel in wheels), *([others] if others else [])]
 
 
 def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:

@@ -26,7 +26,7 @@ class AuditOptions(Options):
     typical = ("package_set", "require_gpu", "cuda", "max_glibc", "format")
 
     paths: list[Path] = argument(
-        "Programs, libraries, folders, wheels or archives of one program.",
+        "Wheels, or programs, libraries, folders and archives.",
         metavar="PATH...",
         default=...,
     )
@@ -42,6 +42,7 @@ class AuditOptions(Options):
         metavar="LABEL",
     )
     max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
+    together: bool = select_option("Examine several wheels as one program.", default=False)
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
     format: AuditFormat = format_option(
         "Format: text, markdown, github, requirements, packages, nix."
@@ -65,15 +66,16 @@ def audit(options: AuditOptions, session: Session) -> int:
 
     Libraries are bundled, provided by a package of NVIDIA, by the driver or the system, or missing.
     The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
-    and the required glibc. Nothing is executed. The exit code is 1 for findings, and 3 if an
-    answer that an option requires is unknown.
+    and the required glibc. Several wheels are examined separately, unless --together is set.
+    Nothing is executed. The exit code is 1 for findings, and 3 if an answer that an option requires
+    is unknown.
     """
     from cudaredist.commands.audit import text
-    from cudaredist.commands.audit.audit_program import audit_program
+    from cudaredist.commands.audit.audit_program import audit_programs
     from cudaredist.commands.audit.program_findings import AuditRequirements
 
     store = session.read_store(options.data)
-    report = audit_program(
+    report = audit_programs(
         options.paths,
         store,
         AuditRequirements(
@@ -82,11 +84,12 @@ def audit(options: AuditOptions, session: Session) -> int:
             cuda=options.cuda,
             no_bundled=options.no_bundled,
         ),
+        is_together=options.together,
         package_set=options.package_set,
         temporary_folder=open_cache(options.cache_dir).temporary_folder(),
         progress=session.progress("reading"),
     )
-    errors = [("", error) for error in report.errors]
+    errors = [("", error) for program in report.programs for error in program.errors]
     if options.json or options.format in {"text", "markdown"}:
         texts = {"text": text.audit_text, "markdown": text.audit_markdown}
         return session.finish(report, texts.get(options.format), errors=errors)
@@ -95,8 +98,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), ())
         session.errors(errors)
         return report.exit_code
-    is_provided = any(library.providers for library in report.libraries)
-    if options.format == "requirements" and is_provided and not report.requirements:
+    if options.format == "requirements" and any(map(text.lacks_wheels, report.programs)):
         raise UsageError(
             "--format requirements requires --channel wheels",
             hint=f"run `{again('--channel wheels', without=['--channel'])}`",
@@ -106,5 +108,6 @@ def audit(options: AuditOptions, session: Session) -> int:
         "packages": text.package_lines,
         "nix": text.nix_lines,
     }
-    warnings = (f"{finding.kind}: {finding.message}" for finding in report.findings)
+    findings = (finding for program in report.programs for finding in program.findings)
+    warnings = (f"{finding.kind}: {finding.message}" for finding in findings)
     return session.finish(report, lists[options.format], warnings=warnings, errors=errors)

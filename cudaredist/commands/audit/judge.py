@@ -66,6 +66,7 @@ def judge_program(
     data: AuditData,
     required: AuditRequirements,
     *,
+    paths: Iterable[object] = (),
     inputs: Sequence[AuditInput] = (),
     notes: Iterable[str] = (),
     skipped: Sequence[str] = (),
@@ -93,6 +94,7 @@ def judge_program(
     )
     all_majors = tuple(sorted({major for group in groups for major in group}))
     return AuditReport(
+        paths=tuple(map(str, paths)),
         inputs=tuple(inputs),
         platforms=platforms,
         channel=data.channel,

@@ -55,7 +55,7 @@ class ProgramReader:
         A path that fails is reported, and the others continue. Raises `UsageError` for a
         path that is neither a file nor a folder.
         """
-        sizes = [_size_of(path) for path in paths]
+        sizes = [size_of(path) for path in paths]
         self.progress.expect(len(paths), sum(sizes))
         for path, size in zip(paths, sizes, strict=True):
             number, is_done = self.progress.begin(path.name, size), False
@@ -152,7 +152,7 @@ class ProgramReader:
         return True
 
 
-def _size_of(path: Path) -> int:
+def size_of(path: Path) -> int:
     """Return the size of a file, 0 for a folder.
 
     Raises `ReadError`, and `UsageError` for anything else.

@@ -1,6 +1,6 @@
 """The report of audit."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from pydantic import Field
 
@@ -145,7 +145,8 @@ class AuditReport(Report):
     """The result of audit."""
 
     command: Literal["audit"] = "audit"
-    inputs: tuple[AuditInput, ...]
+    paths: tuple[str, ...] = Field(description="The PATHs of the program")
+    inputs: tuple[AuditInput, ...] = Field(description="The PATHs that could be read")
     platforms: tuple[str, ...]
     channel: str = Field(description="Channel of the data")
     judged_by: str = Field(description="The package set, or the data")
@@ -172,3 +173,15 @@ class AuditReport(Report):
     errors: tuple[ErrorReport, ...] = Field(
         default=(), description="Paths that could not be read, or not to their end"
     )
+
+    @property
+    def programs(self) -> tuple[Self, ...]:
+        """The report itself, as the only one."""
+        return (self,)
+
+
+class AuditReports(Report):
+    """The results of audit for several programs, such as several wheels."""
+
+    command: Literal["audit"] = "audit"
+    programs: tuple[AuditReport, ...]

@@ -10,6 +10,7 @@ from cudaredist.commands.audit.report import (
     AuditedLibrary,
     AuditedRelease,
     AuditReport,
+    AuditReports,
     PipRequirement,
 )
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
@@ -26,6 +27,7 @@ _COVERAGE = {
     "partial": "partly",
     "none": "not",
 }
+_COLUMNS = ("program", "CUDA", "GPUs", "glibc", "result")
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _LOWER_BOUNDS = {
     "symbols": "",
@@ -47,7 +49,18 @@ class _Section(NamedTuple):
     rows: Sequence[tuple[str, ...]] = ()
 
 
-def audit_text(report: AuditReport) -> Iterator[str]:
+def audit_text(report: AuditReport | AuditReports) -> Iterator[str]:
+    """Yield the text of each program, and a table of all programs if there are several."""
+    for program in report.programs:
+        lines = list(_program_text(program))
+        yield from lines
+        if lines and isinstance(report, AuditReports):
+            yield ""
+    if isinstance(report, AuditReports):
+        yield from columns([_COLUMNS, *map(_summary, report.programs)])
+
+
+def _program_text(report: AuditReport) -> Iterator[str]:
     """Yield the wheels, the GPUs and the findings, then the details."""
     for part in report.inputs:
         binaries = _count(part.binaries, "binary", "binaries")
@@ -67,8 +80,32 @@ def _section_lines(sections: Iterable[_Section]) -> Iterator[str]:
         yield from (f"  {line}" for line in columns(section.rows))
 
 
-def audit_markdown(report: AuditReport) -> Iterator[str]:
+def audit_markdown(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield the same for a pull request or a step summary."""
+    for program in report.programs:
+        yield from _program_markdown(program)
+        if isinstance(report, AuditReports):
+            yield ""
+    if isinstance(report, AuditReports):
+        yield from markdown_table([_COLUMNS, *map(_summary, report.programs)])
+
+
+def _summary(report: AuditReport) -> tuple[str, ...]:
+    """Return the row of a program in the table of all programs."""
+    coverage = report.coverage or {}
+    runs = [gpu for gpu, part in coverage.items() if part.value in {"native", "ptx"}]
+    is_range = " ".join(runs) in " ".join(coverage)
+    kinds = [f.kind for f in report.findings if f.exit_code] + [e.kind for e in report.errors]
+    return (
+        printable(_short(report.paths, 1)),
+        " ".join(map(str, report.cuda_majors)) or "-",
+        f"{runs[0]} to {runs[-1]}" if runs and is_range else " ".join(runs) or "-",
+        report.glibc.version or "-",
+        ", ".join(dict.fromkeys(kinds)) or "no findings",
+    )
+
+
+def _program_markdown(report: AuditReport) -> Iterator[str]:
     names = ", ".join(escape_markdown(part.path) for part in report.inputs)
     yield f"## cudaredist audit: {names}"
     yield from _section_markdown(_answers(report))
@@ -143,23 +180,36 @@ def _details(report: AuditReport) -> Iterator[_Section]:
     yield from (section for section in sections if section.rows)
 
 
-def audit_annotations(report: AuditReport) -> Iterator[str]:
+def audit_annotations(report: AuditReport | AuditReports) -> Iterator[str]:
     """Return GitHub's workflow commands, one for each finding, on the audited file."""
+    return annotations(chain.from_iterable(map(_messages, report.programs)))
+
+
+def _messages(report: AuditReport) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Yield the level, properties and text of each finding and error."""
     file = report.inputs[0].path if len(report.inputs) == 1 else ""
-
-    def messages() -> Iterator[tuple[str, dict[str, str], str]]:
-        for finding in report.findings:
-            level = "error" if finding.exit_code else "warning"
-            properties = {"file": file or _input_of(finding.path, report), "title": finding.kind}
-            yield level, {key: text for key, text in properties.items() if text}, finding.message
-        for error in report.errors:
-            yield "error", {"title": error.kind}, error.message
-
-    return annotations(messages())
+    for finding in report.findings:
+        level = "error" if finding.exit_code else "warning"
+        properties = {"file": file or _input_of(finding.path, report), "title": finding.kind}
+        yield level, {key: text for key, text in properties.items() if text}, finding.message
+    for error in report.errors:
+        yield "error", {"title": error.kind}, error.message
 
 
-def requirement_lines(report: AuditReport) -> Iterator[str]:
+def lacks_wheels(report: AuditReport) -> bool:
+    """Check if libraries are provided, but not by wheels."""
+    return not report.requirements and any(library.providers for library in report.libraries)
+
+
+def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield lines for pip, with uncertain ones as comments."""
+    for program in report.programs:
+        if isinstance(report, AuditReports):
+            yield f"# {printable(', '.join(program.paths))}:"
+        yield from _program_requirements(program)
+
+
+def _program_requirements(report: AuditReport) -> Iterator[str]:
     if report.unread:
         yield f"# Unknown: {_short(report.unread)} cannot be read"
     elif not report.requirements:
@@ -183,16 +233,21 @@ def _requirement(wheel: PipRequirement) -> str:
     return " or ".join(wheel.alternatives) or f"{wheel.project}{wheel.specifier}"
 
 
-def package_lines(report: AuditReport) -> Iterator[str]:
+def package_lines(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield the arguments of materialize that select the needed packages."""
-    yield from (f"--component {name}" for name in _packages(report))
+    names = {name for program in report.programs for name in _packages(program)}
+    yield from (f"--component {name}" for name in sorted(names))
 
 
-def nix_lines(report: AuditReport) -> Iterator[str]:
+def nix_lines(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield the attributes of nixpkgs with the needed packages."""
+    yield from sorted(set().union(*map(_attributes, report.programs)))
+
+
+def _attributes(report: AuditReport) -> set[str]:
     majors = report.cuda_majors
     attribute = f"cudaPackages_{majors[0]}" if len(majors) == 1 else "cudaPackages"
-    yield from (f"{attribute}.{name}" for name in _packages(report))
+    return {f"{attribute}.{name}" for name in _packages(report)}
 
 
 def _packages(report: AuditReport) -> list[str]:

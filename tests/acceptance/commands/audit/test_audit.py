@@ -111,6 +111,52 @@ def test_audit_prints_its_report_in_each_form(
     golden.check("audit.txt", form, result.stdout.rstrip("\n"))
 
 
+def two_wheels(folder: Path) -> list[Path]:
+    """Return a wheel that needs a library of its own, and another one that contains it."""
+    user = elf(needed=["libown.so.1", "libcudart.so.12"])
+    owner = elf(soname="libown.so.1", needed=["libcublasLt.so.12"])
+    return [
+        put_gpu_wheel(folder / "user", {"user/_ext.so": user}),
+        put_gpu_wheel(folder / "owner", {"owner/libown.so.1": owner}),
+    ]
+
+
+def test_audit_examines_each_wheel_alone(audit: Run, tmp_path: Path) -> None:
+    alone = report(audit(*two_wheels(tmp_path), "--json"))["programs"]
+    statuses = [{n["soname"]: n["status"] for n in one["libraries"]} for one in alone]
+    assert statuses == [
+        {"libcudart.so.12": "provided", "libown.so.1": "unknown"},
+        {"libcublasLt.so.12": "provided"},
+    ]
+    together = report(audit(*two_wheels(tmp_path), "--json", "--together"))
+    assert {n["soname"]: n["status"] for n in together["libraries"]} == {
+        "libcublasLt.so.12": "provided",
+        "libcudart.so.12": "provided",
+        "libown.so.1": "bundled",
+    }
+
+
+def test_audit_of_wheels_and_other_paths_has_one_program_of_the_others(
+    audit: Run, wheel: Path
+) -> None:
+    others = [wheel.with_name("a.so"), wheel.with_name("b.so")]
+    for path in others:
+        path.write_bytes(FILES["example/_ext.so"])
+    answer = report(audit(others[0], wheel, others[1], "--json"))
+    assert [one["paths"] for one in answer["programs"]] == [[str(wheel)], [*map(str, others)]]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "packages", "nix", "github"])
+def test_audit_of_several_wheels_prints_each_and_a_table(
+    audit: Run, wheel: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(wheel.parent)
+    put_gpu_wheel(Path("other"), {"other/_ext.so": elf(needed=["libcudart.so.12"])})
+    result = audit(wheel.name, f"other/{wheel.name}", "--cuda", "12.4", "--format", form)
+    assert result.exit_code == 1
+    golden.check("audit.txt", f"several wheels: {form}", result.stdout.rstrip("\n"))
+
+
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
@@ -232,9 +278,11 @@ def test_audit_continues_after_a_broken_archive(audit: Run, wheel: Path) -> None
     broken = wheel.with_name("broken.whl")
     broken.write_bytes(wheel.read_bytes()[:-100])
     result = expect_output(audit(broken, wheel, "--json"), 5)
-    answer = report(result)
-    assert [each["path"] for each in answer["inputs"]] == [str(wheel)]
-    assert [error["kind"] for error in answer["errors"]] == ["invalid-archive"]
+    failed, examined = report(result)["programs"]
+    assert (failed["paths"], examined["paths"]) == ([str(broken)], [str(wheel)])
+    assert (failed["inputs"], [e["kind"] for e in failed["errors"]]) == ([], ["invalid-archive"])
+    assert (examined["errors"], examined["exit_code"]) == ([], 0)
+    assert audit(broken, wheel).stdout.splitlines()[-2].split()[-1] == "invalid-archive"
     assert audit(broken).stdout == ""
 
 

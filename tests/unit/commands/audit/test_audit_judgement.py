@@ -8,7 +8,7 @@ from support.programs import cuda, cudnn, defined, file, judged, known, table, u
 from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.program_findings import AuditRequirements as Required
-from cudaredist.commands.audit.report import AuditReport
+from cudaredist.commands.audit.report import AuditReport, AuditReports
 from cudaredist.commands.audit.text import audit_text, requirement_lines
 
 RELEASES = ("12.4.1", "12.6.3", "12.9.1")
@@ -215,6 +215,20 @@ def test_device_code_of_an_unreadable_file_is_unknown() -> None:
     assert {part.value for part in report.coverage.values()} == {"unknown"}
     assert (kinds(report), report.exit_code) == (["unknown"], 3)
     assert list(requirement_lines(report)) == ["# Unknown: a.so cannot be read"]
+
+
+def test_requirements_of_several_programs_have_headings() -> None:
+    first = judged([file("a.so", "libcublas.so.12")], cuda("12.4.1"))
+    programs = (
+        first.model_copy(update={"paths": ("a.whl",)}),
+        judged([file("b.so")]).model_copy(update={"paths": ("b\x1b.whl",)}),
+    )
+    assert list(requirement_lines(AuditReports(programs=programs, exit_code=0))) == [
+        "# a.whl:",
+        "nvidia-cublas-cu12>=12.4.1.7,<13  # libcublas.so.12; lowest version unknown",
+        "# b\\x1b.whl:",
+        "# No file needs a wheel of NVIDIA",
+    ]
 
 
 def test_requirements_of_a_program_without_cuda_have_a_comment() -> None:
