@@ -1,3 +1,3 @@
 """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

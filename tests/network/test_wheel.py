@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import venv
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,3 +155,11 @@ def test_every_installer_installs_whole_tool(
         )
         fetched = workdir / "data/manifests/wheels/nccl" / shipped.name
         assert fetched.read_bytes() == shipped.read_bytes()
+
+
+def test_wheel_is_small_and_has_each_data_file_once(wheel: Path) -> None:
+    assert wheel.stat().st_size <= 8_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        data = [one for one in archive.infolist() if one.filename.startswith("cudaredist/data/")]
+    assert len(data) > 100
+    assert len({(one.CRC, one.file_size) for one in data}) == len(data)
