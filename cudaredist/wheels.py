@@ -149,7 +149,7 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
     """
     environment = dict(PLATFORMS[platform].environment)
     projects: dict[str, SpecifierSet] = {}
-    for requirement in filter(None, map(_requirement, requires)):
+    for requirement in filter(None, map(parse_requirement, requires)):
         marker = requirement.marker
         extras = {"", *_extras_in(marker)}
         if marker is None or any(marker.evaluate(environment | {"extra": x}) for x in extras):
@@ -158,7 +158,8 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
 
 
 @functools.cache
-def _requirement(line: str) -> Requirement | None:
+def parse_requirement(line: str) -> Requirement | None:
+    """Return a requirement, None if it is invalid or too long."""
     if len(line) > _LINE_LIMIT or line.count("(") > _PARENTHESES_LIMIT:
         return None
     try:

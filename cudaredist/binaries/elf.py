@@ -84,6 +84,7 @@ class ElfReader(Reader):
         self._is_debug = False
         """Whether another file contains the dynamic section's content."""
         self._is_program = False
+        self._has_runpath = False
         self._symbols: SymbolTable | None = None
         self._symbol_sections: dict[int, int] = {}
         """The sizes of the sections with dynamic symbols, by their addresses."""
@@ -169,7 +170,8 @@ class ElfReader(Reader):
         tags = image.tags
         self._is_pie = bool(tags.get(_DT_FLAGS_1, 0) & _DF_1_PIE)
         # If there are both, the older DT_RPATH is ignored.
-        paths = _DT_RUNPATH if _DT_RUNPATH in tags else _DT_RPATH
+        self._has_runpath = _DT_RUNPATH in tags
+        paths = _DT_RUNPATH if self._has_runpath else _DT_RPATH
         single = {"soname": _DT_SONAME, "runpath": paths}
         offsets = {field: tags[tag] for field, tag in single.items() if tag in tags}
         place = image.place(tags[DT_STRTAB]) if DT_STRTAB in tags else None
@@ -215,13 +217,15 @@ class ElfReader(Reader):
         if self._is_debug:
             self.lost.clear()
         is_library = (not self._is_program or soname is not None) and not self._is_pie
+        folders = tuple(filter(None, self._names.get("runpath", "").split(":")))
         return Binary(
             kind="elf",
             machine=self._machine,
             is_shared=self._type == _ET_DYN and self._has_dynamic and is_library,
             soname=soname,
             needed=names,
-            runpath=tuple(filter(None, self._names.get("runpath", "").split(":"))),
+            runpath=folders,
+            is_rpath=bool(folders) and not self._has_runpath,
             glibc=newest.get("GLIBC", (None, None))[1],
             libstdcxx=newest.get("GLIBCXX", (None, None))[1],
             opens=opens,

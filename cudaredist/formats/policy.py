@@ -226,11 +226,21 @@ class Dependency(Reasoned):
     kind: Literal["header", "runtime"]
 
 
+class Preload(Reasoned):
+    """Libraries of NVIDIA's wheels that a Python package loads before its own files."""
+
+    projects: tuple[str, ...] = Field(description="The projects of the package")
+    module: str = Field(description="Path below site-packages of the file that loads them")
+    function: str = Field(description="A name in that file. Absent from versions that load nothing")
+    names: tuple[str, ...] = Field(description="Names of files. `*` matches any characters")
+
+
 class LibraryPolicy(OwnFile):
     """`policy/libraries.json`: external and loaded libraries, and header dependencies."""
 
     external: tuple[External, ...]
     loaded: tuple[LoadedLibrary, ...]
+    preloads: tuple[Preload, ...] = optional("Libraries that Python packages load", ())
     dependencies: tuple[Dependency, ...]
     compat_run_path: tuple["CompatRunPath", ...]
 

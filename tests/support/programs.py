@@ -146,14 +146,11 @@ def coverage_rules() -> CoverageRules:
     return CoverageRules(read_own_file((DATA / "gpus.json").read_bytes(), Gpus))
 
 
-def judged(
-    files: Sequence[ProgramFile],
-    libraries: Iterable[KnownLibrary] = (),
-    tables: Mapping[str, SymbolColumns] | None = None,
-    required: AuditRequirements | None = None,
-) -> AuditReport:
-    """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
-    data = AuditData(
+def audit_data(
+    libraries: Iterable[KnownLibrary] = (), tables: Mapping[str, SymbolColumns] | None = None
+) -> AuditData:
+    """Return some libraries and tables, and the GPUs of the shipped data."""
+    return AuditData(
         title="these libraries",
         channel="wheels",
         catalog=Catalog(libraries),
@@ -161,4 +158,14 @@ def judged(
         rules=coverage_rules(),
         tables=lambda _: tables or {},
     )
+
+
+def judged(
+    files: Sequence[ProgramFile],
+    libraries: Iterable[KnownLibrary] = (),
+    tables: Mapping[str, SymbolColumns] | None = None,
+    required: AuditRequirements | None = None,
+) -> AuditReport:
+    """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
+    data = audit_data(libraries, tables)
     return judge_program(files, data, required or AuditRequirements())

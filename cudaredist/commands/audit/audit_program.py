@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from cudaredist.commands.audit.environment import JudgedEnvironment, with_environments
 from cudaredist.commands.audit.judge import AuditData, judge_program
 from cudaredist.commands.audit.program import Catalog, KnownLibrary
 from cudaredist.commands.audit.program_findings import AuditRequirements
@@ -74,8 +75,10 @@ def audit_programs(
     for part in _programs(paths, is_together=is_together):
         program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
         program.read_all(part)
+        environments = [JudgedEnvironment(each, data) for each in program.environments]
+        nvidias = {path for each in environments for path in each.nvidias_files()}
         report = judge_program(
-            program.files,
+            [file for file in program.files if file.path not in nvidias],
             data,
             required,
             paths=part,
@@ -84,7 +87,7 @@ def audit_programs(
             skipped=program.skipped,
             errors=program.errors,
         )
-        reports.append(report)
+        reports.append(with_environments(report, environments) if environments else report)
     if len(reports) == 1:
         return reports[0]
     return AuditReports(

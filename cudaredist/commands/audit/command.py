@@ -26,7 +26,7 @@ class AuditOptions(Options):
     typical = ("package_set", "require_gpu", "cuda", "max_glibc", "format")
 
     paths: list[Path] = argument(
-        "Wheels, or programs, libraries, folders and archives.",
+        "Environments, wheels, programs, folders and archives.",
         metavar="PATH...",
         default=...,
     )
@@ -65,6 +65,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         cudaredist audit dist/example.whl --require-gpu 8.0 --format requirements
 
     Libraries are bundled, provided by a package of NVIDIA, by the driver or the system, or missing.
+    In an installed environment, they are the files that the loader finds, and symbols are compared.
     The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
     and the required glibc. Several wheels are examined separately, unless --together is set.
     Nothing is executed. The exit code is 1 for findings, and 3 if an answer that an option requires

@@ -14,7 +14,8 @@ from cudaredist.sets.libraries import find_external, key_of
 
 _Named: TypeAlias = tuple[str, list[ProgramFile]]
 
-_OF_GPU = frozenset({"driver", "jetson"})
+IS_OF_GPU = frozenset({"driver", "jetson"})
+"""Owners of libraries that only machines with a GPU have."""
 
 
 class LibraryNeed(AuditedLibrary):
@@ -94,7 +95,7 @@ def _need(
     fitting = tuple(file for file in bundled if not platforms or set(file.platforms) & {*platforms})
     outside = find_external(soname, policy)
     providers = catalog.providers(soname, platforms)
-    is_of_gpu = outside is not None and outside.owner in _OF_GPU
+    is_of_gpu = outside is not None and outside.owner in IS_OF_GPU
     is_known = bool(providers) or catalog.has_family(soname)
     status: NeedStatus = "unknown"
     if fitting:

@@ -31,6 +31,8 @@ class ProgramFile:
     """Names that others find it by: of the file, of links to it, and its soname."""
     installed: str | None = None
     """Its path below site-packages, if it is in a wheel."""
+    path: str | None = None
+    """Its path on this machine without links, if it is in an environment."""
     unlinked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Symbols that it uses, by known libraries that it does not list as needed."""
 
@@ -111,6 +113,10 @@ class Catalog:
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the releases of a redistributable, in ascending order."""
         return tuple(sorted({lib.label for lib in self._libraries() if lib.redist == redist}))
+
+    def projects(self) -> frozenset[str]:
+        """Return the projects of the wheels with libraries."""
+        return frozenset(lib.project for lib in self._libraries() if lib.project is not None)
 
     def sonames(self, platforms: Sequence[str]) -> tuple[str, ...]:
         """Return the names of libraries for some platforms, sorted."""

@@ -13,6 +13,7 @@ from cudaredist.archives.open_archive import SUFFIXES, open_archive
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.audit.installed import Environment, find_environment
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import AuditInput
 from cudaredist.errors import (
@@ -48,6 +49,7 @@ class ProgramReader:
     skipped: list[str] = field(default_factory=list)
     """Files that were not read, although they may be libraries."""
     errors: list[ErrorReport] = field(default_factory=list)
+    environments: list[Environment] = field(default_factory=list)
 
     def read_all(self, paths: Sequence[Path]) -> None:
         """Read all paths.
@@ -111,6 +113,7 @@ class ProgramReader:
 
     def _read_folder(self, path: Path, prefix: str) -> None:
         files, archives, binaries = 0, 0, 0
+        environment = find_environment(path)
         links: dict[tuple[int, int], set[str]] = defaultdict(set)
         for each in _walk(path):
             if each.is_symlink():
@@ -122,18 +125,30 @@ class ProgramReader:
                 continue
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
+            if environment is not None and each.name == "METADATA":
+                environment.add_package(each.parent)
             binary = examine_file(each)
             status = each.stat()
             names = {each.name, *links[status.st_dev, status.st_ino]}
-            binaries += self._add(prefix + each.relative_to(path).as_posix(), binary, names)
+            relative = each.relative_to(path).as_posix()
+            real = None if environment is None else environment.path_of(relative)
+            binaries += self._add(prefix + relative, binary, names, path_on_disk=real)
         if archives:
             note = printable(f"{path}: {archives} archives in it are not read; name them instead")
             self.notes.append(note)
             self.skipped += [] if binaries else [note]
+        if environment is not None:
+            environment.files.extend(self.files[len(self.files) - binaries :])
+            self.environments.append(environment)
         self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
 
     def _add(
-        self, path: str, binary: Binary | None, names: set[str], installed: str | None = None
+        self,
+        path: str,
+        binary: Binary | None,
+        names: set[str],
+        installed: str | None = None,
+        path_on_disk: str | None = None,
     ) -> bool:
         """Add a file to the program if it is a binary, and return if it is one."""
         if binary is None or binary.kind == "script":
@@ -141,12 +156,16 @@ class ProgramReader:
                 self.skipped.append(printable(f"{path} (neither ELF nor PE)"))
             return False
         soname = {binary.soname} if binary.kind == "elf" and binary.soname else set()
+        if path_on_disk is not None:
+            # In an environment, the loader searches for names of files only.
+            soname = set()
         self.files.append(
             ProgramFile(
                 display_path=printable(path),
                 binary=binary,
                 names=frozenset({*names, *soname}),
                 installed=installed,
+                path=path_on_disk,
             )
         )
         return True

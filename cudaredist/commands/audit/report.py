@@ -11,6 +11,10 @@ from cudaredist.formats.report import ErrorReport, Report
 
 NeedKind: TypeAlias = Literal["needed", "unlinked", "opened", "bundled"]
 NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "unknown"]
+EnvironmentKind: TypeAlias = Literal[
+    "virtual environment", "conda environment", "toolkit", "root file system", "packages"
+]
+FoundBy: TypeAlias = Literal["run-path", "system", "preloaded", "other-code", "driver", "none"]
 AuditFindingKind: TypeAlias = Literal[
     "missing-library",
     "missing-symbols",
@@ -141,12 +145,41 @@ class AuditFinding(OwnModel):
     exit_code: int = Field(description="0: a warning; 3: the answer is unknown")
 
 
+class LoadedFile(OwnModel):
+    """The file that the loader finds for a needed library of an environment."""
+
+    soname: str = Field(description="The name that files need it by")
+    cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
+    found_by: FoundBy = Field(
+        description="`run-path` or `system`: by the loader; `preloaded`: a package loads it first, "
+        "see `rule`; `other-code`: in the environment, but the loader does not search its folder; "
+        "`driver`: of the driver of a machine with a GPU; `none`: there is no file"
+    )
+    file: str | None
+    package: str | None = Field(description="The installed package of the file, and its version")
+    rule: str | None = Field(description="The module and function that load it")
+    by: tuple[str, ...] = Field(description="Files that need it")
+    undefined: tuple[str, ...] = Field(
+        default=(), description="Symbols that these files use, but no loaded file exports"
+    )
+
+
+class AuditedEnvironment(OwnModel):
+    """An installed environment."""
+
+    path: str
+    kind: EnvironmentKind
+    packages: int = Field(description="Python packages in it")
+    libraries: tuple[LoadedFile, ...]
+
+
 class AuditReport(Report):
     """The result of audit."""
 
     command: Literal["audit"] = "audit"
     paths: tuple[str, ...] = Field(description="The PATHs of the program")
     inputs: tuple[AuditInput, ...] = Field(description="The PATHs that could be read")
+    environments: tuple[AuditedEnvironment, ...] = ()
     platforms: tuple[str, ...]
     channel: str = Field(description="Channel of the data")
     judged_by: str = Field(description="The package set, or the data")

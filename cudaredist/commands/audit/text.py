@@ -34,6 +34,13 @@ _LOWER_BOUNDS = {
     "unknown": "; lowest version unknown",
     "none": "; no known version has all symbols",
 }
+_FOUND_BY = {
+    "run-path": "run path",
+    "system": "folders of the system",
+    "other-code": "not by the loader",
+    "driver": "driver",
+    "none": "missing",
+}
 _HEADS = {
     "needed": "CUDA libraries that it needs",
     "unlinked": "CUDA libraries that it uses without listing them as needed",
@@ -164,15 +171,35 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("It needs no CUDA library")
 
 
+def _environments(report: AuditReport) -> Iterator[_Section]:
+    """Yield the file for each CUDA library that files of an environment need."""
+    for part in report.environments:
+        packages = _count(part.packages, "package", "packages")
+        title = f"CUDA libraries of the {part.kind} {printable(part.path)} with {packages}"
+        rows = [
+            (
+                library.soname,
+                library.package or library.file or "-",
+                library.rule or _FOUND_BY[library.found_by],
+                _short(library.by, 1),
+            )
+            for library in part.libraries
+            if library.cuda
+        ]
+        yield _Section(title, ("library", "file", "found by", "needed by"), rows)
+
+
 def _details(report: AuditReport) -> Iterator[_Section]:
     """Yield the sections that have rows."""
     libraries, releases = report.libraries, report.releases
     versions = [*(_release_row(r, report.channel) for r in releases), *_system_rows(report)]
     others = [(lib.soname, _short(lib.by, 1)) for lib in libraries if lib.status == "unknown"]
     sections = (
+        *_environments(report),
         *(
             _Section(title, ("library", "status", "files"), list(_library_rows(libraries, kind)))
             for kind, title in _HEADS.items()
+            if kind != "needed" or not report.environments
         ),
         _Section("Versions that it needs", ("name", "versions", "reason"), versions),
         _Section("Other libraries that it needs", ("library", "files"), others),

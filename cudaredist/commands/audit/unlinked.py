@@ -25,7 +25,7 @@ def with_unlinked(
     the needed libraries of the file agree on a CUDA major.
     """
     platforms = tuple({platform for file in program for platform in file.platforms[:1]})
-    majors = {file.display_path: _majors(file, catalog) for file in program}
+    majors = {file.display_path: stated_majors(file, catalog) for file in program}
     chosen = frozenset[int]().union(*majors.values())
     if not chosen:
         return list(program)
@@ -47,7 +47,7 @@ def _undefined(file: ProgramFile) -> Iterator[str]:
         yield from (symbol.name for symbol in undefined_symbols(file.binary) if not symbol.library)
 
 
-def _majors(file: ProgramFile, catalog: Catalog) -> frozenset[int]:
+def stated_majors(file: ProgramFile, catalog: Catalog) -> frozenset[int]:
     """Return the CUDA majors that the needed libraries of a file state, if they agree."""
     provided = (catalog.providers(name, file.platforms) for name in file.binary.needed)
     stated = list(filter(None, map(majors_of, provided)))

@@ -1,0 +1,405 @@
+"""Judge an environment: the file for each needed library, and its exported symbols."""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from cudaredist.commands.audit.installed import Distribution, Environment
+from cudaredist.commands.audit.judge import AuditData
+from cudaredist.commands.audit.loader import FoundFile, Loader
+from cudaredist.commands.audit.lowest_release import required_releases, symbols_by_library
+from cudaredist.commands.audit.needs import IS_OF_GPU, LibraryNeed
+from cudaredist.commands.audit.program import KnownLibrary, ProgramFile, paths_of
+from cudaredist.commands.audit.report import (
+    AuditedEnvironment,
+    AuditFinding,
+    AuditFindingKind,
+    AuditReport,
+    LoadedFile,
+)
+from cudaredist.commands.audit.unlinked import stated_majors
+from cudaredist.commands.audit.wheel_requirements import pip_requirements
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened, worst_exit_code
+from cudaredist.features.library_symbols import exports_of
+from cudaredist.formats.policy import Preload
+from cudaredist.sets.libraries import find_external
+from cudaredist.tables.symbols.symbol_table import Import
+
+_NAMES = 3
+_is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A library that a file needs, and the file that is loaded for it."""
+
+    user: ProgramFile
+    soname: str
+    loaded: FoundFile
+    lacking: tuple[str, ...] = ()
+    """Symbols that no loaded file exports."""
+
+
+class JudgedEnvironment:
+    """The libraries of one environment."""
+
+    def __init__(self, environment: Environment, data: AuditData) -> None:
+        self.environment, self._data = environment, data
+        self._owners = environment.owners()
+        self._projects = data.catalog.projects()
+        names = {name for file in environment.files for name in file.binary.needed}
+        self._cuda = frozenset(filter(self._is_cuda, names))
+        self._tables = data.tables(sorted(self._cuda))
+        self._exported: dict[str, Mapping[str, frozenset[str]]] = {}
+        self._required: dict[str, set[str]] = {}
+        self._uses = list(self._found_files())
+
+    def nvidias_files(self) -> set[str]:
+        """Return the paths of the files in NVIDIA's wheels."""
+        return {file.path or "" for file in self.environment.files if self._is_of_nvidia(file)}
+
+    def report(self) -> AuditedEnvironment:
+        """Return each needed library with its file."""
+        found: dict[tuple[str, str, str, str], list[_Use]] = defaultdict(list)
+        for use in self._uses:
+            loaded = use.loaded
+            found[use.soname, loaded.found_by, self._shown(loaded), loaded.rule or ""].append(use)
+        return AuditedEnvironment(
+            path=self.environment.path,
+            kind=self.environment.kind,
+            packages=len(self.environment.distributions),
+            libraries=tuple(
+                LoadedFile(
+                    soname=soname,
+                    cuda=soname in self._cuda or found_by == "driver",
+                    found_by=uses[0].loaded.found_by,
+                    file=path or None,
+                    package=self._package_of(uses[0].loaded.file),
+                    rule=rule or None,
+                    by=paths_of(use.user for use in uses),
+                    undefined=tuple(sorted({name for use in uses for name in use.lacking})),
+                )
+                for (soname, found_by, path, rule), uses in sorted(found.items())
+            ),
+        )
+
+    def _is_cuda(self, name: str) -> bool:
+        external = find_external(name, self._data.policy)
+        return external is None and self._data.catalog.has_family(name)
+
+    def _is_of_nvidia(self, file: ProgramFile) -> bool:
+        owner = self._owners.get(file.path or "")
+        return owner is not None and owner.project in self._projects
+
+    def _package_of(self, file: ProgramFile | None) -> str | None:
+        owner = None if file is None else self._owners.get(file.path or "")
+        return None if owner is None else f"{owner.project} {owner.version}"
+
+    def _shown(self, loaded: FoundFile) -> str:
+        """Return the path of a file in messages."""
+        return loaded.path if loaded.file is None else loaded.file.display_path
+
+    # -- the files
+
+    def _found_files(self) -> Iterator[_Use]:
+        """Yield each needed library of each file with the file that is loaded for it.
+
+        A library that other files load is loaded with their run paths.
+        """
+        environment = self.environment
+        loader = Loader(environment.root, environment.files, self._cuda, environment.folders)
+        files = [file for file in environment.files if file.binary.kind == "elf"]
+        direct: dict[tuple[str, str], FoundFile] = {}
+        indirect: dict[tuple[str, str], FoundFile] = {}
+        scopes: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
+        for main in files:
+            for user, name, loaded in loader.closure(main, self._preloaded_for(main)):
+                if loaded is not None:
+                    found = direct if user is main else indirect
+                    found.setdefault((user.path or "", name), loaded)
+                    if loaded.file is not None:
+                        scopes[main.path or ""][loaded.path] = loaded.file
+        for user in files:
+            symbols = self._symbols(user)
+            for name in dict.fromkeys(user.binary.needed):
+                key = (user.path or "", name)
+                file = direct.get(key) or indirect.get(key) or self._elsewhere(name, user)
+                scope = [user, *scopes[key[0]].values()]
+                yield _Use(user, name, file, self._lacking(symbols.get(name, ()), file, scope))
+
+    def _symbols(self, user: ProgramFile) -> Mapping[str, Collection[Import]]:
+        """Return the symbols that a file takes from each CUDA library."""
+        needed = [name for name in user.binary.needed if name in self._cuda]
+        return symbols_by_library([user], needed, self._tables) if needed else {}
+
+    def _lacking(
+        self, symbols: Iterable[Import], loaded: FoundFile, scope: Sequence[ProgramFile]
+    ) -> tuple[str, ...]:
+        """Return the symbols that neither a library nor another loaded file exports."""
+        files = [loaded.file] if loaded.file is not None else []
+        if any("symbols" in file.binary.unread for file in files):
+            return ()
+        missing = [symbol for symbol in symbols if not self._is_exported(symbol, files)]
+        return tuple(sorted({s.name for s in missing if not self._is_exported(s, scope)}))
+
+    def _is_exported(self, symbol: Import, files: Iterable[ProgramFile]) -> bool:
+        """Check if a file exports a symbol. A file without versions has it in any version."""
+        for file in files:
+            path = file.path or ""
+            if path not in self._exported:
+                versions: dict[str, set[str]] = defaultdict(set)
+                for export in exports_of(file.binary):
+                    versions[export.name].add(export.version.lstrip("@"))
+                self._exported[path] = {name: frozenset(found) for name, found in versions.items()}
+            found = self._exported[path].get(symbol.name)
+            if found and (not symbol.version or found & {"", symbol.version}):
+                return True
+        return False
+
+    def _elsewhere(self, name: str, user: ProgramFile) -> FoundFile:
+        """Return a file with a name in a folder that the loader does not search."""
+        external = find_external(name, self._data.policy)
+        if external is not None and external.owner in IS_OF_GPU:
+            return FoundFile(found_by="driver", path="")
+        loaded = self._all_preloaded.get(name)
+        if loaded is not None and name in self._cuda:
+            return loaded
+        for file in self._by_name.get(name, ()):
+            if file.binary.machine == user.binary.machine:
+                return FoundFile(found_by="other-code", path=file.path or "", file=file)
+        return FoundFile(found_by="none", path="")
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[ProgramFile]]:
+        found: dict[str, list[ProgramFile]] = defaultdict(list)
+        for file in self.environment.files:
+            for name in file.names:
+                found[name].append(file)
+        return found
+
+    # -- libraries that packages load first
+
+    @cached_property
+    def _preloads(self) -> list[tuple[Distribution, dict[str, FoundFile]]]:
+        """Return the packages that load libraries, with these by soname."""
+        return [
+            (package, dict(self._loaded_by(rule)))
+            for rule in self._data.policy.preloads
+            for package in map(self.environment.distributions.get, rule.projects)
+            if package is not None and _has_function(Path(package.site, rule.module), rule.function)
+        ]
+
+    def _loaded_by(self, rule: Preload) -> Iterator[tuple[str, FoundFile]]:
+        """Yield the files that a rule loads. Folders such as `nvidia/cu13` are searched last."""
+        by_path = {
+            file.path or "": file for file in self.environment.files if self._is_of_nvidia(file)
+        }
+        ordered = sorted(by_path, key=lambda path: (bool(_is_common_folder(path)), path))
+        for pattern in rule.names:
+            for path in ordered:
+                name = posixpath.basename(path)
+                if fnmatchcase(name, pattern):
+                    text = f"{rule.module}: {rule.function}"
+                    file = by_path[path]
+                    yield (
+                        file.binary.soname or name,
+                        FoundFile(found_by="preloaded", path=path, file=file, rule=text),
+                    )
+                    break
+
+    @cached_property
+    def _all_preloaded(self) -> dict[str, FoundFile]:
+        return {name: loaded for _, by_name in self._preloads for name, loaded in by_name.items()}
+
+    def _preloaded_for(self, file: ProgramFile) -> Mapping[str, FoundFile]:
+        """Return the libraries that are surely loaded before a file."""
+        package = self._owners.get(file.path or "")
+        if package is None or not self._preloads:
+            return {}
+        required = self._required_by(package)
+        return {
+            name: loaded
+            for loader, by_name in self._preloads
+            if loader.project in required
+            for name, loaded in by_name.items()
+        }
+
+    def _required_by(self, package: Distribution) -> set[str]:
+        if package.project not in self._required:
+            self._required[package.project] = self.environment.required_by(package)
+        return self._required[package.project]
+
+    # -- findings
+
+    def findings(self) -> Iterator[AuditFinding]:
+        """Yield missing libraries, missing symbols, and several copies of a library."""
+        groups: dict[tuple[str, str, str], list[_Use]] = defaultdict(list)
+        for use in self._uses:
+            path = use.loaded.path
+            groups[use.soname, use.loaded.found_by, path].append(use)
+        for (soname, found_by, _), uses in sorted(groups.items()):
+            if soname in self._cuda and found_by in {"none", "other-code", "preloaded"}:
+                yield from self._location_findings(soname, uses)
+            yield from self._symbol_findings(soname, uses)
+        yield from self._copy_findings()
+        others = [
+            u for u in self._uses if u.loaded.found_by == "none" and u.soname not in self._cuda
+        ]
+        others = [use for use in others if not self._is_of_nvidia(use.user)]
+        if others:
+            names, paths = ({u.soname for u in others}, paths_of(u.user for u in others))
+            message = f"the loader does not find {_first(sorted(names))} for {_first(paths)}"
+            yield _finding("missing-library", message, path=paths[0], code=EXIT_OK)
+
+    def _location_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
+        """Yield a finding if the loader does not find a CUDA library."""
+        loaded = uses[0].loaded
+        users = [use.user for use in uses]
+        code, hint = EXIT_FINDINGS, None
+        if loaded.found_by == "preloaded":
+            users = [user for user in users if not self._is_preloaded_for(soname, user)]
+            code, rest = EXIT_OK, f"unless {loaded.rule} loads it first"
+        elif loaded.found_by == "other-code":
+            rest = f"although {self._shown(loaded)} exists; no run path leads to its folder"
+            if users:
+                folder = posixpath.dirname(loaded.path)
+                relative = posixpath.relpath(folder, posixpath.dirname(users[0].path or ""))
+                run_path = quote(f"$ORIGIN/{relative}")
+                hint = f"patchelf --add-rpath {run_path} {quote(users[0].path or '')}"
+        else:
+            others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
+            rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
+            hint = self._fix(soname)
+        if users:
+            paths = paths_of(users)
+            message = f"the loader does not find {soname} for {_first(paths)}, {rest}"
+            kind: AuditFindingKind = "run-path" if code == EXIT_OK else "missing-library"
+            yield _finding(kind, message, path=paths[0], hint=hint, code=code)
+
+    def _symbol_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
+        """Yield a finding if a found library does not export all symbols."""
+        file = uses[0].loaded.file
+        lacking = sorted({name for use in uses for name in use.lacking})
+        if lacking and file is not None:
+            paths = paths_of(use.user for use in uses if use.lacking)
+            package = self._package_of(file)
+            title = file.display_path + (f" ({package})" if package else "")
+            if file.binary.soname not in {None, soname}:
+                title += f", which is {file.binary.soname} by its own name,"
+            yield _finding(
+                "missing-symbols",
+                f"{title} does not export {', '.join(shortened(lacking, _NAMES))}, which "
+                f"{_first(paths)} uses",
+                path=paths[0],
+                hint=self._fix(soname),
+            )
+
+    def _copy_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning if files load different copies of a CUDA library."""
+        copies: dict[str, dict[str, str]] = defaultdict(dict)
+        for use in self._uses:
+            if use.soname in self._cuda and use.loaded.file is not None:
+                copies[use.soname].setdefault(self._shown(use.loaded), use.user.display_path)
+        for soname, users in sorted(copies.items()):
+            if len(users) > 1:
+                parts = shortened([f"{path} for {user}" for path, user in users.items()], _NAMES)
+                message = f"files load different copies of {soname}: {', '.join(parts)}"
+                yield _finding("duplicate-library", message, path=next(iter(users)), code=EXIT_OK)
+
+    def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
+        """Check if a package that loads a library first is certainly imported before a file."""
+        return self._is_of_nvidia(user) or soname in self._preloaded_for(user)
+
+    def _fix(self, soname: str) -> str | None:
+        """Return the command that installs the wheel with a library and all used symbols."""
+        files = [use.user for use in self._uses if use.soname == soname]
+        known = self._providers(soname, files)
+        projects = {library.project for library in known}
+        if len(projects) != 1:
+            return None
+        need = LibraryNeed(
+            soname=soname,
+            kind="needed",
+            status="provided",
+            cuda=True,
+            by=paths_of(files),
+            libraries=known,
+        )
+        releases = required_releases([need], files, self._tables, frozenset())
+        (pip,) = pip_requirements([need], releases, frozenset())
+        installed = self.environment.distributions.get(pip.project or "")
+        if pip.lower_bound == "none":
+            return None
+        if installed is not None and installed.version in SpecifierSet(pip.specifier):
+            requirement = f"{pip.project}=={installed.version}"
+            return f"pip install --force-reinstall --no-deps {requirement}"
+        major = (pip.project or "").rpartition("-cu")[2]
+        specifier = pip.specifier
+        if major.isdecimal():
+            # The name of the project limits it already.
+            specifier = specifier.removesuffix(f",<{int(major) + 1}")
+        return f"pip install {quote(f'{pip.project}{specifier}')}"
+
+    def _providers(self, soname: str, files: Sequence[ProgramFile]) -> tuple[KnownLibrary, ...]:
+        """Return the known wheels with a library, for the CUDA major of some files."""
+        platforms = [platform for file in files for platform in file.platforms]
+        known = [lib for lib in self._data.catalog.providers(soname, platforms) if lib.project]
+        owners = filter(None, (self._owners.get(file.path or "") for file in files))
+        declared = {canonicalize_name(r.name) for owner in owners for r in owner.requirements()}
+        majors = {m for file in files for m in stated_majors(file, self._data.catalog)}
+        for chosen in (
+            [library for library in known if library.project in declared],
+            [library for library in known if library.major in majors],
+            [library for library in known if library.project in self.environment.distributions],
+        ):
+            if chosen:
+                return tuple(chosen)
+        return tuple(known)
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(shortened(names, _NAMES))
+
+
+def _finding(
+    kind: AuditFindingKind,
+    message: str,
+    path: str,
+    hint: str | None = None,
+    code: int = EXIT_FINDINGS,
+) -> AuditFinding:
+    return AuditFinding(kind=kind, message=message, path=path, hint=hint, exit_code=code)
+
+
+def with_environments(
+    report: AuditReport, environments: Sequence[JudgedEnvironment]
+) -> AuditReport:
+    """Add the libraries of environments, and their findings, to the report on their programs."""
+    findings = [each for judged in environments for each in judged.findings()]
+    # The files that are loaded replace the known packages.
+    findings += [each for each in report.findings if each.kind != "missing-library"]
+    codes = [*(each.exit_code for each in findings), *(each.exit_code for each in report.errors)]
+    return report.model_copy(
+        update={
+            "environments": tuple(judged.report() for judged in environments),
+            "findings": tuple(findings),
+            "exit_code": worst_exit_code(codes),
+        }
+    )
+
+
+def _has_function(module: Path, name: str) -> bool:
+    """Check if a module contains a name. It is only read."""
+    try:
+        return name in module.read_text(errors="replace")
+    except OSError:
+        return False

@@ -1,0 +1,129 @@
+"""Installed environments: their kind, and the Python packages in them."""
+
+import csv
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.parser import HeaderParser
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cudaredist.commands.audit.program import ProgramFile
+from cudaredist.commands.audit.report import EnvironmentKind
+from cudaredist.wheels import parse_requirement
+
+_METADATA = "METADATA"
+_DIST_INFO = ".dist-info"
+_TEXT_LIMIT = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """An installed Python package."""
+
+    project: str
+    version: str
+    site: str
+    """The folder that it is installed in, such as `site-packages`."""
+    requires: tuple[Requirement, ...]
+    files: frozenset[str]
+    """The paths of its libraries, also of removed ones."""
+
+    @property
+    def title(self) -> str:
+        """Its project and version."""
+        return f"{self.project} {self.version}"
+
+    def requirements(self, extras: frozenset[str] = frozenset()) -> Iterator[Requirement]:
+        """Yield the requirements without an extra, or with some of them."""
+        for requirement in self.requires:
+            marker = requirement.marker
+            if marker is None or any(marker.evaluate({"extra": x}) for x in ("", *extras)):
+                yield requirement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """An installed environment."""
+
+    path: str
+    kind: EnvironmentKind
+    root: str
+    """The root of its file system."""
+    folders: tuple[str, ...]
+    """Folders that its users add to those of the loader."""
+    files: list[ProgramFile] = field(default_factory=list)
+    distributions: dict[str, Distribution] = field(default_factory=dict)
+    """By project."""
+
+    def path_of(self, relative: str) -> str:
+        """Return the path of a file on this machine, without links."""
+        return f"{os.path.realpath(self.path).rstrip('/')}/{relative}"
+
+    def add_package(self, folder: Path) -> None:
+        """Add the package with a metadata folder. Other folders are ignored."""
+        if folder.suffix == _DIST_INFO:
+            found = _distribution(folder)
+            self.distributions.setdefault(found.project, found)
+
+    def owners(self) -> dict[str, Distribution]:
+        """Return the packages of files by path."""
+        packages = self.distributions.values()
+        return {path: package for package in packages for path in package.files}
+
+    def required_by(self, package: Distribution) -> set[str]:
+        """Return the installed projects that a package requires, and itself."""
+        found: set[str] = set()
+        queue = [(package, frozenset[str]())]
+        while queue:
+            user, extras = queue.pop()
+            found.add(user.project)
+            for requirement in user.requirements(extras):
+                other = self.distributions.get(canonicalize_name(requirement.name))
+                if other is not None and other.project not in found:
+                    queue.append((other, frozenset(requirement.extras)))
+        return found
+
+
+def find_environment(path: Path) -> Environment | None:
+    """Return the environment in a folder, None if it is a folder of a program."""
+    names = {each.name for each in path.iterdir()}
+    real = os.path.realpath(path)
+
+    def found(kind: EnvironmentKind, root: str = "/", *folders: str) -> Environment:
+        folders = tuple(f"{real}/{name}" for name in folders)
+        return Environment(path=str(path), kind=kind, root=root, folders=folders)
+
+    if "pyvenv.cfg" in names:
+        return found("virtual environment")
+    if "conda-meta" in names:
+        return found("conda environment")
+    if ".cudaredist.json" in names:
+        return found("toolkit", "/", "lib64", "lib")
+    if {"etc", "usr"} <= names:
+        return found("root file system", real)
+    if any(name.endswith(_DIST_INFO) for name in names):
+        return found("packages")
+    has_packages = any(path.glob("lib*/python3*/site-packages"))
+    return found("packages") if has_packages else None
+
+
+def _distribution(folder: Path) -> Distribution:
+    """Return an installed package. Invalid requirements are left out."""
+    metadata = PathDistribution(folder)
+    headers = HeaderParser().parsestr(metadata.read_text(_METADATA) or "")
+    name, _, version = folder.name.removesuffix(_DIST_INFO).partition("-")
+    site = os.path.realpath(folder.parent)
+    lines = map(str, headers.get_all("Requires-Dist", ()))
+    record = (metadata.read_text("RECORD") or "")[:_TEXT_LIMIT].splitlines()
+    paths = (row[0] for row in csv.reader(line for line in record if ".so" in line) if row)
+    return Distribution(
+        project=canonicalize_name(headers.get("Name", name)),
+        version=headers.get("Version", version),
+        site=site,
+        requires=tuple(filter(None, map(parse_requirement, lines))),
+        files=frozenset(os.path.normpath(f"{site}/{path}") for path in paths),
+    )

@@ -1,0 +1,191 @@
+"""The files that the loader of glibc finds for needed libraries.
+
+A library that is already loaded is used again. Otherwise, the loader searches DT_RPATH of the file
+and of the files that loaded it, or DT_RUNPATH of the file, then the folders of `ld.so.conf`, then
+the default folders. Variables of the user such as LD_LIBRARY_PATH are not known.
+"""
+
+import posixpath
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from cudaredist.binaries.examine_file import examine_file
+from cudaredist.commands.audit.program import ProgramFile
+from cudaredist.commands.audit.report import FoundBy
+
+_LINKS_LIMIT = 40
+_CONF_LIMIT = 100
+_MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+_ORIGIN = ("$ORIGIN", "${ORIGIN}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFile:
+    """The file for a needed library."""
+
+    found_by: FoundBy
+    path: str
+    file: ProgramFile | None = None
+    """None for a file that is not examined."""
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A loaded file, and the one that loaded it."""
+
+    file: ProgramFile
+    path: str
+    """The path that it was found by, which is the origin of its run paths."""
+    parent: "_Loaded | None"
+
+
+class Loader:
+    """Finds the libraries of an environment's files."""
+
+    def __init__(
+        self,
+        root: str,
+        files: Iterable[ProgramFile],
+        examined: Iterable[str],
+        folders: Sequence[str] = (),
+    ) -> None:
+        """Take the root of the file system, and the files of the environment.
+
+        `examined` has the names of other libraries to examine. `folders` precede `ld.so.conf`.
+        """
+        self._root = root.rstrip("/")
+        self._files = {file.path: file for file in files if file.path is not None}
+        self._examined = frozenset(examined)
+        machines = {file.binary.machine for file in self._files.values()}
+        triples = [triple for name, triple in _MULTIARCH.items() if name in machines]
+        default = [f"{top}/{triple}" for triple in triples for top in ("/lib", "/usr/lib")]
+        default += ["/lib64", "/usr/lib64", "/lib", "/usr/lib"]
+        self._system = [*folders, *(self._below(p) for p in (*self._configured(), *default))]
+        self._real_folder = lru_cache(maxsize=None)(self._listed)
+        self._outside: dict[str, ProgramFile | None] = {}
+
+    def closure(
+        self, main: ProgramFile, preloaded: Mapping[str, FoundFile]
+    ) -> Iterator[tuple[ProgramFile, str, FoundFile | None]]:
+        """Yield each file that is loaded for a file, with a needed library and its file."""
+        loaded = dict(preloaded)
+        queue = deque([_Loaded(main, main.path or "", None)])
+        while queue:
+            user = queue.popleft()
+            for name in user.file.binary.needed:
+                found = loaded.get(name)
+                if found is None:
+                    found = self._search(name, user)
+                    if found is not None:
+                        loaded[name] = found
+                        if found.file is not None:
+                            loaded.setdefault(found.file.binary.soname or name, found)
+                            queue.append(_Loaded(found.file, found.path, user))
+                yield user.file, name, found
+
+    def _search(self, name: str, user: _Loaded) -> FoundFile | None:
+        """Return the first file for a name that fits the machine of its user."""
+        if "/" in name:
+            return self._fitting(name, "run-path", user)
+        for folder in self._run_paths(user):
+            if found := self._fitting(f"{folder}/{name}", "run-path", user):
+                return found
+        for folder in self._system:
+            if found := self._fitting(f"{folder}/{name}", "system", user):
+                return found
+        return None
+
+    def _run_paths(self, user: _Loaded) -> Iterator[str]:
+        """Yield the folders of the run paths that apply to the needed libraries of a file."""
+        has_runpath = bool(user.file.binary.runpath) and not user.file.binary.is_rpath
+        loader: _Loaded | None = user
+        while loader is not None:
+            if loader is user or loader.file.binary.is_rpath:
+                for entry in loader.file.binary.runpath:
+                    start, _, rest = entry.partition("/")
+                    is_origin = start in _ORIGIN
+                    here = posixpath.dirname(loader.path) if is_origin else self._root
+                    yield f"{here}/{rest if is_origin else entry}"
+            loader = None if has_runpath else loader.parent
+
+    def _fitting(self, path: str, found_by: FoundBy, user: _Loaded) -> FoundFile | None:
+        folder, name = posixpath.split(path)
+        real_folder, names = self._real_folder(folder)
+        real = self._real(f"{real_folder}/{name}") if name in names else None
+        if real is None or not Path(real).is_file():
+            return None
+        file = self._files.get(real)
+        if file is None and name in self._examined:
+            file = self._examine(real)
+        if file is not None and file.binary.machine != user.file.binary.machine:
+            return None
+        return FoundFile(found_by=found_by, path=path, file=file)
+
+    def _examine(self, path: str) -> ProgramFile | None:
+        """Return a library outside the environment. Raises `ReadError`."""
+        if path not in self._outside:
+            binary = examine_file(Path(path))
+            names = frozenset({posixpath.basename(path)})
+            self._outside[path] = (
+                ProgramFile(display_path=path, binary=binary, names=names, path=path)
+                if binary is not None
+                else None
+            )
+        return self._outside[path]
+
+    def _listed(self, folder: str) -> tuple[str, frozenset[str]]:
+        """Return a folder without links in its path, and the names in it."""
+        real = self._real(folder)
+        try:
+            return real, frozenset(each.name for each in Path(real).iterdir())
+        except OSError:
+            return real, frozenset()
+
+    def _real(self, path: str) -> str:
+        """Return a path without links, as a program in the root would see it."""
+        left = path.removeprefix(f"{self._root}/").split("/")[::-1]
+        here, links = self._root, 0
+        while left:
+            part = left.pop()
+            if part == "..":
+                here = here if here == self._root else here.rpartition("/")[0]
+            elif part not in {"", "."}:
+                each = f"{here}/{part}"
+                target = str(Path(each).readlink()) if Path(each).is_symlink() else None
+                links += target is not None
+                if target is None or links > _LINKS_LIMIT:
+                    here = each
+                    continue
+                here = self._root if target.startswith("/") else here
+                left += target.split("/")[::-1]
+        return here or "/"
+
+    def _below(self, path: str) -> str:
+        return f"{self._root}{path}"
+
+    def _configured(self) -> Iterator[str]:
+        """Yield the folders in `ld.so.conf` and in the files that it includes."""
+        queue, read = ["/etc/ld.so.conf"], 0
+        while queue and read < _CONF_LIMIT:
+            read += 1
+            try:
+                text = Path(self._real(self._below(queue.pop(0)))).read_text(errors="replace")
+            except OSError:
+                continue
+            included: list[str] = []
+            for line in text.splitlines():
+                words = line.partition("#")[0].split()
+                if words[:1] == ["include"]:
+                    patterns = (posixpath.join("etc", word).lstrip("/") for word in words[1:])
+                    included += (
+                        str(each).removeprefix(self._root)
+                        for pattern in patterns
+                        for each in sorted(Path(self._below("/")).glob(pattern))
+                    )
+                elif words and words[0].startswith("/"):
+                    yield words[0].rstrip("/")
+            queue = included + queue

@@ -1,0 +1,246 @@
+"""Tests of audit: the file that the loader finds for each library of an environment."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from support.binaries import Symbol, elf
+from support.environments import install, library, user
+from support.programs import audit_data, cuda, cudnn, table
+
+from cudaredist.commands.audit.environment import JudgedEnvironment
+from cudaredist.commands.audit.installed import find_environment
+from cudaredist.commands.audit.read_program import ProgramReader
+from cudaredist.commands.audit.report import AuditFinding, LoadedFile
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
+
+CUBLAS = "libcublas.so.12"
+FOLDER = "nvidia/cublas/lib"
+TO_CUBLAS = "$ORIGIN/../nvidia/cublas/lib"
+LABELS = ("12.4.1", "12.5.1", "13.0.2")
+TABLES = {
+    CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.5.1": ["old", "new"]}, f"@@{CUBLAS}"),
+}
+
+
+def judge(folder: Path, tables: Mapping[str, SymbolColumns] = TABLES) -> JudgedEnvironment:
+    reader = ProgramReader()
+    reader.read_all([folder])
+    (environment,) = reader.environments
+    libraries = [*cuda(*LABELS), *cudnn("9.5.1", 12)]
+    return JudgedEnvironment(environment, audit_data(libraries, tables))
+
+
+def loaded(folder: Path, soname: str = CUBLAS) -> list[LoadedFile]:
+    return [each for each in judge(folder).report().libraries if each.soname == soname]
+
+
+def findings(folder: Path) -> list[AuditFinding]:
+    return list(judge(folder).findings())
+
+
+def put_cublas(site: Path, *exports: str, version: str = "12.4.1.7", name: str = CUBLAS) -> None:
+    install(site, "nvidia-cublas-cu12", version, {f"{FOLDER}/{name}": library(CUBLAS, *exports)})
+
+
+def put_example(site: Path, content: bytes, *requires: str) -> None:
+    install(site, "example", "1.0", {"example/a.so": content}, requires)
+
+
+# -- the search of the loader
+
+
+@pytest.mark.parametrize(
+    ("facts", "found_by"),
+    [
+        ({"runpath": TO_CUBLAS}, "run-path"),
+        ({"rpath": f"/nowhere:{TO_CUBLAS}"}, "run-path"),
+        ({"runpath": "$ORIGIN"}, "other-code"),
+        ({}, "other-code"),
+        ({"runpath": TO_CUBLAS, "machine": "aarch64"}, "none"),
+    ],
+)
+def test_library_is_found_by_the_run_path_of_its_user(
+    tmp_path: Path, facts: Mapping[str, str], found_by: str
+) -> None:
+    put_cublas(tmp_path)
+    put_example(tmp_path, user(CUBLAS, **facts))
+    (library,) = loaded(tmp_path)
+    assert (library.found_by, library.by) == (found_by, ("example/a.so",))
+    assert (library.package is None) == (found_by == "none")
+    kinds = [each.kind for each in findings(tmp_path)]
+    assert kinds == ([] if found_by == "run-path" else ["missing-library"])
+
+
+@pytest.mark.parametrize(("kind", "found_by"), [("rpath", "run-path"), ("runpath", "other-code")])
+def test_only_rpath_applies_to_libraries_of_libraries(
+    tmp_path: Path, kind: str, found_by: str
+) -> None:
+    put_cublas(tmp_path)
+    files = {
+        "example/a.so": elf(needed=["libb.so"], **{kind: f"$ORIGIN:{TO_CUBLAS}"}),  # type: ignore[arg-type]
+        "example/libb.so": user(CUBLAS),
+    }
+    install(tmp_path, "example", "1.0", files)
+    assert [each.found_by for each in loaded(tmp_path)] == [found_by]
+
+
+def test_own_runpath_hides_the_rpath_of_the_user(tmp_path: Path) -> None:
+    put_cublas(tmp_path)
+    files = {
+        "example/a.so": elf(needed=["libb.so"], rpath=f"$ORIGIN:{TO_CUBLAS}"),
+        "example/libb.so": user(CUBLAS, runpath="/nowhere"),
+    }
+    install(tmp_path, "example", "1.0", files)
+    assert [each.found_by for each in loaded(tmp_path)] == ["other-code"]
+
+
+def test_loaded_library_is_used_again_by_its_soname(tmp_path: Path) -> None:
+    files = {
+        "example/a.so": elf(needed=["libown.so", "libb.so"], runpath="$ORIGIN"),
+        "example/libown.so": library(CUBLAS),
+        "example/libb.so": user(CUBLAS, runpath="/nowhere"),
+    }
+    install(tmp_path, "example", "1.0", files)
+    assert [each.file for each in loaded(tmp_path)] == ["example/libown.so"]
+
+
+def test_library_counts_by_the_name_of_its_file(tmp_path: Path) -> None:
+    put_cublas(tmp_path, "old", name="libcublas.so.11")
+    put_example(tmp_path, user(CUBLAS, "old", runpath=TO_CUBLAS))
+    (each,) = loaded(tmp_path)
+    assert (each.found_by, each.file, each.undefined) == ("none", None, ("old",))
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("missing-library", 1)
+    assert finding.hint == "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.4.1.7"
+
+
+def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
+    for folder in ("etc/ld.so.conf.d", "usr/bin", "opt/real", "opt/site"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "etc/ld.so.conf").write_text("# a comment\ninclude ld.so.conf.d/*.conf\n")
+    (tmp_path / "etc/ld.so.conf.d/cuda.conf").write_text("/usr/local/cuda/lib64\n")
+    (tmp_path / "usr/local").mkdir()
+    (tmp_path / "usr/local/cuda").symlink_to("/opt/real")
+    (tmp_path / "opt/real/lib64").mkdir()
+    (tmp_path / "opt/real/lib64/libcublas.so.12.4").write_bytes(library(CUBLAS, "old"))
+    (tmp_path / "opt/real/lib64" / CUBLAS).symlink_to("/opt/real/lib64/libcublas.so.12.4")
+    (tmp_path / "usr/bin/a").write_bytes(user(CUBLAS, "old", "new"))
+    (each,) = loaded(tmp_path)
+    assert (each.found_by, each.file) == ("system", "opt/real/lib64/libcublas.so.12.4")
+    assert each.undefined == ("new",)
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["pyvenv.cfg"], "virtual environment"),
+        (["conda-meta/history"], "conda environment"),
+        ([".cudaredist.json"], "toolkit"),
+        (["etc/passwd", "usr/x"], "root file system"),
+        (["example-1.0.dist-info/METADATA"], "packages"),
+        (["lib/python3.11/site-packages/x"], "packages"),
+        (["example/a.so"], None),
+    ],
+)
+def test_kind_of_an_environment(tmp_path: Path, names: Sequence[str], kind: str | None) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    environment = find_environment(tmp_path)
+    assert (environment and environment.kind) == kind
+
+
+# -- libraries that packages load first
+
+
+@pytest.mark.parametrize(
+    ("code", "requires", "found_by", "codes"),
+    [
+        ("_preload_cuda_deps", ["torch"], "preloaded", []),
+        ("_preload_cuda_deps", ["middle[gpu]"], "preloaded", []),
+        ("_preload_cuda_deps", ["middle"], "preloaded", [0]),
+        ("_preload_cuda_deps", [], "preloaded", [0]),
+        ("nothing", ["torch"], "other-code", [1]),
+    ],
+    ids=["required", "by an extra", "extra not required", "only installed", "other version"],
+)
+def test_library_is_loaded_first_by_convention(
+    tmp_path: Path, code: str, requires: Sequence[str], found_by: str, codes: Sequence[int]
+) -> None:
+    put_cublas(tmp_path, "old")
+    install(tmp_path, "torch", "2.9", {"torch/__init__.py": code})
+    install(tmp_path, "middle", "1.0", {}, ["torch; extra == 'gpu'"])
+    put_example(tmp_path, user(CUBLAS, "old"), *requires)
+    (each,) = loaded(tmp_path)
+    rule = "torch/__init__.py: _preload_cuda_deps" if found_by == "preloaded" else None
+    assert (each.found_by, each.rule) == (found_by, rule)
+    assert [finding.exit_code for finding in findings(tmp_path)] == codes
+
+
+# -- symbols
+
+
+def test_missing_symbol_has_a_command_that_installs_it(tmp_path: Path) -> None:
+    put_cublas(tmp_path, "old")
+    put_example(tmp_path, user(CUBLAS, "old", "new", runpath=TO_CUBLAS))
+    (each,) = loaded(tmp_path)
+    assert (each.undefined, each.package) == (("new",), "nvidia-cublas-cu12 12.4.1.7")
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("missing-symbols", 1)
+    assert finding.hint == "pip install 'nvidia-cublas-cu12>=12.5.1.7'"
+
+
+def test_symbol_of_another_version_is_missing(tmp_path: Path) -> None:
+    """A library that was renamed to another major has symbols of its own version only."""
+    name = "libcublas.so.11"
+    put_cublas(tmp_path, "old", name=name)
+    put_example(tmp_path, user(name, "old", runpath=TO_CUBLAS))
+    (each,) = loaded(tmp_path, name)
+    assert (each.found_by, each.undefined) == ("run-path", ("old",))
+    assert "which is libcublas.so.12 by its own name" in findings(tmp_path)[0].message
+
+
+@pytest.mark.parametrize(("needed", "undefined"), [(["libmore.so"], ()), ([], ("new",))])
+def test_symbol_may_be_in_another_loaded_file(
+    tmp_path: Path, needed: Sequence[str], undefined: Sequence[str]
+) -> None:
+    put_cublas(tmp_path, "old")
+    symbols = [Symbol("new", is_defined=False)]
+    program = elf(needed=[CUBLAS, *needed], runpath=f"{TO_CUBLAS}:$ORIGIN", symbols=symbols)
+    more = elf(soname="libmore.so", symbols=[Symbol("new")])
+    install(tmp_path, "example", "1.0", {"example/a.so": program, "example/libmore.so": more})
+    assert loaded(tmp_path)[0].undefined == tuple(undefined)
+
+
+def test_damaged_package_is_installed_again(tmp_path: Path) -> None:
+    put_cublas(tmp_path, "old", "new", version="12.5.1.7")
+    (tmp_path / FOLDER / CUBLAS).unlink()
+    put_example(tmp_path, user(CUBLAS, "new", runpath=TO_CUBLAS))
+    (finding,) = findings(tmp_path)
+    assert finding.hint == ("pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.5.1.7")
+
+
+def test_wrong_major_names_the_installed_one(tmp_path: Path) -> None:
+    files = {"nvidia/cu13/lib/libcublas.so.13": library("libcublas.so.13")}
+    install(tmp_path, "nvidia-cublas", "13.0.2.7", files)
+    put_example(tmp_path, user(CUBLAS, runpath=TO_CUBLAS))
+    (finding,) = findings(tmp_path)
+    assert "the environment has libcublas.so.13" in finding.message
+    assert finding.hint == "pip install 'nvidia-cublas-cu12>=12.4.1.7'"
+
+
+def test_different_copies_of_a_library_are_a_warning(tmp_path: Path) -> None:
+    put_cublas(tmp_path)
+    put_example(tmp_path, user(CUBLAS, runpath=TO_CUBLAS))
+    files = {"other/b.so": user(CUBLAS, runpath="$ORIGIN"), f"other/{CUBLAS}": library(CUBLAS)}
+    install(tmp_path, "other", "1.0", files)
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("duplicate-library", 0)
+
+
+def test_driver_is_not_missing(tmp_path: Path) -> None:
+    put_example(tmp_path, elf(needed=["libcuda.so.1", "libother.so.1"]))
+    assert loaded(tmp_path, "libcuda.so.1")[0].found_by == "driver"
+    (finding,) = findings(tmp_path)
+    assert (finding.exit_code, "libother.so.1" in finding.message) == (0, True)
