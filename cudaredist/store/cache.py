@@ -60,12 +60,23 @@ class Cache:
 
         If the cache cannot be written, log a warning once instead of raising an error.
         """
+        self._write(self._entry_path(kind, sha256), b"%b\n%b" % (sha256_of(data).encode(), data))
+
+    def stored_index(self, key: str) -> Path | None:
+        """Return the path of an index, None if the cache has none."""
+        path = self._entry_path("index", key)
+        return None if private_size(path) is None else path
+
+    def store_index(self, key: str, data: bytes) -> None:
+        """Store an index. If the cache cannot be written, log a warning."""
+        self._write(self._entry_path("index", key), data)
+
+    def _write(self, path: Path, data: bytes) -> None:
         try:
-            path = self._entry_path(kind, sha256)
             make_private_folders(self._root, path.parent)
             if private_size(path) is None:
                 discard(path)
-            write_file(path, b"%b\n%b" % (sha256_of(data).encode(), data), durable=False)
+            write_file(path, data, durable=False)
         except (WriteError, UsageError) as error:
             if not self._warned.is_set():
                 self._warned.set()

@@ -12,7 +12,6 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.jsontext import canonical_json
 from cudaredist.store.files import names_in, read_file, sweep, write_file
-from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 _SUFFIX = ".json"
@@ -41,20 +40,6 @@ class SymbolFolder:
         """
         data = read_file(self.place(soname))
         return None if data is None else self._document(soname, data)
-
-    def search(self, pattern: SymbolPattern) -> tuple[str, ...]:
-        """Return the libraries whose tables have a name that fits a pattern, sorted."""
-        found = []
-        for soname in self.sonames():
-            data = read_file(self.place(soname)) or b""
-            is_packed = pattern.may_be_mangled and b'"packed"' in data
-            if not is_packed and not pattern.may_be_in(data):
-                continue
-            groups = self._document(soname, data).exports
-            names = (name for group in groups for name in pattern.candidates(group))
-            if any(map(pattern.fits, names)):
-                found.append(soname)
-        return tuple(found)
 
     def _document(self, soname: str, data: bytes) -> Symbols:
         what = f"symbols file ({self.place(soname)})"
@@ -101,10 +86,6 @@ class LayeredSymbols:
     def sonames(self) -> tuple[str, ...]:
         """Return the libraries with a table, sorted. Raises `ReadError`."""
         return tuple(sorted({name for folder in self.folders for name in folder.sonames()}))
-
-    def search(self, pattern: SymbolPattern) -> tuple[str, ...]:
-        """Return the libraries with a symbol that fits, sorted."""
-        return tuple(sorted({name for folder in self.folders for name in folder.search(pattern)}))
 
     def tables(self, sonames: Iterable[str]) -> dict[str, SymbolColumns]:
         """Return the tables of some libraries. Raises `ReadError` and `InvalidFileError`."""

@@ -21,7 +21,9 @@ from cudaredist.commands.site.render_site import site_files
 from cudaredist.commands.site.site_data import read_site_data
 from cudaredist.commands.site.write_site import write_site
 from cudaredist.commands.which.find_symbols import find_symbols
+from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.facts_index import Index
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
@@ -149,11 +151,14 @@ def test_search_without_result_reports_none(page: Page, base: str) -> None:
     expect(page.get_by_role("status")).to_have_text("0 results", timeout=HANGING)
 
 
-def test_symbol_has_libraries_and_releases_of_the_which_command(page: Page, base: str) -> None:
+def test_symbol_has_libraries_and_releases_of_the_which_command(
+    page: Page, base: str, tmp_path: Path
+) -> None:
     page.goto(f"{base}search/index.html?q=cublasLtGetEnvironmentMode")
     expect(page.get_by_role("status")).to_have_text("1 result", timeout=HANGING)
     text = page.locator("#results li").inner_text()
-    hits = find_symbols(SymbolPattern("cublasLtGetEnvironmentMode"), SHIPPED).symbols
+    index = Index(SHIPPED, Cache(tmp_path))
+    hits = find_symbols(SymbolPattern("cublasLtGetEnvironmentMode"), index).symbols
     assert {hit.library for hit in hits} == set(re.findall(r"\S+\.\S+(?= [0-9]+\.)", text))
     assert "libcublasLt.so.12 12.9.1 to 12.9.2" in text
 

@@ -2,17 +2,19 @@
 
 from dataclasses import field
 from functools import partial
+from pathlib import Path
 
 from cudaredist.cli.options import (
     Data,
     Options,
     argument,
+    cache_dir_option,
     output_flag,
     platform_option,
     redist_option,
     select_option,
 )
-from cudaredist.cli.session import Refusal, Session, command, find_redists
+from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
 
 
 class WhichOptions(Options):
@@ -35,6 +37,7 @@ class WhichOptions(Options):
     )
     platform: str | None = platform_option("Platform, such as linux-x86_64. Default: all.")
     redist: list[str] | None = redist_option()
+    cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
 
@@ -72,9 +75,11 @@ def which(options: WhichOptions, session: Session) -> int:
     from cudaredist.commands.which.find_symbols import find_symbols
     from cudaredist.commands.which.text import which_text
     from cudaredist.sets.usable import UsableWithCuda, find_local_cuda
+    from cudaredist.store.facts_index import Index
     from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
     store = session.read_store(options.data)
+    index = Index(store, open_cache(options.cache_dir))
     names = options.redist or ()
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
     cuda = None if options.cuda is None else find_local_cuda(options.cuda, store)
@@ -83,5 +88,5 @@ def which(options: WhichOptions, session: Session) -> int:
         find = partial(find_providers, options.name or "")
     else:
         find = partial(find_symbols, SymbolPattern(options.symbol, demangle=options.demangle))
-    report = find(store, redists=redists, usable=usable, platform=options.platform)
+    report = find(index, redists=redists, usable=usable, platform=options.platform)
     return session.finish(report, partial(which_text, is_grouped=not options.all))

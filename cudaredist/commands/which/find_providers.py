@@ -1,40 +1,33 @@
 """which: find the packages that provide a file or a soname."""
 
+import json
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import translate
-from typing import TypeAlias
 
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.base import OutputName
-from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, natural_order
-from cudaredist.redists import CUDA
 from cudaredist.sets.libraries import find_external
-from cudaredist.sets.outputs import is_for_other_cuda, resolve, split_outputs
+from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import (
-    examined_archives,
-    load_features,
-    load_manifest,
-    process_command,
-    require_manifests,
-)
+from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.store.read_data import process_command, require_manifests
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
 
 def find_providers(
     name: str,
-    store: Store,
+    index: Index,
     *,
     redists: Sequence[str] = (),
     usable: UsableWithCuda | None = None,
@@ -48,96 +41,104 @@ def find_providers(
     `UsageError` without local manifests, and `UnknownNameError` for a platform without local
     archives.
     """
-    policy = read_own_file(store.read_policy("outputs"), OutputPolicy)
-    search = _Search(_pattern(name), store, platform, usable, policy)
-    searched: dict[str, tuple[str, ...]] = {}
-    for redist in redists or require_manifests(store):
-        labels = store.manifests(redist).labels()
-        searched[redist] = tuple(map(str, labels))
-        for label in labels:
-            search.add_release(redist, label)
-    if platform is not None and platform not in search.platforms:
-        raise UnknownNameError("platform in the local manifests", platform, search.platforms)
-    outside = _outside_provider(name, store)
+    names = redists or require_manifests(index.store)
+    searched = {redist: tuple(map(str, index.labels(redist))) for redist in names}
+    search = _Search(index, names, platform, usable)
+    platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
+    if platform is not None and platform not in platforms:
+        raise UnknownNameError("platform in the local manifests", platform, platforms)
+    hits = tuple(search.hits(_pattern(name)))
+    unknown = list(search.archives(_UNKNOWN))
+    outside = _outside_provider(name, index.store)
     code = EXIT_OK
-    if not search.hits and outside is None:
+    if not hits and outside is None:
         # All libraries of examined archives are known.
-        candidates = search.unexamined if _library.search(name) else search.unknown
+        is_library = _library.search(name)
+        candidates = [one for one in unknown if not (one.contents and is_library)]
         code = EXIT_INCOMPLETE if candidates else EXIT_FINDINGS
     return WhichReport(
         name=name,
         cuda=None if usable is None else str(usable.cuda),
         searched=searched,
-        hits=tuple(search.hits),
+        hits=hits,
         outside=outside,
-        unknown=search.unknown,
-        suggestions=() if code == EXIT_OK else _similar(name, search.sonames),
-        hint=process_command(store, redists, platform) if search.unknown else None,
+        unknown=len(unknown),
+        suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
+        hint=process_command(index.store, redists, platform) if unknown else None,
         exit_code=code,
     )
 
 
-_Features: TypeAlias = tuple[ExaminedArchive, Mapping[str, OutputName] | None]
-"""The features of an archive, and its files (None if they are unknown)."""
+_UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
+_SOME = "{} IN (SELECT value FROM json_each(?))"
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Search:
-    """A search for a name, and the matches in the releases so far."""
+    """The archives to search."""
 
-    pattern: re.Pattern[str]
-    store: Store
+    index: Index
+    redists: Sequence[str]
     platform: str | None
     usable: UsableWithCuda | None
-    policy: OutputPolicy
-    hits: list[WhichHit] = field(default_factory=list)
-    sonames: set[str] = field(default_factory=set)
-    platforms: set[str] = field(default_factory=set)
-    unknown: int = 0
-    """Archives with unknown files."""
-    unexamined: int = 0
-    """Archives without features."""
 
-    def add_release(self, redist: str, label: Version) -> None:
-        """Search the archives of a release."""
-        if self.usable is not None and redist == CUDA and label != self.usable.cuda:
-            return
-        known = _features(self.store, redist, label)
-        for archive in load_manifest(self.store, redist, label).archives:
-            self.platforms.add(archive.platform)
-            is_selected = self.platform in {None, archive.platform}
-            if is_selected and (self.usable is None or self.usable.has(redist, label, *archive.id)):
-                features = known.get((archive.package, archive.sha256))
-                self.hits += (
-                    WhichHit.of(redist, label, archive, path=path, output=output)
-                    for path, output in sorted(self._paths(archive, features).items())
-                )
+    def archives(self, condition: str, *values: object) -> Iterator[IndexedArchive]:
+        """Yield the selected archives that fulfill a condition."""
+        if self.platform is not None:
+            condition = f"platform = ? AND ({condition})"
+            values = (self.platform, *values)
+        for one in self.index.archives(self.redists, condition, *values):
+            if self.usable is None or self.usable.has(one.redist, one.label, *one.archive.id):
+                yield one
 
-    def _paths(self, archive: Archive, features: _Features | None) -> dict[str, OutputName | None]:
-        """Return the matching files of an archive, with the output of each in package sets."""
-        if features is None:
-            self.unknown += 1
-            self.unexamined += 1
-            return {}
-        examined, files = features
-        self.sonames |= {library.soname or "" for library in examined.libraries}
-        self.unknown += files is None or examined.unlisted > 0
-        listed = (item for item in (files or {}).items() if self.pattern.match(item[0]))
-        paths = {**dict(listed), **dict(self._binaries(examined))}
-        split = split_outputs(archive.package, archive.version, examined, None, self.policy)
-        return {
-            path: None if split.drops(path) else resolve((output,), split.outputs)
-            for path, output in paths.items()
-            if self.usable is None or not is_for_other_cuda(path, examined, self.usable.cuda)
-        }
+    def hits(self, pattern: re.Pattern[str]) -> Iterator[WhichHit]:
+        """Yield the matching files, with the output of each in package sets."""
+        policy = read_own_file(self.index.store.read_policy("outputs"), OutputPolicy)
+        matches = _matching_files(self.index, pattern)
+        examined = self.index.examined(matches)
+        splits: dict[tuple[int, str, Version], OutputSplit] = {}
+        for redist, label, archive, row in self.archives(
+            _SOME.format("contents"), json.dumps([*matches])
+        ):
+            key = row, archive.package, archive.version
+            if key not in splits:
+                splits[key] = split_outputs(*key[1:], examined[row], None, policy)
+            outputs, facts = splits[key], examined[row]
+            for path, output in sorted(matches[row].items()):
+                if self.usable is None or not is_for_other_cuda(path, facts, self.usable.cuda):
+                    placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
+                    yield WhichHit.of(redist, label, archive, path=path, output=placed)
 
-    def _binaries(self, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:
-        for library in examined.libraries:
-            if any(map(self.pattern.match, (library.soname or "", library.path, *library.links))):
-                yield library.path, library.output
-        for program in examined.programs:
-            if self.pattern.match(program.path):
-                yield program.path, program.output
+    def sonames(self) -> set[str]:
+        """Return the sonames of the selected archives."""
+        rows = self.index.rows("SELECT contents, soname FROM binaries WHERE soname IS NOT NULL")
+        selected = {one.contents for one in self.archives("contents IS NOT NULL")}
+        return {soname for contents, soname in rows if contents in selected}
+
+
+def _matching_files(index: Index, pattern: re.Pattern[str]) -> dict[int, dict[str, OutputName]]:
+    """Return the outputs of matching files by path, for each row of contents.
+
+    A library also matches by its soname and by its links.
+    """
+    matches: dict[int, dict[str, OutputName]] = defaultdict(dict)
+    folders: dict[int, list[str]] = defaultdict(list)
+    query = (
+        "SELECT folder, iif(path = '', name, path || '/' || name) FROM folders JOIN folder_files"
+    )
+    for folder, path in index.rows(f"{query} ON folder = id"):
+        if pattern.match(path):
+            folders[folder].append(path)
+    query = f"SELECT contents, output, folder FROM contents_folders WHERE {_SOME.format('folder')}"
+    for contents, output, folder in index.rows(query, json.dumps([*folders])):
+        matches[contents] |= dict.fromkeys(folders[folder], output)
+    query = """
+        SELECT contents, binaries.path, output, soname, links.path
+        FROM binaries LEFT JOIN links ON binary = id"""
+    for contents, path, output, *names in index.rows(query):
+        if any(pattern.match(name) for name in (path, *names) if name):
+            matches[contents][path] = output
+    return matches
 
 
 def _pattern(name: str) -> re.Pattern[str]:
@@ -161,11 +162,3 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
     matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
     similar = matches or get_close_matches(prefix, sonames, cutoff=0.7)
     return tuple(sorted(similar, key=natural_order))
-
-
-def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str | None], _Features]:
-    features = load_features(store, redist, label)
-    return {
-        (package, archive.sha256): (archive, entry.files_of(position))
-        for (package, *_), entry, position, archive in examined_archives(features)
-    }

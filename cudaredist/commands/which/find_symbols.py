@@ -8,7 +8,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNa
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
 from cudaredist.sets.usable import UsableWithCuda
-from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, release_ranges
@@ -16,7 +16,7 @@ from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, releas
 
 def find_symbols(
     pattern: SymbolPattern,
-    store: Store,
+    index: Index,
     *,
     redists: Sequence[str] = (),
     usable: UsableWithCuda | None = None,
@@ -26,13 +26,14 @@ def find_symbols(
 
     Raises `IncompleteError` without tables, and `UnknownNameError` for an unknown platform.
     """
+    store = index.store
     symbols = LayeredSymbols(store.symbol_paths)
     if not symbols.sonames():
         raise IncompleteError(
             f"{store.symbol_path}: no tables of symbols",
             hint=f"run `{command_line('update-symbols', channel=store.channel)}`",
         )
-    sonames = symbols.search(pattern)
+    sonames = index.exporting(pattern)
     platforms: set[str] = set()
     hits: list[SymbolHit] = []
 

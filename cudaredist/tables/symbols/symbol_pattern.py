@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase, translate
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.symbol_tables import ExportGroup, is_mangled
+from cudaredist.formats.symbol_tables import is_mangled
 
 _NAME_LIMIT = 4096
 """The longest name that is demangled."""
@@ -21,20 +21,8 @@ class SymbolPattern:
         self._demangle = demangler() if demangle else None
         self._match = re.compile(translate(text)).match
         parts = [] if demangle or "[" in text else _LITERAL.findall(text)
-        self._part = max(parts, key=len, default="").encode()
-
-    def may_be_in(self, data: bytes) -> bool:
-        """Check if a table may have a name that fits, without reading it."""
-        return self._part in data
-
-    @property
-    def may_be_mangled(self) -> bool:
-        """Whether a C++ name may fit."""
-        return self._demangle is not None or not self.text[:1].isalnum()
-
-    def candidates(self, group: ExportGroup) -> list[str]:
-        """Return the names of a group that may fit. C++ names are unpacked only if needed."""
-        return group.symbols() if self.may_be_mangled else group.plain()
+        self.literal = max(parts, key=len, default="")
+        """A part of every name that fits."""
 
     def fits(self, name: str) -> bool:
         """Check if a symbol is meant."""

@@ -1,0 +1,260 @@
+"""The index of a data folder: its facts in SQLite, derived from its files.
+
+The files are the only source. Their sizes and times are compared with those in the index at each
+start, and the rows of changed files are replaced. A changed index replaces its file as a whole, so
+that it needs no locks: several processes can read and refresh it at once. A damaged index is made
+again. If the cache cannot be written, the index is in memory.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from cudaredist.errors import CudaRedistError, ReadError
+from cudaredist.formats.features import ExaminedArchive
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Layer, Store, shipped_data
+from cudaredist.store.index_rows import add_release, add_symbols
+from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.symbol_folder import SymbolFolder
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+
+_SETTLED_NS = 2 * 10**9
+"""Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
+
+_Result = TypeVar("_Result")
+
+
+class _Document(NamedTuple):
+    """The files of a release, or the table of a library's symbols."""
+
+    layer: Layer
+    kind: Literal["release", "symbols"]
+    name: str
+    label: str
+
+
+class IndexedArchive(NamedTuple):
+    """An archive of a manifest."""
+
+    redist: str
+    label: Version
+    archive: Archive
+    contents: int
+    """The row of its contents, 0 if it was not examined."""
+
+
+class Index:
+    """The facts of a data folder and of the layers below it."""
+
+    def __init__(self, store: Store, cache: Cache) -> None:
+        """Open the index, and replace the rows of changed files."""
+        self.store = store
+        self._cache = cache
+        self._stores = {_layer_of(one.manifest_root): one for one in store.feature_stores()}
+        self._symbols = {_layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
+        self.layer = _layer_of(store.manifest_root)
+        """The layer of the manifests."""
+        self._schema = (resources.files("cudaredist.store") / "facts_index.sql").read_text("utf-8")
+        folders = [one.manifest_root for one in self._stores.values()]
+        folders += [one.path for one in self._symbols.values()]
+        names = [str(folder.resolve()) for folder in folders]
+        self._key = sha256_of(repr((self._schema, store.channel, names)).encode())
+        self._states = dict(self._read_states())
+        path = cache.stored_index(self._key)
+        self._is_new = path is None
+        self._database = _open_file(path) if path else self._make()
+        try:
+            self._refresh()
+        except sqlite3.DatabaseError:
+            self._renew()
+
+    def rows(self, query: str, *values: object) -> list[Any]:
+        """Return the rows of a query, each as a tuple."""
+        try:
+            return self._database.execute(query, values).fetchall()
+        except sqlite3.DatabaseError:
+            if self._is_new:
+                raise
+            self._renew()
+            return self.rows(query, *values)
+
+    def labels(self, redist: str) -> tuple[Version, ...]:
+        """Return the labels of a redistributable's manifests, in ascending order.
+
+        Raises the error of the first release with a file that cannot be read.
+        """
+        labels = self.store.manifests(redist).labels()
+        query = "SELECT label FROM documents WHERE (layer, name) = (?, ?) AND NOT is_readable"
+        for label in sorted(parse_label(text) for (text,) in self.rows(query, self.layer, redist)):
+            load_manifest(self.store, redist, label)
+            load_features(self.store, redist, label)
+        return labels
+
+    def archives(
+        self, redists: Iterable[str], condition: str = "TRUE", *values: object
+    ) -> Iterator[IndexedArchive]:
+        """Yield the archives of manifests that fulfill a condition, in the manifests' order.
+
+        The condition can have the columns of `releases`, `archives` and `contents`.
+        """
+        query = f"""
+            SELECT redist, label, package, version, platform, variant, relative_path, sha256, md5,
+                size, coalesce(contents, 0)
+            FROM (SELECT key AS place, value AS name FROM json_each(?))
+            JOIN releases ON layer = ? AND redist = name
+            JOIN archives ON release = releases.id AND relative_path IS NOT NULL
+            LEFT JOIN contents ON contents.id = contents
+            WHERE {condition}
+            ORDER BY place, sort_key, archives.id"""
+        rows = self.rows(query, json.dumps([*redists]), self.layer, *values)
+        for redist, label, package, version, *more, contents in rows:
+            archive = Archive(package, _version(version), *more)
+            yield IndexedArchive(redist, _version(label), archive, contents)
+
+    def examined(self, contents: Iterable[int]) -> dict[int, ExaminedArchive]:
+        """Return the contents of archives by their rows."""
+        query = "SELECT id, facts FROM contents WHERE id IN (SELECT value FROM json_each(?))"
+        rows = self.rows(query, json.dumps([*contents]))
+        return {row: ExaminedArchive.model_validate_json(facts) for row, facts in rows}
+
+    def exporting(self, pattern: SymbolPattern) -> tuple[str, ...]:
+        """Return the libraries that export a symbol that fits, sorted.
+
+        Raises the error of the first table that cannot be read.
+        """
+        query = "SELECT layer, name FROM documents WHERE kind = 'symbols' AND NOT is_readable"
+        for layer, soname in sorted(self.rows(query)):
+            self._symbols[layer].document(soname)
+        query = """
+            SELECT library, name FROM symbols JOIN symbol_groups ON id = symbol_group
+            WHERE imported_from IS NULL AND instr(name, ?)"""
+        rows = self.rows(query, pattern.literal)
+        return tuple(sorted({library for library, name in rows if pattern.fits(name)}))
+
+    def _make(self) -> sqlite3.Connection:
+        database = sqlite3.connect(":memory:")
+        database.executescript(self._schema)
+        return database
+
+    def _renew(self) -> None:
+        """Make the index again."""
+        self._database.close()
+        self._is_new, self._database = True, self._make()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Replace the rows of changed files, and store the index if there are any."""
+        query = "SELECT layer, kind, name, label, state FROM documents"
+        known = {_Document(*row[:4]): row[4] for row in self._database.execute(query)}
+        stored = {one for one, state in known.items() if state and self._states.get(one) == state}
+        changed, old = self._states.keys() - stored, known.keys() - stored
+        if not changed and not old:
+            return
+        if not self._is_new:
+            memory = sqlite3.connect(":memory:")
+            with closing(self._database) as file:
+                file.backup(memory)
+            self._database = memory
+        self._database.execute("PRAGMA foreign_keys = ON")
+        with self._database:
+            self._database.executemany(
+                "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)", old
+            )
+            for document in sorted(changed):
+                self._add(document)
+            if old:
+                self._database.execute(
+                    "DELETE FROM contents WHERE id NOT IN"
+                    " (SELECT contents FROM archives WHERE contents IS NOT NULL)"
+                )
+                self._database.execute(
+                    "DELETE FROM folders WHERE id NOT IN (SELECT folder FROM contents_folders)"
+                )
+        self._cache.store_index(self._key, self._database.serialize())
+
+    def _add(self, document: _Document) -> None:
+        """Add the rows of a document. A broken file has none."""
+        errors: list[CudaRedistError] = []
+
+        def read(function: Callable[..., _Result], *values: object) -> _Result | None:
+            try:
+                return function(*values)
+            except CudaRedistError as error:
+                errors.append(error)
+                return None
+
+        layer, kind, name, label = document
+        row = (
+            self._database.execute(
+                "INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?, TRUE)",
+                (*document, self._states[document]),
+            ).lastrowid
+            or 0
+        )
+        if kind == "symbols":
+            table = read(self._symbols[layer].document, name)
+            if table is not None:
+                read(add_symbols, self._database, row, table)
+        else:
+            store, version = self._stores[layer], parse_label(label)
+            is_there = store.manifests(name).path_of(version).exists()
+            manifest = read(load_manifest, store, name, version) if is_there else None
+            features = read(load_features, store, name, version)
+            values = (layer, name, label, _sort_key(version))
+            add_release(self._database, row, values, manifest, features)
+        if errors:
+            query = "UPDATE documents SET is_readable = FALSE WHERE id = ?"
+            self._database.execute(query, [row])
+
+    def _read_states(self) -> Iterator[tuple[_Document, str]]:
+        """Yield the sizes and times of all documents, empty for those that changed just now."""
+        for layer, store in self._stores.items():
+            for redist in sorted({*store.redists(), *store.feature_redists()}):
+                with suppress(ReadError):
+                    folders = store.manifests(redist), store.features(redist)
+                    for label in sorted({*folders[0].labels(), *folders[1].labels()}):
+                        paths = [folder.path_of(label) for folder in folders]
+                        yield _Document(layer, "release", redist, str(label)), _state(*paths)
+        for layer, symbols in self._symbols.items():
+            with suppress(ReadError):
+                for soname in symbols.sonames():
+                    yield _Document(layer, "symbols", soname, ""), _state(symbols.place(soname))
+
+
+_version = cache(Version.parse)
+
+
+def _state(*paths: Path) -> str:
+    states = []
+    for path in paths:
+        with suppress(OSError):
+            about = path.stat()
+            newest = max(about.st_mtime_ns, about.st_ctime_ns)
+            if newest > time.time_ns() - _SETTLED_NS:
+                return ""
+            states.append((about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
+    return repr(states)
+
+
+def _open_file(path: Path) -> sqlite3.Connection:
+    # No process changes the file, so that it needs no locks, which not all file systems have.
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+
+
+def _sort_key(label: Version) -> str:
+    """Return a text that sorts labels by their numbers."""
+    numbers = (*label.components, 0, 0, 0, 0)[:4] + label.suffix
+    return ".".join(f"{number:018}" for number in numbers)
+
+
+def _layer_of(root: Path) -> Layer:
+    return "shipped" if root == shipped_data() else "local"

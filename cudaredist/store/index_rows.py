@@ -1,0 +1,144 @@
+"""Rows of the index: the facts of a release, and of a table of symbols."""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from sqlite3 import Connection
+
+from pydantic_core import to_json
+
+from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
+from cudaredist.formats.symbol_tables import ImportGroup, Symbols
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.store.read_data import examined_archives
+
+_KINDS = ("library", "stub")
+
+
+def add_release(
+    database: Connection,
+    document: int,
+    values: Sequence[object],
+    manifest: Manifest | None,
+    features: Features | None,
+) -> None:
+    """Add the packages and archives of a release.
+
+    `values` are the layer, the redistributable, the label and its sort key. An archive that only
+    the feature file has gets no path.
+    """
+    date = None if manifest is None else manifest.release_date
+    row = (document, *values, date, manifest is not None, features is not None)
+    _add(database, "releases", [row])
+    contents = {
+        (identity, archive.sha256): _add_contents(database, entry, position, archive)
+        for identity, entry, position, archive in examined_archives(features)
+    }
+    packages = manifest.packages if manifest else ()
+    _add(database, "packages", ((document, *package[:3]) for package in packages))
+    _add(
+        database,
+        "archives",
+        (
+            (
+                *(None, document, one.package, str(one.version), one.platform, one.variant),
+                *(one.relative_path, one.sha256, one.md5, one.size),
+                contents.pop((one.id, one.sha256), None),
+            )
+            for one in (manifest.archives if manifest else ())
+        ),
+    )
+    _add(
+        database,
+        "archives",
+        (
+            (None, document, one.package, None, *one[1:], None, sha256, None, None, known)
+            for (one, sha256), known in contents.items()
+        ),
+    )
+
+
+def _add_contents(
+    database: Connection, entry: PackageFeatures, position: int, archive: ExaminedArchive
+) -> int:
+    """Add the contents of an archive, unless they are known, and return their row."""
+    shared = [one for one in entry.files if position in one.archives]
+    headers = to_json(entry.missing_headers_of(position)).decode()
+    facts = archive.model_dump_json()
+    listed = [(one.output, *folder) for one in shared for folder in sorted(one.folders.items())]
+    digest = _digest(facts, headers, listed)
+    known = database.execute("SELECT id FROM contents WHERE digest = ?", [digest]).fetchone()
+    if known:
+        row: int = known[0]
+        return row
+    code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
+    has_code = bool(archive.code_by_file or archive.device_code)
+    row = _add_row(
+        database,
+        "contents",
+        (digest, facts, headers, code, has_code, bool(shared), archive.unlisted),
+    )
+    sizes = archive.outputs.items()
+    _add(database, "outputs", ((row, name, size.files, size.bytes) for name, size in sizes))
+    for binary in (*archive.libraries, *archive.programs):
+        kind, soname, links = "program", None, tuple[str, ...]()
+        if isinstance(binary, Library):
+            kind, soname, links = _KINDS[binary.stub], binary.soname, binary.links
+        values = (binary.path, binary.output, kind, soname, binary.glibc, binary.libstdcxx)
+        number = _add_row(database, "binaries", (row, *values))
+        _add(database, "links", ((number, link) for link in links))
+        _add(database, "needs", ((number, name, "needed") for name in binary.needed))
+        _add(database, "needs", ((number, name, "opens") for name in binary.opens))
+    _add(
+        database,
+        "device_code",
+        (
+            (row, path, one.output, name, size, one.unpacked.get(name, 0))
+            for path, one in (archive.code_by_file or {}).items()
+            for name, size in one.bytes.items()
+        ),
+    )
+    folders = ((row, output, _folder(database, *folder)) for output, *folder in listed)
+    _add(database, "contents_folders", folders)
+    return row
+
+
+def _folder(database: Connection, path: str, names: str) -> int:
+    """Add a folder of files, unless it is known, and return its row."""
+    digest = _digest(path, names)
+    known = database.execute("SELECT id FROM folders WHERE digest = ?", [digest]).fetchone()
+    if known:
+        row: int = known[0]
+        return row
+    row = _add_row(database, "folders", (digest, path))
+    _add(database, "folder_files", ((row, name) for name in names.split("/")))
+    return row
+
+
+def add_symbols(database: Connection, document: int, table: Symbols) -> None:
+    """Add the exports and imports of a library."""
+    for group in (*table.exports, *table.imports):
+        library = group.library if isinstance(group, ImportGroup) else None
+        releases = json.dumps(group.releases)
+        values = (document, table.soname, group.version, library, releases)
+        row = _add_row(database, "symbol_groups", values)
+        _add(database, "symbols", ((row, name) for name in group.symbols()))
+
+
+def _digest(*values: object) -> bytes:
+    return blake2b(json.dumps(values).encode(), digest_size=16).digest()
+
+
+def _add_row(database: Connection, table: str, values: Sequence[object]) -> int:
+    """Add a row with a new number, and return the number."""
+    marks = ", ".join("?" * len(values))
+    query = f"INSERT INTO {table} VALUES (NULL, {marks})"
+    return database.execute(query, values).lastrowid or 0
+
+
+def _add(database: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
+    listed = list(rows)
+    if listed:
+        marks = ", ".join("?" * len(listed[0]))
+        query = f"INSERT INTO {table} VALUES ({marks})"
+        database.executemany(query, listed)

@@ -1,0 +1,208 @@
+"""The index of a data folder gives the answers of its files, whatever happened to either."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.facts_index import Index
+
+TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
+MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
+LABELS = ("2.24.3", "2.27.7", "2.28.9")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Copy three releases of NCCL and a table of symbols, changed long ago."""
+    root, shipped = tmp_path / "data", shipped_data()
+    for part in ("manifests", "features"):
+        for path in (shipped / part / "wheels/nccl").iterdir():
+            if any(label in path.name for label in LABELS):
+                copy(path, root / part / "wheels/nccl" / path.name)
+    copy(shipped / "symbols/libnccl.so.2.json", root / "symbols/libnccl.so.2.json")
+    return root
+
+
+def copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
+
+
+def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows without their numbers."""
+    listed = {}
+    for table in (*TABLES, *MORE_TABLES):
+        columns = [row[1] for row in index.rows(f"PRAGMA table_info({table})")]
+        named = ", ".join(name for name in columns if name not in NUMBERS)
+        listed[table] = sorted(index.rows(f"SELECT {named} FROM {table}"), key=repr)
+    return listed
+
+
+NUMBERS = {"id", "document", "release", "contents", "binary", "folder", "symbol_group"}
+
+
+def open_index(data: Path, cache: Path) -> Index:
+    return Index(Store(data, "wheels"), Cache(cache))
+
+
+def stored(cache: Path) -> Path:
+    """Return the file of the only index."""
+    (path,) = (path for path in (cache / "index").rglob("*") if path.is_file())
+    return path
+
+
+def settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all files count as older than two seconds."""
+    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", -(10**12))
+
+
+def test_unchanged_data_is_not_read_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch)
+    first = rows_of(open_index(data, tmp_path / "cache"))
+    before = stored(tmp_path / "cache").stat()
+    monkeypatch.setattr("cudaredist.store.facts_index.load_features", None)
+    assert rows_of(open_index(data, tmp_path / "cache")) == first
+    assert stored(tmp_path / "cache").stat().st_ino == before.st_ino
+    assert len(first["archives"]) > 6
+    assert len(first["symbols"]) > 50
+
+
+def test_file_that_changed_just_now_is_read_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second change within the same tick of the clock can keep times and size."""
+    about, stat = (data / "symbols").stat(), Path.stat
+
+    def same_times(path: Path, **options: bool) -> os.stat_result:
+        return about if path.suffix == ".json" else stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", same_times)
+    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 10**15)
+    open_index(data, tmp_path / "cache")
+    path = next((data / "features/wheels/nccl").iterdir())
+    path.write_bytes(path.read_bytes().replace(b'"libnccl.so.2"', b'"libnccl.so.9"'))
+    index = open_index(data, tmp_path / "cache")
+    assert index.rows("SELECT 1 FROM binaries WHERE soname = 'libnccl.so.9'")
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(8192))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:20_000])
+
+
+def other_tables(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE documents (id)")
+
+
+def broken_pages(path: Path) -> None:
+    """Damage all pages but those of the schema and of the documents."""
+    data = bytearray(path.read_bytes())
+    for start in range(len(data) // 2, len(data), 4096):
+        data[start : start + 100] = b"\xff" * 100
+    path.write_bytes(data)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("target"))
+    path.symlink_to("target")
+
+
+@pytest.mark.parametrize(
+    "damage", [garbage, empty, cut, other_tables, broken_pages, folder, link, Path.unlink]
+)
+def test_damaged_index_is_made_again(
+    data: Path, tmp_path: Path, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch)
+    expected = rows_of(open_index(data, tmp_path / "cache"))
+    damage(stored(tmp_path / "cache"))
+    assert rows_of(open_index(data, tmp_path / "cache")) == expected
+
+
+def test_cache_that_cannot_be_written_gives_the_same_answer(
+    run: Run, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    call = ("which", "libnccl.so.2", "--data-dir", data, "--no-shipped-data", "--json")
+    result = run(*call, "--cache-dir", tmp_path / "file")
+    assert result.exit_code == 0
+    assert result.stdout == run(*call).stdout
+    assert "continuing without a cache" in result.stderr
+
+
+def test_several_processes_refresh_at_once(data: Path, tmp_path: Path) -> None:
+    options = f"--data-dir {data} --cache-dir {tmp_path / 'cache'} --no-shipped-data --json"
+    call = [sys.executable, "-m", "cudaredist", "which", "libnccl.so.2", *options.split()]
+    processes = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    outputs = {process.communicate()[0] for process in processes}
+    assert {process.returncode for process in processes} == {0}
+    assert len(outputs) == 1
+    assert len(json.loads(outputs.pop())["hits"]) >= len(LABELS)
+
+
+@pytest.mark.parametrize("part", ["manifests", "features"])
+def test_broken_file_fails_only_for_its_redistributable(run: Run, data: Path, part: str) -> None:
+    (data / "manifests/wheels/cudnn").mkdir()
+    name = "manifests/wheels/cudnn/redistrib_9.10.2.json"
+    copy(shipped_data() / name, data / name)
+    path = next((data / part / "wheels/nccl").iterdir())
+    path.write_text('{"schema_version": 1}' if part == "features" else "{")
+    call = ("which", "libnccl.so.2", "--data-dir", data, "--no-shipped-data")
+    failed = run(*call)
+    assert failed.exit_code == 5
+    assert path.name in failed.stderr
+    assert run(*call, "--redist", "cudnn").exit_code == 0
+
+
+EDITS = st.lists(
+    st.tuples(st.sampled_from(["remove", "add", "swap", "break"]), st.integers(0, 6)), max_size=5
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(rounds=st.lists(EDITS, min_size=1, max_size=3))
+def test_edited_data_gives_the_rows_of_a_new_index(
+    data: Path, tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[str, int]]]
+) -> None:
+    root = tmp_path_factory.mktemp("edited")
+    shutil.copytree(data, root / "data")
+    files = sorted(path for path in (root / "data").rglob("*.json"))
+    kept = {path: path.read_bytes() for path in files}
+    for number, edits in enumerate(rounds):
+        for edit, position in edits:
+            path = files[position]
+            if edit == "remove":
+                path.unlink(missing_ok=True)
+            else:
+                contents = {"add": kept[path], "swap": kept[files[position - 2]], "break": b"{"}
+                path.write_bytes(contents[edit])
+        edited = rows_of(open_index(root / "data", root / "cache"))
+        assert edited == rows_of(open_index(root / "data", root / f"new{number}"))
