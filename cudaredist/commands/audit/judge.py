@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.alternatives import alternatives, best_coverage, cover
 from cudaredist.commands.audit.cuda_majors import FileMajors, file_majors, major_groups, needs_of
 from cudaredist.commands.audit.lowest_release import RequiredRelease, required_releases
 from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy, library_needs
@@ -31,12 +32,9 @@ from cudaredist.commands.audit.unlinked import with_unlinked
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
 from cudaredist.errors import shortened, worst_exit_code
 from cudaredist.features.library_symbols import undefined_symbols
-from cudaredist.formats.features import FileCode
-from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.report import ErrorReport
-from cudaredist.primitives import Platform, find_release, natural_order
-from cudaredist.tables.gpus.capability import Capability
+from cudaredist.primitives import Version, find_release, natural_order
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
@@ -78,15 +76,16 @@ def judge_program(
     needs = library_needs(program, catalog, data.policy)
     majors = file_majors(program, needs, catalog)
     groups = major_groups(majors)
-    releases, requirements = _requirements(program, needs, _tables(needs, data), majors, groups)
+    cuda = None if required.cuda is None else find_release(required.cuda, catalog.labels("cuda"))
+    labels = _labels_like(required.cuda, catalog)
+    releases, requirements = _requirements(program, needs, data, majors, groups, labels)
     gaps = list(run_path_gaps(program, needs))
     copies = [file for file in program if is_bundled_copy(file, catalog)]
-    copied = {file.display_path for file in copies}
-    own = [file for file in program if file.display_path not in copied] or list(program)
+    own = [file for file in program if file not in copies] or list(program)
     platforms = tuple(dict.fromkeys(file.platforms[0] for file in program if file.platforms))
-    coverage = _coverage(own, data.rules, platforms, required.gpus)
+    parts = alternatives(own, data.rules, platforms, required.gpus)
+    coverage = best_coverage(parts, cuda) or cover(own, data.rules, platforms, required.gpus)
     glibc = _floor(program, "glibc")
-    cuda = None if required.cuda is None else find_release(required.cuda, catalog.labels("cuda"))
     findings = (
         *program_findings(program, needs, releases, majors, gaps, catalog),
         *requirement_findings(required, coverage, glibc, releases, copies, cuda, data.channel),
@@ -111,15 +110,14 @@ def judge_program(
         glibc=glibc,
         libstdcxx=_floor(program, "libstdcxx"),
         coverage=coverage,
+        alternatives=parts,
         device_code=tuple(_device_code(own)),
         unread=paths_of(file for file in program if "needed" in file.binary.unread),
         findings=findings,
         notes=(*notes, *_notes(program)),
         skipped=tuple(skipped),
         errors=tuple(errors),
-        exit_code=worst_exit_code(
-            [*(finding.exit_code for finding in findings), *(error.exit_code for error in errors)]
-        ),
+        exit_code=worst_exit_code([n.exit_code for n in findings] + [n.exit_code for n in errors]),
     )
 
 
@@ -137,21 +135,37 @@ def _tables(needs: Iterable[LibraryNeed], data: AuditData) -> dict[str, SymbolCo
 def _requirements(
     program: Sequence[ProgramFile],
     needs: Sequence[LibraryNeed],
-    tables: Mapping[str, SymbolColumns],
+    data: AuditData,
     majors: Sequence[FileMajors],
     groups: Sequence[frozenset[int]],
+    labels: Collection[Version],
 ) -> tuple[list[RequiredRelease], list[PipRequirement]]:
-    """Return the releases and wheels that each part of a program requires."""
+    """Return the releases and wheels that each part of a program requires.
+
+    Only wheels of some CUDA releases count if there are labels. Files of several majors are a part
+    of their own, without releases.
+    """
     releases: list[RequiredRelease] = []
     requirements: list[PipRequirement] = []
+    tables = _tables(needs, data)
+    mixed = {file.path for file in majors if not file.common}
     for group in groups:
-        excluded = {file.path for file in majors if group and not file.common & group}
+        excluded = mixed | {file.path for file in majors if group and not file.common & group}
         part = needs_of(needs, group, excluded)
         files = [file for file in program if file.display_path not in excluded]
         required = required_releases(part, files, tables, group)
         releases += required
-        requirements += pip_requirements(part, required, group)
+        requirements += pip_requirements(part, required, group, labels)
+    part = needs_of(needs, frozenset(), {file.display_path for file in program} - mixed)
+    for wheel in pip_requirements(part, (), frozenset(), labels):
+        requirements.append(wheel.model_copy(update={"is_mixed": True}))
     return releases, requirements
+
+
+def _labels_like(prefix: str | None, catalog: Catalog) -> frozenset[Version]:
+    """Return the releases of CUDA that begin with a prefix such as `12.9`."""
+    labels = catalog.labels("cuda") if prefix is not None else ()
+    return frozenset(n for n in labels if n.begins_with(Version.parse(prefix or "")))
 
 
 def _library(
@@ -206,28 +220,6 @@ def _floor(program: Sequence[ProgramFile], fact: str) -> Floor:
         by=paths_of(by_version[newest]) if newest is not None else (),
         unread=paths_of(file for file in program if fact in file.binary.unread),
     )
-
-
-def _coverage(
-    program: Sequence[ProgramFile],
-    rules: CoverageRules | None,
-    platforms: Iterable[str],
-    required: Iterable[str],
-) -> dict[str, Coverage] | None:
-    """Return the coverage of the GPUs on the program's platforms, and of required ones.
-
-    It is unknown if no readable file has device code and another one cannot be read.
-    """
-    if rules is None:
-        return None
-    files = [FileCode.of("lib", file.binary.images) for file in program if file.binary.images]
-    known = [gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))]
-    chosen = {*(known or rules.capabilities), *map(Capability.parse, required)}
-    names = [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities]
-    native = (file.binary for file in program if file.binary.kind in {"elf", "pe"})
-    if not files and any("needed" in binary.unread for binary in native):
-        return {name: Coverage(value="unknown") for name in names}
-    return rules.cover(files, names)
 
 
 def _device_code(program: Iterable[ProgramFile]) -> Iterator[DeviceFile]:

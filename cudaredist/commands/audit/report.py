@@ -106,6 +106,9 @@ class PipRequirement(OwnModel):
     is_guess: bool = Field(
         description="Whether the program does not need its libraries, but may open them"
     )
+    is_mixed: bool = Field(
+        default=False, description="Whether a file needs libraries of several CUDA majors"
+    )
     lower_bound: Literal["symbols", "unknown", "none"] = Field(
         description="`symbols`: it is the first version that exports all symbols; `unknown`: the "
         "symbols are unknown; `none`: no known version exports all symbols"
@@ -133,6 +136,16 @@ class DeviceFile(OwnModel):
 
     path: str
     architectures: tuple[str, ...]
+
+
+class AuditedAlternative(OwnModel):
+    """Files with a CUDA release in their names, of which the program loads those of one release."""
+
+    cuda_major: int
+    files: tuple[str, ...]
+    coverage: dict[str, Coverage] = Field(
+        description="By capability, together with the files that have no alternative"
+    )
 
 
 class AuditFinding(OwnModel):
@@ -192,8 +205,10 @@ class AuditReport(Report):
     glibc: Floor
     libstdcxx: Floor
     coverage: dict[str, Coverage] | None = Field(
-        description="By capability, of its own device code; null: the GPUs are unknown"
+        description="By capability, of its own device code, or of the best alternative; null: the "
+        "GPUs are unknown"
     )
+    alternatives: tuple[AuditedAlternative, ...] = ()
     device_code: tuple[DeviceFile, ...]
     unread: tuple[str, ...] = Field(
         default=(), description="Files whose needed libraries are unknown"

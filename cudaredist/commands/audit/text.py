@@ -145,8 +145,12 @@ def _answers(report: AuditReport) -> Iterator[_Section]:
     elif values <= {"host-only"}:
         yield _Section("It has no device code of its own")
     else:
-        title = "Its device code runs on GPUs of compute capability"
-        yield _Section(title, ("code", "GPUs"), list(_gpu_rows(report.coverage)))
+        by_coverage = grouped((tuple(n.coverage.items()), n.files) for n in report.alternatives)
+        for coverage, parts in (by_coverage or {(*report.coverage.items(),): [()]}).items():
+            files = _short(list(chain.from_iterable(parts)))
+            title = f"Its device code {f'with {files} ' if files else ''}runs on GPUs of compute "
+            rows = list(_gpu_rows(dict(coverage)))
+            yield _Section(f"{title}capability", ("code", "GPUs"), rows)
 
 
 def _wheels(report: AuditReport) -> Iterator[_Section]:
@@ -154,7 +158,7 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
     by_major = grouped((wheel.cuda_major, wheel) for wheel in needed)
     for major, wheels in by_major.items():
         part = f" with CUDA {major}" if len(by_major) > 1 and major is not None else ""
-        rows = [(_requirement(w), _short(w.sonames) + _LOWER_BOUNDS[w.lower_bound]) for w in wheels]
+        rows = [(_requirement(w), _short(w.sonames) + _mark(w)) for w in wheels]
         yield _Section(f"Wheels of NVIDIA that it needs{part}", ("wheel", "provides"), rows)
     if needed:
         return
@@ -225,7 +229,8 @@ def _messages(report: AuditReport) -> Iterator[tuple[str, dict[str, str], str]]:
 
 def lacks_wheels(report: AuditReport) -> bool:
     """Check if libraries are provided, but not by wheels."""
-    return not report.requirements and any(library.providers for library in report.libraries)
+    providers = [provider for library in report.libraries for provider in library.providers]
+    return bool(providers) and not any(provider.project for provider in providers)
 
 
 def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
@@ -240,20 +245,26 @@ def _program_requirements(report: AuditReport) -> Iterator[str]:
     if report.unread:
         yield f"# Unknown: {_short(report.unread)} cannot be read"
     elif not report.requirements:
-        yield "# No file needs a wheel of NVIDIA"
+        release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"
+        yield f"# No file needs a wheel of NVIDIA{release}"
     several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
     major = None
     for wheel in report.requirements:
-        if several and wheel.cuda_major != major:
+        if several and wheel.cuda_major not in {major, None}:
             major = wheel.cuda_major
             yield f"# CUDA {major}:"
         sonames = ", ".join(wheel.sonames)
         if wheel.project is None:
-            yield f"# {_requirement(wheel)}, by the CUDA major: {sonames}"
+            yield f"# {_requirement(wheel)}, by the CUDA major: {sonames}{_mark(wheel)}"
         elif wheel.is_guess:
             yield f"# {_requirement(wheel)}  # may open {sonames}"
         else:
-            yield f"{_requirement(wheel)}  # {sonames}{_LOWER_BOUNDS[wheel.lower_bound]}"
+            yield f"{_requirement(wheel)}  # {sonames}{_mark(wheel)}"
+
+
+def _mark(wheel: PipRequirement) -> str:
+    mixed = "; needed by a file of several CUDA majors" if wheel.is_mixed else ""
+    return _LOWER_BOUNDS[wheel.lower_bound] + mixed
 
 
 def _requirement(wheel: PipRequirement) -> str:

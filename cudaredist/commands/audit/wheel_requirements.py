@@ -1,7 +1,7 @@
 """The wheels of NVIDIA's that a program requires."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from packaging.utils import parse_wheel_filename
@@ -11,19 +11,24 @@ from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary
 from cudaredist.commands.audit.report import PipRequirement
+from cudaredist.primitives import Version
 
 
 def pip_requirements(
     needs: Iterable[LibraryNeed],
     releases: Iterable[RequiredRelease],
     majors: frozenset[int],
+    labels: Collection[Version] = (),
 ) -> tuple[PipRequirement, ...]:
     """Return the wheels that provide libraries of a program, those it needs first.
 
     `needs` and `releases` are those of its part for some CUDA majors.
     The lower bound is the version in the lowest release that exports all symbols, or the first one
-    with the library if that is unknown. The upper bound is the next major version.
+    with the library if that is unknown. The upper bound is the next major version. If there are
+    labels, only wheels of these releases of CUDA count.
     """
+    if labels:
+        needs = _of_releases(needs, labels)
     of_redist = {release.redist: release for release in releases}
     by_projects: dict[tuple[str, ...], list[LibraryNeed]] = defaultdict(list)
     for need in needs:
@@ -47,7 +52,7 @@ def pip_requirements(
                 cuda_major=next(iter(majors)) if len(majors) == 1 else None,
                 project=project,
                 alternatives=() if project else projects,
-                specifier=_specifier(counted, release.lowest if release else None)
+                specifier=_specifier(counted, release.lowest if release else None, labels)
                 if project
                 else "",
                 sonames=tuple(dict.fromkeys(need.soname for need in part)),
@@ -64,10 +69,29 @@ def _lower_bound(release: RequiredRelease | None) -> Literal["symbols", "unknown
     return "none" if release.fits_none else "unknown" if release.lowest is None else "symbols"
 
 
-def _specifier(libraries: Sequence[Sequence[KnownLibrary]], label: str | None) -> str:
+def _of_releases(
+    needs: Iterable[LibraryNeed], labels: Collection[Version]
+) -> Iterator[LibraryNeed]:
+    """Yield the libraries in some releases of CUDA, and those of other products for its major."""
+    majors = {label.components[0] for label in labels}
+    for need in needs:
+        libraries = tuple(
+            library
+            for library in need.libraries
+            if library.label in labels
+            or (library.redist != "cuda" and library.major in {None, *majors})
+        )
+        yield need.model_copy(update={"libraries": libraries})
+
+
+def _specifier(
+    libraries: Sequence[Sequence[KnownLibrary]], label: str | None, labels: Collection[Version]
+) -> str:
     versions = [list(_versions(known, label)) for known in libraries]
     lower = max(min(each) for each in versions)
     newest = max(max(_versions(known, None)) for known in libraries)
+    if labels and libraries[0][0].redist == "cuda":
+        return f"=={lower}" if lower == newest else f">={lower},<={newest}"
     return f">={lower},<{newest.major + 1}"
 
 

@@ -283,6 +283,37 @@ def test_symbols_of_a_dll_are_found_in_any_case() -> None:
     assert (release.lowest, release.decisive) == ("12.6.3", ("new",))
 
 
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("12", ["nvidia-cublas-cu12>=12.4.1.7,<=12.9.1.7", "nvidia-cudnn-cu12>=9.5.1.7,<10"]),
+        ("12.9", ["nvidia-cublas-cu12==12.9.1.7", "nvidia-cudnn-cu12>=9.5.1.7,<10"]),
+        ("13.0.2", []),
+    ],
+)
+def test_requirements_for_a_release_have_only_its_wheels(release: str, expected: list[str]) -> None:
+    libraries = [*cuda("12.4.1", "12.9.1", "13.0.2"), *cudnn("9.5.1", 11, 12, 13)]
+    program = [file("a.so", "libcublas.so.12", "libcudnn.so.9")]
+    report = judged(program, libraries, required=Required(cuda=release))
+    assert lines(report) == expected
+    if not expected:
+        assert list(requirement_lines(report)) == [
+            "# No file needs a wheel of NVIDIA for CUDA 13.0.2"
+        ]
+
+
+def test_requirements_of_a_mixed_file_are_marked() -> None:
+    program = [file("a.so", "libcublas.so.12"), file("b.so", "libcudart.so.12", "libcublas.so.13")]
+    report = judged(program, cuda("12.4.1", "13.0.2"))
+    assert kinds(report) == ["mixed-cuda"]
+    mark = "; lowest version unknown; needed by a file of several CUDA majors"
+    assert list(requirement_lines(report)) == [
+        "nvidia-cublas-cu12>=12.4.1.7,<13  # libcublas.so.12; lowest version unknown",
+        f"nvidia-cublas>=13.0.2.7,<14  # libcublas.so.13{mark}",
+        f"nvidia-cuda-runtime-cu12>=12.4.1.7,<13  # libcudart.so.12{mark}",
+    ]
+
+
 # -- CUDA majors
 
 
