@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, shipped_data
 from cudaredist.store.index_rows import add_release, add_symbols
@@ -125,6 +125,29 @@ class Index:
         query = "SELECT id, facts FROM contents WHERE id IN (SELECT value FROM json_each(?))"
         rows = self.rows(query, json.dumps([*contents]))
         return {row: ExaminedArchive.model_validate_json(facts) for row, facts in rows}
+
+    def device_code(self) -> Iterator[tuple[str, Version, ArchiveId, str | None]]:
+        """Yield the device code of archives by file, as JSON. It is None if it is unknown.
+
+        Each release has the features of its highest layer. Raises the error of the first feature
+        file that cannot be read.
+        """
+        query = (
+            "SELECT layer, name, label FROM documents WHERE kind = 'release' AND NOT is_readable"
+        )
+        for layer, redist, label in sorted(self.rows(query)):
+            load_features(self._stores[layer], redist, parse_label(label))
+        query = """
+            SELECT redist, label, package, platform, variant, code
+            FROM releases JOIN archives ON release = releases.id JOIN contents
+                ON contents.id = contents AND has_code
+            WHERE layer = (
+                SELECT min(layer) FROM releases AS layers -- `local` is less than `shipped`
+                WHERE (layers.redist, layers.label) = (releases.redist, releases.label)
+                    AND layers.has_features)
+            ORDER BY redist, sort_key, package, archives.id"""
+        for redist, label, *archive, code in self.rows(query):
+            yield redist, _version(label), ArchiveId(*archive), code
 
     def exporting(self, pattern: SymbolPattern) -> tuple[str, ...]:
         """Return the libraries that export a symbol that fits, sorted.

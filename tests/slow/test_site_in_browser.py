@@ -68,7 +68,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the site of the shipped data below a prefix."""
     root = tmp_path_factory.mktemp("served")
-    write_site(site_files(read_site_data(SHIPPED)), root / PREFIX, ())
+    index = Index(SHIPPED, Cache(root / "cache"))
+    write_site(site_files(read_site_data(index)), root / PREFIX, ())
     return root
 
 
@@ -321,7 +322,8 @@ def test_search_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
     content = manifest("12.9.1", packages=["libx"], name=HOSTILE)
     (manifests / "redistrib_12.9.1.json").write_bytes(content)
     store = Store(tmp_path / "data", base=Store(shipped_data()))
-    write_site(site_files(read_site_data(store)), tmp_path / "site", ())
+    index = Index(store, Cache(tmp_path / "cache"))
+    write_site(site_files(read_site_data(index)), tmp_path / "site", ())
     page.goto(f"{(tmp_path / 'site').as_uri()}/search/index.html?q={quote('<')}")
     assert HOSTILE in page.locator("#results").inner_text()
     assert page.locator("#results img").count() == 0

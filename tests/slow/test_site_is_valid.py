@@ -15,7 +15,9 @@ from support.small_sets import make_data
 from cudaredist.commands.site.render_site import site_files
 from cudaredist.commands.site.site_data import read_site_data
 from cudaredist.commands.site.write_site import write_site
+from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.facts_index import Index
 
 JAVA = find_program("java")
 GUESS = ".*appears to be written in .*"
@@ -34,7 +36,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_data(root / "small")
     stores = {"shipped": Store(shipped_data(), "wheels"), "small": Store(root / "small/data")}
     for name, store in stores.items():
-        write_site(site_files(read_site_data(store)), root / "sites" / name, ())
+        write_site(
+            site_files(read_site_data(Index(store, Cache(root / "cache")))),
+            root / "sites" / name,
+            (),
+        )
     return root / "sites"
 
 

@@ -1,12 +1,15 @@
 """A small examined data folder with every kind of package, and its package sets."""
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from cudaredist.commands.site.render_site import site_files
 from cudaredist.commands.site.site_data import read_site_data
 from cudaredist.formats.packageset import PackageSet
+from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
 from support import binaries
 from support.releases import Files, Packages, put, release
 from support.running import succeed
@@ -105,7 +108,9 @@ def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
 
 def site_contents(store: Store) -> dict[str, bytes]:
     """Return the files of the site of a data folder."""
-    return {path: content() for path, content in site_files(read_site_data(store)).items()}
+    with tempfile.TemporaryDirectory() as folder:
+        data = read_site_data(Index(store, Cache(Path(folder))))
+    return {path: content() for path, content in site_files(data).items()}
 
 
 def _places(root: Path) -> tuple[object, ...]:

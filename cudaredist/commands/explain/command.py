@@ -4,8 +4,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from cudaredist.cli.options import Data, Options, argument
-from cudaredist.cli.session import Session, command
+from cudaredist.cli.options import Data, Options, argument, cache_dir_option
+from cudaredist.cli.session import Session, command, open_cache
 from cudaredist.errors import EXIT_OK
 
 Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "package", "set"]
@@ -24,6 +24,7 @@ class ExplainOptions(Options):
         metavar="NAME",
         default=...,
     )
+    cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
 
@@ -63,7 +64,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.commands.explain.table_text import explain_text
 
         store = session.read_store(options.data, is_channel_used=False)
-        report = explain_by_tables(options.subject, options.name, store)
+        cache = open_cache(options.cache_dir)
+        report = explain_by_tables(options.subject, options.name, store, cache)
         errors = [("", error) for error in report.errors]
         return session.finish(report, explain_text, errors=errors)
     return EXIT_OK

@@ -5,18 +5,21 @@ Reads the local feature files.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
+from pydantic import TypeAdapter
+
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
-from cudaredist.formats.features import ExaminedArchive
+from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
-from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import load_features
+from cudaredist.store.facts_index import Index
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 
+_files = TypeAdapter(dict[str, FileCode])
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
 
 
@@ -33,7 +36,7 @@ class ArchiveCoverage(NamedTuple):
 
 
 def read_coverage(
-    capabilities: Iterable[str], store: Store, gpus: Gpus
+    capabilities: Iterable[str], index: Index, gpus: Gpus
 ) -> tuple[ArchiveCoverage, ...]:
     """Return the coverage of all archives with device code.
 
@@ -42,29 +45,24 @@ def read_coverage(
     """
     names = frozenset(gpus.capabilities[name].base for name in capabilities)
     rules = CoverageRules(gpus)
-    layers = {
-        (redist, label): layer
-        for layer in reversed(store.feature_stores())
-        for redist in layer.feature_redists()
-        for label in layer.features(redist).labels()
-    }
-    archives: list[ArchiveCoverage] = []
-    for redist, label in sorted(layers):
-        features = load_features(layers[redist, label], redist, label)
-        for package, entry in sorted(features.packages.items() if features else ()):
-            for archive in entry.archives:
-                if isinstance(archive, ExaminedArchive):
-                    major = cuda_major_of(redist, label, archive.variant)
-                    present = names.intersection(
-                        map(str, rules.capabilities_on(Platform(archive.platform)))
-                    )
-                    covered = _coverage(archive, present, major, rules)
-                    archives.append(
-                        ArchiveCoverage(
-                            redist, label, package, archive.platform, archive.variant, covered
-                        )
-                    )
-    return tuple(archives)
+
+    @cache
+    def present(platform: str) -> frozenset[str]:
+        return names.intersection(map(str, rules.capabilities_on(Platform(platform))))
+
+    @cache
+    def covered(code: str | None, platform: str, major: int | None) -> dict[str, Coverage]:
+        return _coverage(code, present(platform), major, rules)
+
+    return tuple(
+        ArchiveCoverage(
+            redist,
+            label,
+            *archive,
+            covered(code, archive.platform, cuda_major_of(redist, label, archive.variant)),
+        )
+        for redist, label, archive, code in index.device_code()
+    )
 
 
 def coverage_of_releases(
@@ -87,12 +85,12 @@ def coverage_of_releases(
 
 
 def _coverage(
-    archive: ExaminedArchive, names: Iterable[str], cuda: int | None, rules: CoverageRules
+    code: str | None, names: Iterable[str], cuda: int | None, rules: CoverageRules
 ) -> dict[str, Coverage]:
-    """Return the coverage of each capability by an archive. It is empty without device code."""
-    if archive.code_by_file is None:
-        return dict.fromkeys(names, Coverage(value="unknown")) if archive.device_code else {}
-    covered = rules.cover(tuple(archive.code_by_file.values()), names, cuda)
+    """Return the coverage of each capability by device code, None if it is unknown."""
+    if code is None:
+        return dict.fromkeys(names, Coverage(value="unknown"))
+    covered = rules.cover(tuple(_files.validate_json(code).values()), names, cuda)
     return {name: part for name, part in covered.items() if part.value != "host-only"}
 
 

@@ -16,7 +16,9 @@ from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.sets.drivers import driver_facts
+from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, shipped_data
+from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import LayeredTable, require_gpus, require_nvcc_compat
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
@@ -28,7 +30,7 @@ from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 
 def explain_by_tables(
-    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: Store
+    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: Store, cache: Cache
 ) -> ExplainReport:
     """Explain an nvcc, a GPU or a CUDA release.
 
@@ -44,7 +46,7 @@ def explain_by_tables(
         explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
         topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
         names = capabilities_called(name, gpus.table)
-        archives = read_coverage(names, store, gpus.table)
+        archives = read_coverage(names, Index(store, cache), gpus.table)
         newest = tuple(newest_together(names, archives, store, gpus.table))
         coverage = coverage_of_releases(names, archives, gpus.table)
         hint = None if coverage else _hint(store)

@@ -5,8 +5,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudaredist.cli.options import Data, Options, output_path_option
-from cudaredist.cli.session import Session, command
+from cudaredist.cli.options import Data, Options, cache_dir_option, output_path_option
+from cudaredist.cli.session import Session, command, open_cache
 
 if TYPE_CHECKING:
     from cudaredist.commands.site.report import SiteReport
@@ -20,6 +20,7 @@ class SiteOptions(Options):
     output: Path = output_path_option(
         "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
     )
+    cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
 
@@ -40,12 +41,14 @@ def site(options: SiteOptions, session: Session) -> int:
     from cudaredist.commands.site.render_site import site_files
     from cudaredist.commands.site.site_data import read_site_data
     from cudaredist.commands.site.write_site import earlier_files, write_site
+    from cudaredist.store.facts_index import Index
 
     store = session.read_store(options.data)
+    index = Index(store, open_cache(options.cache_dir))
     session.share_files(with_group=True)
     session.lock(options.output)()
     earlier = earlier_files(options.output)
-    report = write_site(site_files(read_site_data(store)), options.output, earlier)
+    report = write_site(site_files(read_site_data(index)), options.output, earlier)
     return session.finish(report, _text)
 
 

@@ -29,6 +29,7 @@ from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
 from cudaredist.store.read_data import (
     examined_archives,
@@ -109,12 +110,13 @@ class SiteData:
     """Archives without features."""
 
 
-def read_site_data(store: Store) -> SiteData:
+def read_site_data(index: Index) -> SiteData:
     """Read all facts that the site shows.
 
     Raises `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file
     that cannot be read.
     """
+    store = index.store
     compat, gpus = read_nvcc_compat(store), read_gpus(store)
     files: dict[str, list[FilePlace]] = defaultdict(list)
     redists = require_manifests(store)
@@ -135,7 +137,7 @@ def read_site_data(store: Store) -> SiteData:
             capabilities[name] = capability_topic(name, gpus.table, policy)
         # GPUs have only capabilities without a variant.
         plain = [name for name, one in gpus.table.capabilities.items() if one.variant is None]
-        read = read_coverage(plain, store, gpus.table)
+        read = read_coverage(plain, index, gpus.table)
         coverage = coverage_of_releases(plain, read, gpus.table)
         newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
     every = [archive for group in releases.values() for one in group for archive in one.archives]

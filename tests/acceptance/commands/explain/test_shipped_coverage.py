@@ -1,8 +1,10 @@
 """Tests of the coverage of shipped releases for old and new GPUs."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Run
@@ -23,7 +25,9 @@ from cudaredist.sets.inputs import SetData
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request, SetSpec, resolve_set
 from cudaredist.sets.version_choice import choose_releases
+from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import load_features
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 from cudaredist.tables.gpus.gpu_table import is_between
@@ -64,7 +68,8 @@ def set_data() -> SetData:
 
 @cache
 def archives() -> tuple[ArchiveCoverage, ...]:
-    return read_coverage(PLAIN, STORE, GPUS)
+    with tempfile.TemporaryDirectory() as folder:
+        return read_coverage(PLAIN, Index(STORE, Cache(Path(folder))), GPUS)
 
 
 @cache

@@ -18,6 +18,7 @@ from cudaredist.commands.site import symbol_index
 from cudaredist.commands.site.site_data import SiteData, read_site_data
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.library_exports import LibraryExports
 from cudaredist.tables.symbols.symbol_table import Column, Export, LibrarySource, SymbolColumns
 
@@ -64,7 +65,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def site_data(folder: Path) -> SiteData:
-    return read_site_data(Store(folder))
+    return read_site_data(Index(Store(folder), Cache(folder.parent / "cache")))
 
 
 def symbols_of(files: Mapping[str, bytes]) -> dict[str, list[list[str]]]:
@@ -213,7 +214,7 @@ def test_release_page_without_tables_states_that(data: Path, tmp_path: Path) -> 
 def test_shipped_releases_have_the_changes_of_diff(tmp_path: Path) -> None:
     store, cache = Store(shipped_data(), "wheels"), Cache(tmp_path)
     pairs = {("cuda", "12.9.1"), ("cudss", "0.8.0"), ("cudnn", "9.26.1")}
-    for redist, releases in read_site_data(store).releases.items():
+    for redist, releases in read_site_data(Index(store, cache)).releases.items():
         for old, new in pairwise(releases):
             if (redist, str(new.label)) not in pairs:
                 continue
