@@ -6,7 +6,7 @@ module sends no requests.
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,6 +76,24 @@ FAMILIES = {
     "nvshmem": _family("libnvshmem", "nvidia-nvshmem"),
 }
 """Other products with wheels, by the name of the redistributable."""
+
+OTHERS = {
+    "libnvcomp.so.5": "nvidia-libnvcomp-cu{}",
+    "libnvcomp.so.6": "nvidia-libnvcomp-cu{}",
+    "libnvimgcodec.so.0": "nvidia-nvimgcodec-cu{}",
+    "libnvinfer.so.10": "tensorrt-cu{}-libs",
+    "libnvinfer_plugin.so.10": "tensorrt-cu{}-libs",
+    "libnvjpeg2k.so.0": "nvidia-nvjpeg2k-cu{}",
+    "libnvonnxparser.so.10": "tensorrt-cu{}-libs",
+    "libnvtiff.so.0": "nvidia-nvtiff-cu{}",
+}
+"""Projects by library, for CUDA 12 and 13, of products that the shipped data does not contain."""
+
+
+def other_projects(soname: str, majors: Collection[int]) -> tuple[str, ...]:
+    """Return the projects with a library of `OTHERS` for some CUDA majors, or for all."""
+    fitting = [major for major in (12, 13) if not majors or major in majors]
+    return tuple(OTHERS[soname].format(major) for major in fitting if soname in OTHERS)
 
 
 class WheelPlatform(NamedTuple):

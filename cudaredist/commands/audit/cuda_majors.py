@@ -89,7 +89,10 @@ def major_groups(majors: Sequence[FileMajors]) -> tuple[frozenset[int], ...]:
 def needs_of(
     needs: Iterable[LibraryNeed], majors: frozenset[int], excluded: Collection[str]
 ) -> tuple[LibraryNeed, ...]:
-    """Return the libraries that are provided to the part of a program for some CUDA majors."""
+    """Return the needs of the part of a program for some CUDA majors.
+
+    They are the provided libraries that fit these majors, and the missing ones.
+    """
     found = []
     for need in needs:
         by = tuple(path for path in need.by if path not in excluded)
@@ -98,7 +101,7 @@ def needs_of(
             for library in need.libraries
             if not majors or library.major is None or library.major in majors
         )
-        if by and fitting:
+        if by and (fitting or need.status == "missing"):
             found.append(need.model_copy(update={"by": by, "libraries": fitting}))
     return tuple(found)
 

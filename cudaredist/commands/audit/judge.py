@@ -1,5 +1,6 @@
 """Judge a program by the known libraries, their symbols, and the known GPUs."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from operator import attrgetter
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import alternatives, best_coverage, cover
 from cudaredist.commands.audit.cuda_majors import FileMajors, file_majors, major_groups, needs_of
+from cudaredist.commands.audit.library_names import original_name
 from cudaredist.commands.audit.lowest_release import RequiredRelease, required_releases
 from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy, library_needs
 from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, paths_of
@@ -37,11 +39,14 @@ from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import Version, find_release, natural_order
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
+from cudaredist.wheels import other_projects
 
 _REGISTER = "__cudaRegisterFatBinary"
 """The function of the CUDA runtime that all device code compiled by nvcc is passed to."""
 _NOTES = 3
 """Notes of a file that are shown."""
+_RUNTIME = ("libcudart.so", "cudart64_")
+_runtime_version = re.compile(r"libcudart\.so\.([0-9]+\.[0-9]+\.[0-9]+)").fullmatch
 _DRIVER = frozenset({"libcuda.so", "libcuda.so.1", "nvcuda.dll"})
 
 
@@ -106,7 +111,7 @@ def judge_program(
         cuda_majors=all_majors,
         releases=tuple(releases),
         requirements=tuple(requirements),
-        runtime=_runtime(own),
+        runtime=_runtime(own, copies),
         glibc=glibc,
         libstdcxx=_floor(program, "libstdcxx"),
         coverage=coverage,
@@ -177,6 +182,7 @@ def _library(
         update={
             "bundled": tuple(sorted(need.bundled)),
             "providers": tuple(_providers(fitting or need.libraries)),
+            "projects": other_projects(need.soname, majors) if need.status == "unknown" else (),
             "not_found_by": tuple(sorted(gap.path for gap in gaps if gap.need is need)),
         }
     )
@@ -230,7 +236,7 @@ def _device_code(program: Iterable[ProgramFile]) -> Iterator[DeviceFile]:
             yield DeviceFile(path=file.display_path, architectures=architectures)
 
 
-def _runtime(program: Iterable[ProgramFile]) -> CudaRuntime:
+def _runtime(program: Iterable[ProgramFile], copies: Iterable[ProgramFile]) -> CudaRuntime:
     """Return how files are linked with the CUDA runtime.
 
     Code compiled by nvcc calls a function of the runtime, which opens the driver. If no other
@@ -241,7 +247,7 @@ def _runtime(program: Iterable[ProgramFile]) -> CudaRuntime:
         binary = file.binary
         if binary.kind not in {"elf", "pe"}:
             continue
-        if any(name.lower().startswith(("libcudart.so", "cudart64_")) for name in binary.needed):
+        if any(original_name(name).lower().startswith(_RUNTIME) for name in binary.needed):
             files["shared"].append(file.display_path)
         elif any(section.is_declared for section in binary.device_code):
             # Another library of the program may contain the runtime, or a substitute.
@@ -251,7 +257,10 @@ def _runtime(program: Iterable[ProgramFile]) -> CudaRuntime:
                 and any(name.lower() in _DRIVER for name in (*binary.opens, *binary.needed))
             )
             files["static" if is_static else "unknown"].append(file.display_path)
-    return CudaRuntime(**{key: tuple(paths) for key, paths in files.items()})
+    versions = (_runtime_version(original_name(path)) for copy in copies for path in copy.names)
+    known = {match[1] for match in versions if match is not None}
+    parts = {key: tuple(paths) for key, paths in files.items()}
+    return CudaRuntime(**parts, versions=tuple(sorted(known, key=natural_order)))
 
 
 def _notes(program: Iterable[ProgramFile]) -> Iterator[str]:

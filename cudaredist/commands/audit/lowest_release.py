@@ -37,6 +37,11 @@ class RequiredRelease(AuditedRelease):
         """Whether it is known that no release has all libraries and symbols."""
         return self.lowest is None and not self.unknown
 
+    @property
+    def lacks_library(self) -> bool:
+        """Whether one of the libraries is in no release."""
+        return not all(self.labels_of.values())
+
     def absent(self, label: Version) -> tuple[str, ...]:
         """Return the libraries that a release does not have."""
         return tuple(soname for soname in self.sonames if label not in self.labels_of[soname])
@@ -110,6 +115,9 @@ def required_releases(
             libraries = (library for library in need.libraries if library.redist == redist)
             state = _LibraryState(libraries, table, symbols.get(soname, ()))
             by_redist[redist][soname] = state
+    for need in needs:
+        for redist in set(need.products) & by_redist.keys():
+            by_redist[redist][need.soname] = _LibraryState((), None, ())
     return tuple(_required(*entry, majors) for entry in sorted(by_redist.items()))
 
 

@@ -26,6 +26,8 @@ class LibraryNeed(AuditedLibrary):
 
     libraries: SkipValidation[tuple[KnownLibrary, ...]] = ()
     """The known libraries that provide it."""
+    products: SkipValidation[tuple[str, ...]] = ()
+    """The redistributables that have other versions of it, if it is missing."""
 
 
 def is_bundled_copy(file: ProgramFile, catalog: Catalog) -> bool:
@@ -115,6 +117,7 @@ def _need(
         by=paths_of(by),
         bundled=tuple(file.display_path for file in fitting),
         libraries=providers if status == "provided" else (),
+        products=catalog.products(soname) if status == "missing" else (),
         owner=outside.owner if outside is not None and status == "external" else None,
         cuda=is_of_gpu or (is_known and (outside is None or bool(providers))),
     )

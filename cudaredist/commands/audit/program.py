@@ -106,6 +106,11 @@ class Catalog:
         """Check if a library of this name, of any version, is known."""
         return family_of(name) in self._families
 
+    def products(self, name: str) -> tuple[str, ...]:
+        """Return the redistributables with a library of this name, of any version."""
+        libraries = (library for other in self.others(name) for library in self._by_name[other])
+        return tuple(sorted({library.redist for library in libraries}))
+
     def soname_of(self, name: str) -> str | None:
         """Return the known soname of a file that may have been renamed."""
         return next((key for key in possible_sonames(name) if key in self._by_name), None)

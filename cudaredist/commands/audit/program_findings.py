@@ -57,7 +57,7 @@ def program_findings(
             if release.first is not None and release.first == release.last:
                 subject = f"{release.redist} {release.first} does not export"
             yield _finding("missing-symbols", f"{subject} {', '.join(release.unresolved)}")
-        elif release.last is None and not mixed:
+        elif release.last is None and not mixed and not release.lacks_library:
             names = ", ".join(release.sonames)
             yield _finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
         elif release.last is not None and release.fits_none:

@@ -69,6 +69,10 @@ class AuditedLibrary(OwnModel):
     )
     providers: tuple[LibraryProvider, ...] = ()
     owner: Owner | None = Field(default=None, description="Of an external library")
+    projects: tuple[str, ...] = Field(
+        default=(),
+        description="Wheels of NVIDIA's with an unknown library that are not in the data",
+    )
     not_found_by: tuple[str, ...] = Field(
         default=(), description="Files of wheels that need it, but have no run path to it"
     )
@@ -82,8 +86,10 @@ class AuditedRelease(OwnModel):
         description="Of the part of the program that needs them; empty: it states none"
     )
     sonames: tuple[str, ...]
-    lowest: str | None = Field(description="Exports all symbols; null: none does, or it is unknown")
-    first: str | None = Field(description="Lowest release with all of the libraries")
+    lowest: str | None = Field(
+        description="Oldest in the data that exports all symbols; null: none does, or it is unknown"
+    )
+    first: str | None = Field(description="Oldest in the data with all of the libraries")
     last: str | None
     unknown: tuple[str, ...] = Field(description="Releases with unknown symbols")
     not_fitting: tuple[str, ...] = Field(description="Releases that lack symbols")
@@ -109,9 +115,11 @@ class PipRequirement(OwnModel):
     is_mixed: bool = Field(
         default=False, description="Whether a file needs libraries of several CUDA majors"
     )
-    lower_bound: Literal["symbols", "unknown", "none"] = Field(
-        description="`symbols`: it is the first version that exports all symbols; `unknown`: the "
-        "symbols are unknown; `none`: no known version exports all symbols"
+    lower_bound: Literal["symbols", "oldest", "unknown", "missing", "none"] = Field(
+        description="`symbols`: it is the first version that exports all symbols; `oldest`: it is "
+        "the oldest version in the data, and exports all symbols; `unknown`: the symbols are "
+        "unknown; `missing`: no release has all libraries, so there is no bound; `none`: no known "
+        "version exports all symbols"
     )
 
 
@@ -129,6 +137,7 @@ class CudaRuntime(OwnModel):
     static: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    versions: tuple[str, ...] = Field(default=(), description="Of bundled copies, by their names")
 
 
 class DeviceFile(OwnModel):

@@ -31,6 +31,8 @@ _COLUMNS = ("program", "CUDA", "GPUs", "glibc", "result")
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _LOWER_BOUNDS = {
     "symbols": "",
+    "oldest": "; oldest version in the data",
+    "missing": "; version unknown, because another library of its release is missing",
     "unknown": "; lowest version unknown",
     "none": "; no known version has all symbols",
 }
@@ -160,7 +162,15 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         part = f" with CUDA {major}" if len(by_major) > 1 and major is not None else ""
         rows = [(_requirement(w), _short(w.sonames) + _mark(w)) for w in wheels]
         yield _Section(f"Wheels of NVIDIA that it needs{part}", ("wheel", "provides"), rows)
-    if needed:
+    others = [
+        (" or ".join(library.projects), library.soname)
+        for library in report.libraries
+        if library.projects
+    ]
+    if others:
+        title = "Wheels of NVIDIA that it needs, with unknown versions"
+        yield _Section(title, ("wheel", "provides"), others)
+    if needed or others:
         return
     names = _packages(report)
     if report.unread:
@@ -197,7 +207,11 @@ def _details(report: AuditReport) -> Iterator[_Section]:
     """Yield the sections that have rows."""
     libraries, releases = report.libraries, report.releases
     versions = [*(_release_row(r, report.channel) for r in releases), *_system_rows(report)]
-    others = [(lib.soname, _short(lib.by, 1)) for lib in libraries if lib.status == "unknown"]
+    others = [
+        (library.soname, _short(library.by, 1))
+        for library in libraries
+        if library.status == "unknown"
+    ]
     sections = (
         *_environments(report),
         *(
@@ -244,7 +258,7 @@ def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 def _program_requirements(report: AuditReport) -> Iterator[str]:
     if report.unread:
         yield f"# Unknown: {_short(report.unread)} cannot be read"
-    elif not report.requirements:
+    elif not report.requirements and not any(library.projects for library in report.libraries):
         release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"
         yield f"# No file needs a wheel of NVIDIA{release}"
     several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
@@ -260,6 +274,10 @@ def _program_requirements(report: AuditReport) -> Iterator[str]:
             yield f"# {_requirement(wheel)}  # may open {sonames}"
         else:
             yield f"{_requirement(wheel)}  # {sonames}{_mark(wheel)}"
+    for library in report.libraries:
+        if library.projects:
+            projects = " or ".join(library.projects)
+            yield f"# {projects}  # {library.soname}; not in the data, so the version is unknown"
 
 
 def _mark(wheel: PipRequirement) -> str:
@@ -328,9 +346,16 @@ def _release_row(release: AuditedRelease, channel: str) -> tuple[str, str, str]:
         return name, "none", "no release has all of its libraries"
     if release.lowest is not None:
         unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
-        reason = _short(release.decisive) if release.decisive else "all of its libraries"
-        reason = f"{release.lowest} is the first with {reason}{unknown}"
-        return name, _span(release.lowest, release.last), reason
+        reason = "oldest in the data with all of its libraries"
+        if release.decisive:
+            reason = f"first with all symbols, including {_short(release.decisive)}"
+        elif release.lowest != release.first:
+            reason = "oldest in the data with known symbols"
+        return (
+            name,
+            _span(release.lowest, release.last),
+            f"{release.lowest} is the {reason}{unknown}",
+        )
     if release.unknown:
         command = command_line("update-symbols", channel=channel, redist=release.redist)
         return name, _span(release.first, release.last), f"symbols unknown; run `{command}`"
@@ -350,7 +375,8 @@ def _system_rows(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     words = {"static": runtime.static, "shared": runtime.shared, "unknown": runtime.unknown}
     for word, files in words.items():
         if files:
-            yield "CUDA runtime", word, f"in {_short(files, 1)}"
+            version = f" {' '.join(runtime.versions)}" if word == "shared" else ""
+            yield "CUDA runtime", f"{word}{version}".strip(), f"in {_short(files, 1)}"
 
 
 def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,7 @@ def pip_requirements(
                 project=project,
                 alternatives=() if project else projects,
                 specifier=_specifier(counted, release.lowest if release else None, labels)
-                if project
+                if project and not (release and release.lacks_library)
                 else "",
                 sonames=tuple(dict.fromkeys(need.soname for need in part)),
                 is_guess=is_guess,
@@ -63,10 +63,16 @@ def pip_requirements(
     return tuple(sorted(found, key=lambda pip: (pip.is_guess, pip.project or pip.alternatives[0])))
 
 
-def _lower_bound(release: RequiredRelease | None) -> Literal["symbols", "unknown", "none"]:
+def _lower_bound(
+    release: RequiredRelease | None,
+) -> Literal["symbols", "oldest", "unknown", "missing", "none"]:
     if release is None:
         return "unknown"
-    return "none" if release.fits_none else "unknown" if release.lowest is None else "symbols"
+    if release.lowest is not None:
+        return "symbols" if release.decisive else "oldest"
+    if release.lacks_library:
+        return "missing"
+    return "none" if release.fits_none else "unknown"
 
 
 def _of_releases(

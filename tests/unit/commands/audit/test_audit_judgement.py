@@ -8,7 +8,7 @@ from support.programs import cuda, cudnn, defined, file, judged, known, table, u
 from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.program_findings import AuditRequirements as Required
-from cudaredist.commands.audit.report import AuditReport, AuditReports
+from cudaredist.commands.audit.report import AuditInput, AuditReport, AuditReports
 from cudaredist.commands.audit.text import audit_text, requirement_lines
 
 RELEASES = ("12.4.1", "12.6.3", "12.9.1")
@@ -312,6 +312,111 @@ def test_requirements_of_a_mixed_file_are_marked() -> None:
         f"nvidia-cublas>=13.0.2.7,<14  # libcublas.so.13{mark}",
         f"nvidia-cuda-runtime-cu12>=12.4.1.7,<13  # libcudart.so.12{mark}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("symbols", "exports", "reason", "bound"),
+    [
+        (
+            [],
+            {"12.4.1": [], "12.9.1": []},
+            "oldest in the data with all of its libraries",
+            "oldest",
+        ),
+        (
+            [VERSIONED],
+            {"12.4.1": [], "12.9.1": ["new"]},
+            "first with all symbols, including new",
+            "symbols",
+        ),
+        (
+            [VERSIONED],
+            {"12.9.1": ["new"]},
+            "oldest in the data with known symbols; symbols of 12.4.1 unknown",
+            "oldest",
+        ),
+    ],
+)
+def test_lowest_release_is_described_by_its_evidence(
+    symbols: list[tuple[str, str, str]], exports: dict[str, list[str]], reason: str, bound: str
+) -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
+    report = judged(program_with(*symbols), cuda("12.4.1", "12.9.1"), tables)
+    assert any(line.endswith(f"is the {reason}") for line in audit_text(report))
+    assert [one.lower_bound for one in report.requirements] == [bound]
+    is_oldest = "oldest version in the data" in "".join(requirement_lines(report))
+    assert is_oldest is (bound == "oldest")
+
+
+def test_missing_library_leaves_its_product_without_bounds() -> None:
+    """dgl-cu110 needs libcusolver.so.10 of CUDA 11.0, which has no wheels."""
+    libraries = [
+        *cuda("11.8.0", "12.4.1"),
+        known("libcusolver.so.11", "11.8.0", "libcusolver", "nvidia-cusolver-cu11"),
+        *cudnn("9.5.1", 11),
+    ]
+    program = [
+        file("a.so", "libcublas.so.11", "libcusolver.so.10", "libcudnn.so.9"),
+        file("b.so", "libcublas.so.12"),
+    ]
+    exports = {"libcudnn.so.9": table("libcudnn.so.9", {"9.5.1": []})}
+    report = judged(program, libraries, exports, Required(cuda="11.8"))
+    assert [(one.kind, one.exit_code) for one in report.findings] == [
+        ("missing-library", 1),
+        ("cuda", 1),
+    ]
+    assert report.findings[1].message == "CUDA 11.8.0 does not have libcusolver.so.10"
+    report = judged(program, libraries, exports)
+    assert lines(report) == [
+        "nvidia-cublas-cu11",
+        "nvidia-cudnn-cu11>=9.5.1.7,<10",
+        "nvidia-cublas-cu12>=12.4.1.7,<13",
+    ]
+    assert [(n.redist, n.first, n.lowest) for n in report.releases if n.redist == "cuda"] == [
+        ("cuda", None, None),
+        ("cuda", "12.4.1", None),
+    ]
+    assert "another library of its release is missing" in "".join(requirement_lines(report))
+
+
+@pytest.mark.parametrize(
+    ("needed", "copy", "shared", "versions"),
+    [
+        ("libcudart-f9a9d13a.so.11.4.108", "libcudart-f9a9d13a.so.11.4.108", 1, ("11.4.108",)),
+        ("libcudart.so.11.0", "libcudart.so.11.4.108", 1, ("11.4.108",)),
+        ("libcudart.so.11.0", "libcudart.so.11.0", 1, ()),
+        ("libown.so", "libcudart.so.11.4.108", 0, ("11.4.108",)),
+    ],
+)
+def test_runtime_of_a_copy_has_the_version_in_its_name(
+    needed: str, copy: str, shared: int, versions: tuple[str, ...]
+) -> None:
+    """spconv-cu114 renames its copy."""
+    program = [file("a.so", needed, code={"sm_80": 1}), file(f"libs/{copy}")]
+    runtime = judged(program, cuda("11.8.0")).runtime
+    assert (len(runtime.shared), runtime.versions) == (shared, versions)
+
+
+@pytest.mark.parametrize(
+    ("needed", "projects"),
+    [
+        (["libnvinfer.so.10"], "tensorrt-cu12-libs or tensorrt-cu13-libs"),
+        (["libnvinfer.so.10", "libcublas.so.12"], "tensorrt-cu12-libs"),
+        (["libnvcomp.so.5", "libcublas.so.13"], "nvidia-libnvcomp-cu13"),
+    ],
+)
+def test_library_outside_the_data_names_its_wheel(needed: list[str], projects: str) -> None:
+    report = judged([file("a.so", *needed)], cuda("12.4.1", "13.0.2"))
+    comment = f"{needed[0]}; not in the data, so the version is unknown"
+    assert f"# {projects}  # {comment}" in list(requirement_lines(report))
+    inputs = (AuditInput(path="a.so", files=1, binaries=1),)
+    text = "\n".join(audit_text(report.model_copy(update={"inputs": inputs})))
+    assert f"with unknown versions:\n  {projects}  {needed[0]}" in text
+
+
+def test_unknown_library_names_no_wheel() -> None:
+    report = judged([file("a.so", "libnvinfer.so.7", "libcublas.so.11")], cuda("11.8.0"))
+    assert [one.projects for one in report.libraries] == [(), ()]
 
 
 # -- CUDA majors
