@@ -17,14 +17,19 @@ help:
 
 setup: $(VENV)/.done  ## create the virtual environment; other targets do this if needed
 
-$(VENV)/.done: pyproject.toml
+$(VENV)/.tool: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-demo: setup  ## build package sets offline from the shipped data
-	$(CLEAN) BIN=$(BIN) sh examples/demo.sh
+$(VENV)/.done: $(VENV)/.tool
+	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+# Without the tools for developers, which take minutes to install.
+demo: $(VENV)/.tool  ## create a package set from 154 MB of wheels in build/demo (network)
+	$(CLEAN) BIN=$(BIN) sh examples/demo.sh build/demo
 
 # Many tests wait for a slow server, so run two per core.
 FAST := -n $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2)) --dist worksteal \

@@ -62,7 +62,7 @@ def archives_to_read(
     table: Table[OwnModel],
     known_sha256: str | None,
 ) -> list[Archive]:
-    """Return the archives to read for a release's file, in order.
+    """Return the archives to read for a release's file, those in the cache first.
 
     `known_sha256` is the archive of the table's entry. If the manifest still lists this archive,
     and its facts are not in the cache, the entry stays and nothing is read. Raises
@@ -79,6 +79,7 @@ def archives_to_read(
         hashed.values(),
         key=lambda archive: (
             archive.sha256 != known_sha256,
+            service.known(archive.sha256) is None,
             float("inf") if archive.size is None else archive.size,
             archive.relative_path,
         ),

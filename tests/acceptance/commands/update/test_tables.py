@@ -124,6 +124,17 @@ def test_tables_after_process_manifests_request_nothing(
     assert (COMPAT.read_bytes(), GPUS.read_bytes()) == tables_alone
 
 
+def test_tables_after_one_platform_read_no_other(
+    cuda: FaultServer, nvcc_table: Run, gpu_table: Run, run: Run
+) -> None:
+    only = ("--version", "12.9.1", "--platform", "linux-sbsa")  # the larger archive
+    assert run("process-manifests", "--base-url", cuda.url, *only).exit_code == 0
+    for table in (nvcc_table, gpu_table):
+        assert (
+            report(expect_output(table("--version", "12.9.1", "--json"), 0))["archives_read"] == 0
+        )
+
+
 def test_process_manifests_after_table_update_reads_no_archive_twice(
     cuda: FaultServer, nvcc_table: Run, run: Run
 ) -> None:
