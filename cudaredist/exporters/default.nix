@@ -157,4 +157,12 @@ let
     src = makeRunfile;
   };
 in
-packages // (if runfile == null then { } else { inherit cudatoolkit; })
+packages
+// (if runfile == null then { } else { inherit cudatoolkit; })
+# All tests of the packages: nix-build -A tests --arg pkgs 'import <nixpkgs> { }'.
+// (
+  if pkgs == null then
+    { }
+  else
+    { tests = mapAttrs (_: package: package.tests // { recurseForDerivations = true; }) packages; }
+)

@@ -147,10 +147,24 @@ let
           outputs
           pname
           src
+          tests
           version
           ;
       };
     };
+
+  testsOf = import ./tests.nix {
+    inherit
+      pkgs
+      document
+      packages
+      isAvailable
+      headerClosure
+      ;
+    atRunTime = filter (soname: elem document.external.${soname}.owner onlyAtRunTime) (
+      attrNames document.external
+    );
+  };
 
   # A valid name of a derivation.
   sanitized = lib.strings.sanitizeDerivationName;
@@ -245,6 +259,7 @@ let
       passthru = {
         inherit entry;
         cuda = document.cuda;
+        tests = testsOf package;
       };
 
       meta = package.meta // {

@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
-from support.nix_builds import build_package, host_gcc, needs_nix_builds
+from support.nix_builds import build_package, host_gcc, needs_nix_builds, nix_build, stand_in
 from support.optional_programs import needs
 from support.running import cudaredist
 from support.wheels import download_wheel
 
 pytestmark = [pytest.mark.network, needs_nix_builds, needs("gcc", "cmake", "ninja")]
 
-PARTS = ("cuda_cccl", "cuda_crt", "cuda_cudart", "cuda_nvcc", "cuda_profiler_api", "libnvvm")
+PARTS = (
+    "cuda_cccl",
+    "cuda_crt",
+    "cuda_cudart",
+    "cuda_nvcc",
+    "cuda_profiler_api",
+    "libnvjitlink",
+    "libnvvm",
+)
 SCALE = "__device__ float scale(float a, float x) { return a * x; }\n"
 SAXPY = r"""
 #include <cuda/std/array>
@@ -49,8 +57,8 @@ add_executable(program saxpy.cu)
 
 
 @pytest.fixture(scope="module")
-def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the compiler of a wheel set for the host's GCC."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Export the compiler of a wheel set for the host's GCC."""
     folder = tmp_path_factory.mktemp("compiler")
     source = ("--channel", "wheels", "--data-dir", REPOSITORY / "data", "--output", "set.json")
     options = ("--cuda", "13.0.2", "--platform", "linux-x86_64", "--default-gcc")
@@ -60,6 +68,11 @@ def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Path:
         download_wheel(folder / "wheels", packages[name]["archive"]["relative_path"])
     base = (folder / "wheels").as_uri()
     cudaredist(folder, "export", "nix", "set.json", "--wheel-base", base, "-o", "cuda")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nvcc(folder: Path) -> Path:
     return build_package(folder, "cuda_nvcc", ["out"])["out"] / "bin/nvcc"
 
 
@@ -93,3 +106,18 @@ def test_cmake_project_builds_with_nvcc(
     for arguments in ((*setup, *options), ("--build", "build")):
         subprocess.run(["cmake", *arguments], cwd=project, env=environment, check=True)
     expect_program_runs(project / "build/program", nvcc)
+
+
+def test_tests_of_packages_succeed(folder: Path) -> None:
+    names = ("libnvjitlink", "cuda_cudart", "cuda_nvcc", "cuda_profiler_api")
+    tests = f"with (import ./cuda {{ pkgs = {stand_in()}; }}).tests; [ {' '.join(names)} ]"
+    # nix-build -A tests skips the mark of each package, which is not a derivation.
+    process = nix_build(
+        folder, f'map (tests: removeAttrs tests [ "recurseForDerivations" ]) ({tests})'
+    )
+    assert process.returncode == 0, process.stderr
+    built = [Path(line) for line in process.stdout.split()]
+    kinds = {path.name.rpartition("-")[2] for path in built}
+    assert kinds == {"headers", "libraries", "programs", "saxpy"}
+    (program,) = (path / "bin/saxpy" for path in built if path.name.endswith("-saxpy"))
+    expect_program_runs(program, program)

@@ -16,7 +16,7 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 NIX_SUMMARY = """builtins.mapAttrs (_: package: {
   inherit (package) name pname version outputs meta;
   builds = map (v: (builtins.tryEval v).success) [ package.drvPath package.outPath package.src ];
-}) set"""
+}) (removeAttrs set [ "tests" ])"""
 """Fields of every attribute, and whether it can be built."""
 
 

@@ -38,6 +38,9 @@ let
         package.${output} or package.out or package;
     getLib = lib.getOutput "lib";
     id = value: value;
+    hasPrefix = prefix: text: builtins.substring 0 (builtins.stringLength prefix) text == prefix;
+    optionalAttrs = condition: attrs: if condition then attrs else { };
+    escapeShellArg = value: lib.escapeShellArgs [ value ];
     optionalString = condition: value: if condition then value else "";
     optional = condition: value: if condition then [ value ] else [ ];
     unique = foldl' (found: value: if elem value found then found else found ++ [ value ]) [ ];
@@ -153,6 +156,9 @@ let
       '';
     };
 
+  runCommandCC =
+    name: attrs: buildCommand: mkDerivation (attrs // { inherit name buildCommand; });
+
   symlinkJoin =
     attrs:
     mkDerivation {
@@ -166,7 +172,8 @@ let
     };
 in
 {
-  inherit lib symlinkJoin;
+  inherit lib runCommandCC symlinkJoin;
+  addDriverRunpath.driverLink = "/run/opengl-driver";
   stdenv = {
     inherit mkDerivation;
     cc.cc = hostPackage "gcc" libraries.gcc or [ ];

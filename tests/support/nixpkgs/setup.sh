@@ -40,6 +40,11 @@ for input in ${nativeBuildInputs-}; do
   source "$input"
 done
 
+if [[ -n ${buildCommand-} ]]; then
+  eval "$buildCommand"
+  exit
+fi
+
 if [[ -z ${dontUnpack-} ]]; then
   mkdir unpacked && cd unpacked
   NIX_BUILD_TOP=$PWD

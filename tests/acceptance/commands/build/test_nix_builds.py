@@ -328,3 +328,39 @@ def test_missing_library_fails_build(run: Run, linked: MadeSet) -> None:
     process = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).top")
     assert process.returncode != 0
     assert "could not satisfy dependency libfar.so.1" in process.stderr
+
+
+# -- tests of built packages
+
+
+def build_tests(attr: str, test: str) -> "subprocess.CompletedProcess[str]":
+    return nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).tests.{attr}.{test}")
+
+
+def test_built_libraries_are_tested(run: Run, linked: MadeSet) -> None:
+    library = {"output": "lib", "stub": False}
+    for name in ("top", "near"):
+        path = f"lib/lib{name}.so.1"
+        linked.packages[name]["provides"] = [{**library, "path": path, "soname": path[4:]}]
+    export(run, linked)
+    process = build_tests("top", "libraries")
+    assert process.returncode == 0, process.stderr
+    assert "skipped" in process.stderr
+    assert "libcuda.so.1: cannot open shared object file" in process.stderr
+    # A library that cannot be loaded for another reason fails the test.
+    linked.packages["near"]["provides"][0]["path"] = "lib/libgone.so.1"
+    export(run, linked)
+    process = build_tests("near", "libraries")
+    assert process.returncode != 0
+    assert "libgone.so.1: missing: cannot open shared object file" in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "exit_code"), [("tool 13.0", 0), ("no version", 100), ("13.0; exit 3", 100)]
+)
+def test_built_programs_print_their_versions(run: Run, output: str, exit_code: int) -> None:
+    made_set = MadeSet()
+    made_set.add("a", {"bin/tool": f"#!/bin/bash\necho {output}\n".encode()}, outputs=["out"])
+    made_set.packages["a"]["meta"] |= {"main_program": "tool"}
+    export(run, made_set)
+    assert build_tests("a", "programs").returncode == exit_code
