@@ -97,11 +97,11 @@ class JudgedEnvironment:
         return external is None and self._data.catalog.has_family(name)
 
     def _is_of_nvidia(self, file: ProgramFile) -> bool:
-        owner = self._owners.get(file.path or "")
+        owner = self._owner(file)
         return owner is not None and owner.project in self._projects
 
     def _package_of(self, file: ProgramFile | None) -> str | None:
-        owner = None if file is None else self._owners.get(file.path or "")
+        owner = None if file is None else self._owner(file)
         return None if owner is None else f"{owner.project} {owner.version}"
 
     def _shown(self, loaded: FoundFile) -> str:
@@ -222,7 +222,7 @@ class JudgedEnvironment:
 
     def _preloaded_for(self, file: ProgramFile) -> Mapping[str, FoundFile]:
         """Return the libraries that are surely loaded before a file."""
-        package = self._owners.get(file.path or "")
+        package = self._owner(file)
         if package is None or not self._preloads:
             return {}
         required = self._required_by(package)
@@ -349,16 +349,29 @@ class JudgedEnvironment:
             specifier = specifier.removesuffix(f",<{int(major) + 1}")
         return f"pip install {quote(f'{pip.project}{specifier}')}"
 
+    def _stated_majors(self, files: Iterable[ProgramFile]) -> set[int]:
+        return {major for file in files for major in stated_majors(file, self._data.catalog)}
+
+    def _owner(self, file: ProgramFile) -> Distribution | None:
+        return self._owners.get(file.path or "")
+
     def _providers(self, soname: str, files: Sequence[ProgramFile]) -> tuple[KnownLibrary, ...]:
         """Return the known wheels with a library, for the CUDA major of some files."""
         platforms = [platform for file in files for platform in file.platforms]
         known = [lib for lib in self._data.catalog.providers(soname, platforms) if lib.project]
-        owners = filter(None, (self._owners.get(file.path or "") for file in files))
-        declared = {canonicalize_name(r.name) for owner in owners for r in owner.requirements()}
-        majors = {m for file in files for m in stated_majors(file, self._data.catalog)}
+        owners = {owner.project: owner for file in files if (owner := self._owner(file))}
+        declared = {
+            canonicalize_name(each.name)
+            for owner in owners.values()
+            for each in owner.requirements()
+        }
+        paths = {path for owner in owners.values() for path in owner.files}
+        siblings = [file for file in self.environment.files if file.path in paths]
+        majors, of_siblings = map(self._stated_majors, (files, siblings))
         for chosen in (
             [library for library in known if library.project in declared],
             [library for library in known if library.major in majors],
+            [library for library in known if library.major in of_siblings],
             [library for library in known if library.project in self.environment.distributions],
         ):
             if chosen:
