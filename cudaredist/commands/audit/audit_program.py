@@ -87,7 +87,9 @@ def audit_programs(
             skipped=program.skipped,
             errors=program.errors,
         )
-        reports.append(with_environments(report, environments) if environments else report)
+        reports.append(
+            with_environments(report, environments, required) if environments else report
+        )
     if len(reports) == 1:
         return reports[0]
     return AuditReports(

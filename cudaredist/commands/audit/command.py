@@ -37,6 +37,7 @@ class AuditOptions(Options):
         "Require native or PTX code for this GPU. Repeatable.",
         metavar="GPU",
     )
+    gpu: bool = select_option("Require the same for the GPUs of this machine.", default=False)
     cuda: str | None = select_option(
         "Require its libraries and symbols in this CUDA release.",
         metavar="LABEL",
@@ -73,6 +74,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     """
     from cudaredist.commands.audit import text
     from cudaredist.commands.audit.audit_program import audit_programs
+    from cudaredist.commands.audit.machine_gpus import machine_gpus
     from cudaredist.commands.audit.program_findings import AuditRequirements
 
     store = session.read_store(options.data)
@@ -80,7 +82,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         options.paths,
         store,
         AuditRequirements(
-            gpus=tuple(options.require_gpu or ()),
+            gpus=(*(options.require_gpu or ()), *(machine_gpus() if options.gpu else ())),
             max_glibc=options.max_glibc,
             cuda=options.cuda,
             no_bundled=options.no_bundled,

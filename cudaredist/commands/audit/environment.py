@@ -6,19 +6,22 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from pathlib import Path
 from shlex import quote
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.judge import AuditData
 from cudaredist.commands.audit.loader import FoundFile, Loader
 from cudaredist.commands.audit.lowest_release import required_releases, symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU, LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, ProgramFile, paths_of
+from cudaredist.commands.audit.program_findings import AuditRequirements, gpu_findings
 from cudaredist.commands.audit.report import (
     AuditedEnvironment,
     AuditFinding,
@@ -30,6 +33,7 @@ from cudaredist.commands.audit.unlinked import stated_majors
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened, worst_exit_code
 from cudaredist.features.library_symbols import exports_of
+from cudaredist.formats.features import FileCode
 from cudaredist.formats.policy import Preload
 from cudaredist.sets.libraries import find_external
 from cudaredist.tables.symbols.symbol_table import Import
@@ -315,6 +319,28 @@ class JudgedEnvironment:
                 message = f"files load different copies of {soname}: {', '.join(parts)}"
                 yield _finding("duplicate-library", message, path=next(iter(users)), code=EXIT_OK)
 
+    def gpu_findings(self, gpus: Sequence[str]) -> Iterator[AuditFinding]:
+        """Yield a finding for each package whose device code GPUs do not run.
+
+        Libraries of NVIDIA have code for some GPUs only in addition, so only none is a finding.
+        """
+        codes = grouped(
+            (self._package_of(file) or "no package", (file, FileCode.of("lib", images)))
+            for file in self.environment.files
+            if (images := file.binary.images) is not None
+        )
+        rules = self._data.rules
+        if rules is None:
+            return
+        for title, parts in sorted(codes.items()):
+            coverage = rules.cover([code for _, code in parts], gpus)
+            files = [file for file, _ in parts]
+            if all(map(self._is_of_nvidia, files)):
+                coverage = {name: part for name, part in coverage.items() if part.value == "none"}
+            for each in gpu_findings([name for name in gpus if name in coverage], coverage):
+                message = f"{title}: {each.message}"
+                yield each.model_copy(update={"message": message, "path": paths_of(files)[0]})
+
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""
         return self._is_of_nvidia(user) or soname in self._preloaded_for(user)
@@ -349,8 +375,11 @@ class JudgedEnvironment:
             specifier = specifier.removesuffix(f",<{int(major) + 1}")
         return f"pip install {quote(f'{pip.project}{specifier}')}"
 
-    def _stated_majors(self, files: Iterable[ProgramFile]) -> set[int]:
-        return {major for file in files for major in stated_majors(file, self._data.catalog)}
+    def _stated_majors(self, files: Iterable[ProgramFile]) -> frozenset[int]:
+        """Return the CUDA majors that all files with needed CUDA libraries can use."""
+        stated = [stated_majors(file, self._data.catalog) for file in files]
+        known = list(filter(None, stated))
+        return reduce(and_, known) if known else frozenset()
 
     def _owner(self, file: ProgramFile) -> Distribution | None:
         return self._owners.get(file.path or "")
@@ -394,12 +423,14 @@ def _finding(
 
 
 def with_environments(
-    report: AuditReport, environments: Sequence[JudgedEnvironment]
+    report: AuditReport, environments: Sequence[JudgedEnvironment], required: AuditRequirements
 ) -> AuditReport:
     """Add the libraries of environments, and their findings, to the report on their programs."""
     findings = [each for judged in environments for each in judged.findings()]
-    # The files that are loaded replace the known packages.
-    findings += [each for each in report.findings if each.kind != "missing-library"]
+    findings += [each for judged in environments for each in judged.gpu_findings(required.gpus)]
+    # The findings about loaded files and about each package replace those about all files.
+    replaced = {"missing-library", *(["gpu"] if report.coverage is not None else [])}
+    findings += [each for each in report.findings if each.kind not in replaced]
     codes = [*(each.exit_code for each in findings), *(each.exit_code for each in report.errors)]
     return report.model_copy(
         update={

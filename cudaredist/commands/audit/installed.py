@@ -30,7 +30,7 @@ class Distribution:
     """The folder that it is installed in, such as `site-packages`."""
     requires: tuple[Requirement, ...]
     files: frozenset[str]
-    """The paths of its libraries, also of removed ones."""
+    """The paths of its files other than modules, also of removed files."""
 
     @property
     def title(self) -> str:
@@ -119,7 +119,7 @@ def _distribution(folder: Path) -> Distribution:
     site = os.path.realpath(folder.parent)
     lines = map(str, headers.get_all("Requires-Dist", ()))
     record = (metadata.read_text("RECORD") or "")[:_TEXT_LIMIT].splitlines()
-    paths = (row[0] for row in csv.reader(line for line in record if ".so" in line) if row)
+    paths = (row[0] for row in csv.reader(line for line in record if ".py" not in line) if row)
     return Distribution(
         project=canonicalize_name(headers.get("Name", name)),
         version=headers.get("Version", version),

@@ -155,7 +155,7 @@ def requirement_findings(
 
     `cuda` is the required release of CUDA in the channel of the data.
     """
-    yield from _gpu_findings(required.gpus, coverage)
+    yield from gpu_findings(required.gpus, coverage)
     if required.max_glibc is not None:
         yield from _glibc_findings(required.max_glibc, glibc)
     if cuda is not None:
@@ -197,9 +197,10 @@ def unread_findings(
             yield _unknown(f"{option} is unknown: {_files([*skipped, *unread])} cannot be read")
 
 
-def _gpu_findings(
+def gpu_findings(
     gpus: Sequence[str], coverage: Mapping[str, Coverage] | None
 ) -> Iterator[AuditFinding]:
+    """Yield a finding for each GPU that does not run the program."""
     for name in gpus:
         part = None if coverage is None else coverage.get(name)
         if part is None:

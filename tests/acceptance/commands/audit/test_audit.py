@@ -431,3 +431,33 @@ def test_audit_escapes_the_name_of_its_file(
 def test_audit_json_is_one_document_after_an_error(audit: Run, tmp_path: Path) -> None:
     answer = json.loads(audit(tmp_path / "absent.whl", "--json").stdout)
     assert answer["error"]["kind"] == "usage"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "message"),
+    [
+        ("printf '9.0\\n9.0\\n'", 1, "GPUs of capability 9.0 do not run it"),
+        ("printf '8.0\\n'", 0, "No findings"),
+        ("echo 'No devices were found'", 2, "reports no GPU"),
+        ("echo 8.0; exit 9", 2, "reports no GPU"),
+        (None, 2, "--require-gpu 9.0`"),
+    ],
+    ids=["other GPU", "GPU", "no device", "failed", "no driver"],
+)
+def test_audit_asks_the_driver_for_the_gpus(
+    audit: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str | None,
+    code: int,
+    message: str,
+) -> None:
+    if script is not None:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin/nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "a.so").write_bytes(kernels(("sm", 80, "")))
+    result = audit(tmp_path / "a.so", "--gpu")
+    assert result.exit_code == code, result.output
+    assert message in result.output

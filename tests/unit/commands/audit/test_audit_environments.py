@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from support.binaries import Symbol, elf
+from support.binaries import Image, Symbol, elf, fatbin
 from support.environments import install, library, user
 from support.programs import audit_data, cuda, cudnn, table
 
@@ -244,3 +244,25 @@ def test_driver_is_not_missing(tmp_path: Path) -> None:
     assert loaded(tmp_path, "libcuda.so.1")[0].found_by == "driver"
     (finding,) = findings(tmp_path)
     assert (finding.exit_code, "libother.so.1" in finding.message) == (0, True)
+
+
+# -- GPUs
+
+
+@pytest.mark.parametrize(
+    ("project", "code", "count"),
+    [
+        ("example", ("sm", 80, ""), 1),
+        ("example", ("compute", 80, ""), 0),
+        ("nvidia-cublas-cu12", ("sm", 80, ""), 1),
+    ],
+)
+def test_package_without_code_for_a_gpu_is_named(
+    tmp_path: Path, project: str, code: Image, count: int
+) -> None:
+    section = fatbin([code], payload=bytes(4096))
+    install(tmp_path, project, "1.0", {"example/a.so": elf(sections={".nv_fatbin": section})})
+    install(tmp_path, "other", "1.0", {"other/a.so": elf()})
+    messages = [each.message for each in judge(tmp_path).gpu_findings(["9.0"])]
+    assert len(messages) == count
+    assert all(message.startswith(f"{project} 1.0: GPUs of capability 9.0") for message in messages)
