@@ -75,26 +75,31 @@ def audit_programs(
     for part in _programs(paths, is_together=is_together):
         program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
         program.read_all(part)
-        environments = [JudgedEnvironment(each, data) for each in program.environments]
-        nvidias = {path for each in environments for path in each.nvidias_files()}
-        report = judge_program(
-            [file for file in program.files if file.path not in nvidias],
-            data,
-            required,
-            paths=part,
-            inputs=program.inputs,
-            notes=program.notes,
-            skipped=program.skipped,
-            errors=program.errors,
-        )
-        reports.append(
-            with_environments(report, environments, required) if environments else report
-        )
+        reports.append(_judged(program, part, data, required))
     if len(reports) == 1:
         return reports[0]
     return AuditReports(
         programs=tuple(reports), exit_code=worst_exit_code(report.exit_code for report in reports)
     )
+
+
+def _judged(
+    program: ProgramReader, paths: Sequence[Path], data: AuditData, required: AuditRequirements
+) -> AuditReport:
+    """Return the report on the program, and on its environments."""
+    environments = [JudgedEnvironment(each, data) for each in program.environments]
+    nvidias = {path for each in environments for path in each.nvidias_files()}
+    report = judge_program(
+        [file for file in program.files if file.path not in nvidias],
+        data,
+        required,
+        paths=paths,
+        inputs=program.inputs,
+        notes=program.notes,
+        skipped=program.skipped,
+        errors=program.errors,
+    )
+    return with_environments(report, environments, required) if environments else report
 
 
 def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:

@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cudaredist.cli.options import (
     Data,
@@ -16,6 +16,9 @@ from cudaredist.cli.options import (
 from cudaredist.cli.session import Session, command, open_cache
 from cudaredist.errors import UsageError
 from cudaredist.hints import again
+
+if TYPE_CHECKING:
+    from cudaredist.commands.audit.program_findings import AuditRequirements
 
 AuditFormat: TypeAlias = Literal["text", "markdown", "github", "requirements", "packages", "nix"]
 
@@ -51,6 +54,18 @@ class AuditOptions(Options):
     data: Data = field(default_factory=Data)
     cache_dir: Path | None = cache_dir_option()
 
+    def requirements(self) -> "AuditRequirements":
+        """Return the required properties. Raises `UsageError` if this machine has no GPU."""
+        from cudaredist.commands.audit.machine_gpus import machine_gpus
+        from cudaredist.commands.audit.program_findings import AuditRequirements
+
+        return AuditRequirements(
+            gpus=(*(self.require_gpu or ()), *(machine_gpus() if self.gpu else ())),
+            max_glibc=self.max_glibc,
+            cuda=self.cuda,
+            no_bundled=self.no_bundled,
+        )
+
 
 @command(AuditOptions)
 def audit(options: AuditOptions, session: Session) -> int:
@@ -74,19 +89,12 @@ def audit(options: AuditOptions, session: Session) -> int:
     """
     from cudaredist.commands.audit import text
     from cudaredist.commands.audit.audit_program import audit_programs
-    from cudaredist.commands.audit.machine_gpus import machine_gpus
-    from cudaredist.commands.audit.program_findings import AuditRequirements
 
     store = session.read_store(options.data)
     report = audit_programs(
         options.paths,
         store,
-        AuditRequirements(
-            gpus=(*(options.require_gpu or ()), *(machine_gpus() if options.gpu else ())),
-            max_glibc=options.max_glibc,
-            cuda=options.cuda,
-            no_bundled=options.no_bundled,
-        ),
+        options.requirements(),
         is_together=options.together,
         package_set=options.package_set,
         temporary_folder=open_cache(options.cache_dir).temporary_folder(),
