@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import secrets
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cudaredist.errors import UsageError, WriteError
+from cudaredist.errors import UsageError, WriteError, WritingTo
 from cudaredist.jsontext import canonical_json, load_json
 from cudaredist.primitives import Sha256, sha256_of
 from cudaredist.private import (
@@ -60,23 +62,36 @@ class Cache:
 
         If the cache cannot be written, log a warning once instead of raising an error.
         """
-        self._write(self._entry_path(kind, sha256), b"%b\n%b" % (sha256_of(data).encode(), data))
+        path = self._entry_path(kind, sha256)
+        with self._writing(path):
+            write_file(path, b"%b\n%b" % (sha256_of(data).encode(), data), durable=False)
 
     def stored_index(self, key: str) -> Path | None:
         """Return the path of an index, None if the cache has none."""
         path = self._entry_path("index", key)
         return None if private_size(path) is None else path
 
-    def store_index(self, key: str, data: bytes) -> None:
-        """Store an index. If the cache cannot be written, log a warning."""
-        self._write(self._entry_path("index", key), data)
+    def store_index(self, key: str, write: Callable[[Path], None]) -> None:
+        """Replace an index by a file that a function writes.
 
-    def _write(self, path: Path, data: bytes) -> None:
+        If the cache cannot be written, log a warning once.
+        """
+        path = self._entry_path("index", key)
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
+        with self._writing(path), WritingTo(path):
+            try:
+                write(temporary)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _writing(self, path: Path) -> Iterator[None]:
         try:
             make_private_folders(self._root, path.parent)
             if private_size(path) is None:
                 discard(path)
-            write_file(path, data, durable=False)
+            yield
         except (WriteError, UsageError) as error:
             if not self._warned.is_set():
                 self._warned.set()

@@ -202,7 +202,16 @@ class Index:
                 self._database.execute(
                     "DELETE FROM folders WHERE id NOT IN (SELECT folder FROM contents_folders)"
                 )
-        self._cache.store_index(self._key, self._database.serialize())
+        self._cache.store_index(self._key, self._write)
+
+    def _write(self, path: Path) -> None:
+        """Write the index to a new file. Raises `OSError`."""
+        try:
+            with closing(sqlite3.connect(path)) as file:
+                file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+                self._database.backup(file)
+        except sqlite3.Error as error:
+            raise OSError(str(error)) from error
 
     def _add(self, document: _Document) -> None:
         """Add the rows of a document. A broken file has none."""

@@ -10,7 +10,7 @@ CREATE TABLE documents (
     state TEXT NOT NULL, -- sizes and times of the files. Empty: they changed just now
     is_readable INTEGER NOT NULL,
     UNIQUE (layer, kind, name, label)
-) STRICT;
+);
 
 -- Releases of redistributables: a manifest each.
 CREATE TABLE releases (
@@ -22,7 +22,7 @@ CREATE TABLE releases (
     date TEXT, -- as the manifest states it
     has_manifest INTEGER NOT NULL,
     has_features INTEGER NOT NULL
-) STRICT;
+);
 
 -- Packages of a manifest.
 CREATE TABLE packages (
@@ -30,7 +30,7 @@ CREATE TABLE packages (
     package TEXT NOT NULL,
     title TEXT,
     license TEXT
-) STRICT;
+);
 CREATE INDEX packages_of_release ON packages (release);
 
 -- Archives of a manifest, and archives of feature files.
@@ -46,7 +46,7 @@ CREATE TABLE archives (
     md5 TEXT,
     size INTEGER, -- bytes
     contents INTEGER REFERENCES contents -- null: not examined
-) STRICT;
+);
 CREATE INDEX archives_of_release ON archives (release);
 CREATE INDEX archives_of_package ON archives (package);
 CREATE INDEX archives_with_contents ON archives (contents);
@@ -61,7 +61,7 @@ CREATE TABLE contents (
     has_code INTEGER NOT NULL,
     has_files INTEGER NOT NULL, -- whether the files are known
     unlisted INTEGER NOT NULL -- number of files without a name
-) STRICT;
+);
 
 -- Outputs of archives, as the feature file states them.
 CREATE TABLE outputs (
@@ -69,7 +69,7 @@ CREATE TABLE outputs (
     output TEXT NOT NULL,
     files INTEGER NOT NULL,
     bytes INTEGER NOT NULL -- unpacked
-) STRICT;
+);
 CREATE INDEX outputs_of_contents ON outputs (contents);
 
 -- Libraries, and programs that require libraries.
@@ -82,7 +82,7 @@ CREATE TABLE binaries (
     soname TEXT,
     glibc TEXT, -- the newest required version
     libstdcxx TEXT -- the newest required version
-) STRICT;
+);
 CREATE INDEX binaries_of_contents ON binaries (contents);
 CREATE INDEX binaries_with_soname ON binaries (soname);
 
@@ -90,7 +90,7 @@ CREATE INDEX binaries_with_soname ON binaries (soname);
 CREATE TABLE links (
     binary INTEGER NOT NULL REFERENCES binaries ON DELETE CASCADE,
     path TEXT NOT NULL
-) STRICT;
+);
 CREATE INDEX links_of_binary ON links (binary);
 
 -- Libraries that a binary requires, or may open at run time.
@@ -98,7 +98,7 @@ CREATE TABLE needs (
     binary INTEGER NOT NULL REFERENCES binaries ON DELETE CASCADE,
     name TEXT NOT NULL,
     way TEXT NOT NULL -- `needed` or `opens`
-) STRICT;
+);
 CREATE INDEX needs_of_binary ON needs (binary);
 
 -- Device code of files by architecture, such as `sm_90` or `compute_90`.
@@ -109,7 +109,7 @@ CREATE TABLE device_code (
     architecture TEXT NOT NULL,
     bytes INTEGER NOT NULL, -- in the file
     unpacked INTEGER NOT NULL -- decompressed
-) STRICT;
+);
 CREATE INDEX device_code_of_contents ON device_code (contents);
 
 -- Folders of files. Archives with equal folders share a row.
@@ -117,24 +117,24 @@ CREATE TABLE folders (
     id INTEGER PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
     path TEXT NOT NULL
-) STRICT;
+);
 CREATE TABLE folder_files (
     folder INTEGER NOT NULL REFERENCES folders ON DELETE CASCADE,
     name TEXT NOT NULL
-) STRICT;
+);
 CREATE INDEX files_of_folder ON folder_files (folder);
 CREATE INDEX files_with_name ON folder_files (name);
 CREATE TABLE contents_folders (
     contents INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
     output TEXT NOT NULL,
     folder INTEGER NOT NULL REFERENCES folders
-) STRICT;
+);
 CREATE INDEX folders_of_contents ON contents_folders (contents);
 CREATE INDEX contents_with_folder ON contents_folders (folder);
 
 -- Files of archives.
 CREATE VIEW files AS
-SELECT contents, output, iif(path = '', name, path || '/' || name) AS path, name
+SELECT contents, output, CASE path WHEN '' THEN name ELSE path || '/' || name END AS path, name
 FROM contents_folders JOIN folders ON folders.id = folder JOIN folder_files USING (folder);
 
 -- Symbols of libraries. No index has their names: it would be larger than all other rows, and to
@@ -146,10 +146,10 @@ CREATE TABLE symbol_groups (
     version TEXT NOT NULL, -- of the symbols
     imported_from TEXT, -- null: the library exports the symbols
     releases TEXT NOT NULL
-) STRICT;
+);
 CREATE INDEX groups_of_document ON symbol_groups (document);
 CREATE TABLE symbols (
     symbol_group INTEGER NOT NULL REFERENCES symbol_groups ON DELETE CASCADE,
     name TEXT NOT NULL
-) STRICT;
+);
 CREATE INDEX symbols_of_group ON symbols (symbol_group);

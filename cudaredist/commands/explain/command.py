@@ -56,9 +56,11 @@ def explain(options: ExplainOptions, session: Session) -> int:
     elif options.subject == "package":
         from cudaredist.commands.explain.explain_package import explain_package
         from cudaredist.commands.explain.package_text import package_text
+        from cudaredist.store.facts_index import Index
 
         store = session.read_store(options.data)
-        session.show(explain_package(options.name, store), package_text)
+        index = Index(store, open_cache(options.cache_dir))
+        session.show(explain_package(options.name, index), package_text)
     else:
         from cudaredist.commands.explain.explain_by_tables import explain_by_tables
         from cudaredist.commands.explain.table_text import explain_text

@@ -28,7 +28,6 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.redists import CUDA
-from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
 from cudaredist.store.read_data import (
@@ -125,7 +124,7 @@ def read_site_data(index: Index) -> SiteData:
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
     outputs = read_own_file(store.read_policy("outputs"), OutputPolicy)
     releases = {
-        redist: tuple(_releases(redist, store, files, libraries, tables, outputs))
+        redist: tuple(_releases(redist, index, files, libraries, tables, outputs))
         for redist in redists
     }
     capabilities: dict[str, Topic] = {}
@@ -161,18 +160,23 @@ def read_site_data(index: Index) -> SiteData:
 
 def _releases(
     redist: str,
-    store: Store,
+    index: Index,
     files: dict[str, list[FilePlace]],
     libraries: Mapping[str, LibraryExports],
     tables: CudaTables | None,
     policy: OutputPolicy,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable, and add their files."""
+    store = index.store
     loaded = {
         label: (load_manifest(store, redist, label), load_features(store, redist, label))
         for label in store.manifests(redist).labels()
     }
     changes = compare_in_order(redist, loaded, store)
+    own = {(one.label, one.archive.id): one for one in index.archives([redist])}
+    explained: dict[str, list[ExplainedArchive]] = defaultdict(list)
+    for one in explain_archives(index, own.values(), policy):
+        explained[one.release].append(one)
     before: tuple[ExportingArchive, ...] | None = None
     for label, (manifest, features) in loaded.items():
         topics: tuple[Topic, ...] = ()
@@ -180,14 +184,14 @@ def _releases(
             topics, _ = tables.explain(str(label))
         code = dict(_device_code(features))
         archives = {archive.id: archive for archive in manifest.archives}
-        explained = explain_archives(redist, label, archives.values(), features, policy)
         exporting = tuple(exporting_archives(archives.values(), features))
         yield ReleaseFacts(
             redist=redist,
             label=label,
             manifest=manifest,
             archives=tuple(
-                ArchiveFacts(archives[one.id], one, code.get(one.id, {})) for one in explained
+                ArchiveFacts(archives[one.id], one, code.get(one.id, {}))
+                for one in explained[str(label)]
             ),
             changes=changes.get(label),
             topics=topics,

@@ -11,6 +11,8 @@ from support.small_sets import make_data
 
 from cudaredist.commands.explain.explain_package import explain_package
 from cudaredist.sets.load import read_set_data
+from cudaredist.store.cache import Cache
+from cudaredist.store.facts_index import Index
 from cudaredist.store.locate import store_to_read
 
 
@@ -60,7 +62,8 @@ def test_explain_package_without_features_reports_not_examined(run: Run, data: P
 def test_explain_package_knows_every_package_of_set(data: Path) -> None:
     store = store_to_read(data, "redist")
     package_set = build(read_set_data(store), also=(("cudnn", "8.9.7"),))
-    reports = {name: explain_package(name, store) for name in package_set.packages}
+    index = Index(store, Cache(data.parent / "cache"))
+    reports = {name: explain_package(name, index) for name in package_set.packages}
     assert reports["cudnn_8_9"].archives
     for name, report in reports.items():
         entry = package_set.packages[name]
