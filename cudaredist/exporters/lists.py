@@ -8,7 +8,7 @@ from cudaredist.formats.policy import Owner
 from cudaredist.jsontext import canonical_json
 
 _ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson", "python"})
-_NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash", "saxpy.cu", "tests.nix")
+_NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash", "tests.nix")
 
 
 @exporter("nix", None, takes_addresses=True)

@@ -61,6 +61,7 @@ OF_OTHER_PROGRAMS = {
     "--check-json",
     "--dest",
     "--eval",
+    "--arg",
     "--expr",
     "--hard-links",
     "--index-url",
@@ -194,7 +195,7 @@ def test_demo_without_index_runs_on_shipped_data(
     stdout = run_demo(capfd, PIP_CONFIG_FILE=os.devnull, PIP_INDEX_URL=index)
     assert "does not answer" in stdout
     assert "31 available" in stdout
-    assert "from the shipped data\nwritten: 6 files in build, nix\n" in stdout
+    assert "from the shipped data\nwritten: 7 files in build, nix\n" in stdout
 
 
 def test_sources_page_shows_output_of_download(run: Run) -> None:

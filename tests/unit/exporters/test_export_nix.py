@@ -27,7 +27,7 @@ from cudaredist.formats.registry import read_own_file
 
 BASE = "https://wheels.example/simple"
 NIXPKGS = f"{{ pkgs = import {STAND_IN} {{ libraries.zlib = [ ]; }}; }}"
-CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash", "saxpy.cu", "tests.nix")
+CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash", "tests.nix")
 
 Evaluate = Callable[..., Any]
 
