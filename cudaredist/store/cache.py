@@ -5,7 +5,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError, WritingTo
@@ -62,9 +63,10 @@ class Cache:
 
         If the cache cannot be written, log a warning once instead of raising an error.
         """
-        path = self._entry_path(kind, sha256)
-        with self._writing(path):
-            write_file(path, b"%b\n%b" % (sha256_of(data).encode(), data), durable=False)
+        entry = b"%b\n%b" % (sha256_of(data).encode(), data)
+        self._replace(
+            self._entry_path(kind, sha256), partial(write_file, data=entry, durable=False)
+        )
 
     def stored_index(self, key: str) -> Path | None:
         """Return the path of an index, None if the cache has none."""
@@ -76,22 +78,24 @@ class Cache:
 
         If the cache cannot be written, log a warning once.
         """
-        path = self._entry_path("index", key)
-        temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
-        with self._writing(path), WritingTo(path):
-            try:
-                write(temporary)
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
 
-    @contextlib.contextmanager
-    def _writing(self, path: Path) -> Iterator[None]:
+        def replace(path: Path) -> None:
+            temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
+            with WritingTo(path):
+                try:
+                    write(temporary)
+                    temporary.replace(path)
+                finally:
+                    temporary.unlink(missing_ok=True)
+
+        self._replace(self._entry_path("index", key), replace)
+
+    def _replace(self, path: Path, write: Callable[[Path], object]) -> None:
         try:
             make_private_folders(self._root, path.parent)
             if private_size(path) is None:
                 discard(path)
-            yield
+            write(path)
         except (WriteError, UsageError) as error:
             if not self._warned.is_set():
                 self._warned.set()
