@@ -57,8 +57,12 @@ lint: setup  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: setup  ## mypy
+# Tests and benchmarks require a POSIX system.
+types: setup  ## mypy for each version of Python and each operating system
 	$(BIN)/mypy
+	for version in 3.12 3.13 3.14; do $(BIN)/mypy --python-version $$version || exit 1; done
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 cudaredist tools
 
 imports: setup  ## import-linter
 	$(BIN)/lint-imports

@@ -30,7 +30,7 @@ def measure() -> tuple[float, float]:
 
 def main() -> None:
     """Measure and print."""
-    if hasattr(os, "sched_setaffinity"):
+    if sys.platform == "linux":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     sizes = []
 

@@ -104,21 +104,19 @@ def locked_folder(root: Path, *, mode: int = 0o777, made: Path | None = None) ->
         except OSError as error:
             raise WriteError(root, error) from error
         try:
-            import fcntl  # noqa: PLC0415 - not on Windows
-
             handle = os.open(root, os.O_RDONLY)
         except FileNotFoundError:
             continue
-        except (ImportError, OSError) as error:
+        except OSError as error:
             _log.warning("continuing without a lock on %s: %s", root, error)
             return None
         try:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_handle(handle, wait=False)
             except BlockingIOError:
                 action = f"writes to {root}" if made is None else f"creates {made}"
                 _log.warning("waiting for another run that %s", action)
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                lock_handle(handle, wait=True)
         except OSError as error:
             os.close(handle)
             _log.warning("continuing without a lock on %s: %s", root, error)
@@ -128,6 +126,20 @@ def locked_folder(root: Path, *, mode: int = 0o777, made: Path | None = None) ->
         # The other run wrote nothing and has removed the folder.
         os.close(handle)
     raise WriteError(root, failure)
+
+
+def lock_handle(handle: int, *, wait: bool) -> None:
+    """Lock an open file or folder against other runs.
+
+    Without `wait`, raises `BlockingIOError` if another run has the lock. Raises `OSError` if the
+    system has no locks.
+    """
+    if sys.platform != "win32":
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        raise OSError(errno.ENOSYS, "Windows has no such locks")
 
 
 def is_at(folder: Path, handle: int) -> bool:
@@ -144,13 +156,11 @@ def lock_if_free(folder: Path) -> int | None:
     Returns None if another run has the lock, or if the system has no locks.
     """
     try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-
         handle = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
+    except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_handle(handle, wait=False)
     except OSError:
         os.close(handle)
         return None

@@ -363,7 +363,8 @@ def _user_cache() -> Path:
         folder = platformdirs.user_cache_path("cudaredist", appauthor=False)
         if folder.is_absolute():
             return folder
-    folder = Path(tempfile.gettempdir(), f"cudaredist-{os.geteuid()}")
+    user = os.geteuid() if hasattr(os, "geteuid") else "user"
+    folder = Path(tempfile.gettempdir(), f"cudaredist-{user}")
     _log.warning("no home folder, so the cache is %s; --cache-dir selects another", folder)
     return folder
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias
 
 from cudaredist.errors import CannotResumeError, SourceError, WriteError, WritingTo
+from cudaredist.locks import lock_handle
 from cudaredist.private import ForeignFileError, discard, open_private, private_size
 
 _log = logging.getLogger(__name__)
@@ -185,13 +186,11 @@ def _lock(file: BinaryIO, *, wait: bool) -> None:
     Without `wait`, raises `BlockingIOError` if another run has the lock.
     """
     try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_handle(file.fileno(), wait=wait)
     except BlockingIOError:
         file.close()
         raise
-    except (ImportError, OSError) as error:
+    except OSError as error:
         _log.warning("continuing without a lock on %s: %s", file.name, error)
 
 

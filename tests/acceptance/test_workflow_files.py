@@ -51,6 +51,8 @@ def test_workflows_fit_schemas_and_have_no_known_weakness(tmp_path: Path) -> Non
     files = files_of_pages(tmp_path)
     assert list(map(len, files.values())) == [3, 1]
     files["github-workflows"] += WORKFLOWS
+    files["github-issue-forms"] = [REPOSITORY / ".github/ISSUE_TEMPLATE/bug.yml"]
+    files["github-issue-config"] = [REPOSITORY / ".github/ISSUE_TEMPLATE/config.yml"]
     files["github-actions"] = [REPOSITORY / "action.yml"]
     for kind, paths in files.items():
         check("check-jsonschema", "--builtin-schema", f"vendor.{kind}", *paths)

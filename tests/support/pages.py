@@ -16,7 +16,10 @@ README = REPOSITORY / "README.md"
 DOCS = sorted(REPOSITORY.glob("docs/*.md"))
 PAGES = [README, *DOCS]
 """Pages with examples that tests run."""
-ALL_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
+ALL_PAGES = [
+    *PAGES,
+    *(REPOSITORY / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+]
 NETWORK = "# needs network"
 """Mark of an example that needs NVIDIA's server, an index, or the result of such an example."""
 CUT = "..."
