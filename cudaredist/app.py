@@ -28,6 +28,7 @@ from cudaredist.commands.export.command import export
 from cudaredist.commands.materialize.command import materialize
 from cudaredist.commands.mirror.command import mirror
 from cudaredist.commands.process.command import process_manifests
+from cudaredist.commands.query.command import query
 from cudaredist.commands.runfile.command import runfile
 from cudaredist.commands.schema.command import schema
 from cudaredist.commands.site.command import site
@@ -53,7 +54,7 @@ _PANELS = {
     ),
     "Assemble": (build, export, materialize),
     "Mirror": (mirror,),
-    "Query": (audit, explain, diff, which, versions, site),
+    "Query": (audit, explain, diff, which, query, versions, site),
     "Maintain data": (bump, check, config, schema, validate),
 }
 

@@ -18,13 +18,16 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.formats.features import ExaminedArchive
+from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, shipped_data
-from cudaredist.store.index_rows import add_release, add_symbols
+from cudaredist.store.files import read_file
+from cudaredist.store.index_rows import add_release, add_symbols, add_table
 from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.symbol_folder import SymbolFolder
+from cudaredist.store.table_registry import TABLES
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 _SETTLED_NS = 2 * 10**9
@@ -34,10 +37,10 @@ _Result = TypeVar("_Result")
 
 
 class _Document(NamedTuple):
-    """The files of a release, or the table of a library's symbols."""
+    """The files of a release, the table of a library's symbols, or another table."""
 
     layer: Layer
-    kind: Literal["release", "symbols"]
+    kind: Literal["release", "symbols", "table"]
     name: str
     label: str
 
@@ -63,7 +66,7 @@ class Index:
         self._symbols = {_layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
         self.layer = _layer_of(store.manifest_root)
         """The layer of the manifests."""
-        self._schema = (resources.files("cudaredist.store") / "facts_index.sql").read_text("utf-8")
+        self._schema = index_schema()
         folders = [one.manifest_root for one in self._stores.values()]
         folders += [one.path for one in self._symbols.values()]
         names = [str(folder.resolve()) for folder in folders]
@@ -79,13 +82,17 @@ class Index:
 
     def rows(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query, each as a tuple."""
+        return self.read(lambda database: database.execute(query, values).fetchall())
+
+    def read(self, function: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Call a function with the database, again with a new one if it is damaged."""
         try:
-            return self._database.execute(query, values).fetchall()
+            return function(self._database)
         except sqlite3.DatabaseError:
             if self._is_new:
                 raise
             self._renew()
-            return self.rows(query, *values)
+            return function(self._database)
 
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the labels of a redistributable's manifests, in ascending order.
@@ -202,9 +209,9 @@ class Index:
                 self._database.execute(
                     "DELETE FROM folders WHERE id NOT IN (SELECT folder FROM contents_folders)"
                 )
-        self._cache.store_index(self._key, self._write)
+        self._cache.store_index(self._key, self.write)
 
-    def _write(self, path: Path) -> None:
+    def write(self, path: Path) -> None:
         """Write the index to a new file. Raises `OSError`."""
         try:
             with closing(sqlite3.connect(path)) as file:
@@ -235,7 +242,13 @@ class Index:
         if kind == "symbols":
             table = read(self._symbols[layer].document, name)
             if table is not None:
-                read(add_symbols, self._database, row, table)
+                read(add_symbols, self._database, row, layer, table)
+        elif kind == "table":
+            model = next(one.model for one in TABLES if one.name == name)
+            data = read(read_file, self._table_path(layer, name))
+            content = None if data is None else read(read_own_file, data, model)
+            if content is not None:
+                add_table(self._database, row, layer, content)
         else:
             store, version = self._stores[layer], parse_label(label)
             is_there = store.manifests(name).path_of(version).exists()
@@ -260,9 +273,21 @@ class Index:
             with suppress(ReadError):
                 for soname in symbols.sonames():
                     yield _Document(layer, "symbols", soname, ""), _state(symbols.place(soname))
+            for table in TABLES:
+                path = self._table_path(layer, table.name)
+                if path.exists():
+                    yield _Document(layer, "table", table.name, ""), _state(path)
+
+    def _table_path(self, layer: Layer, name: str) -> Path:
+        return self._symbols[layer].path.with_name(f"{name}.json")
 
 
 _version = cache(Version.parse)
+
+
+def index_schema() -> str:
+    """Return the commands that create the tables of the index, with their comments."""
+    return (resources.files("cudaredist.store") / "facts_index.sql").read_text("utf-8")
 
 
 def _state(*paths: Path) -> str:

@@ -1,14 +1,17 @@
--- Version 1. Another text of this file means another index.
+-- Version 2. Another text of this file means another index. `cudaredist query --tables` and
+-- docs/query.md show the comments.
+
+PRAGMA application_id = 1129661522;
 
 -- Documents of the data folder and of the shipped data.
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY,
     layer TEXT NOT NULL, -- `local` or `shipped`
-    kind TEXT NOT NULL, -- `release` or `symbols`
-    name TEXT NOT NULL, -- the redistributable, or the library
-    label TEXT NOT NULL, -- the release, empty for symbols
+    kind TEXT NOT NULL, -- `release`, `symbols` or `table`
+    name TEXT NOT NULL, -- the redistributable, the library or the table
+    label TEXT NOT NULL, -- the release, else empty
     state TEXT NOT NULL, -- sizes and times of the files. Empty: they changed just now
-    is_readable INTEGER NOT NULL,
+    is_readable INTEGER NOT NULL, -- 0: a file is broken, and has no rows
     UNIQUE (layer, kind, name, label)
 );
 
@@ -16,20 +19,20 @@ CREATE TABLE documents (
 CREATE TABLE releases (
     id INTEGER PRIMARY KEY REFERENCES documents ON DELETE CASCADE,
     layer TEXT NOT NULL, -- `local` or `shipped`
-    redist TEXT NOT NULL,
-    label TEXT NOT NULL,
+    redist TEXT NOT NULL, -- the redistributable, such as `cuda`
+    label TEXT NOT NULL, -- such as `12.9.1`
     sort_key TEXT NOT NULL, -- orders the labels of a redistributable
     date TEXT, -- as the manifest states it
-    has_manifest INTEGER NOT NULL,
-    has_features INTEGER NOT NULL
+    has_manifest INTEGER NOT NULL, -- 0: only the feature file is there
+    has_features INTEGER NOT NULL -- 0: no archive was examined
 );
 
 -- Packages of a manifest.
 CREATE TABLE packages (
     release INTEGER NOT NULL REFERENCES releases ON DELETE CASCADE,
-    package TEXT NOT NULL,
-    title TEXT,
-    license TEXT
+    package TEXT NOT NULL, -- such as `libcublas`
+    title TEXT, -- as the manifest states it
+    license TEXT -- as the manifest states it
 );
 CREATE INDEX packages_of_release ON packages (release);
 
@@ -37,13 +40,13 @@ CREATE INDEX packages_of_release ON packages (release);
 CREATE TABLE archives (
     id INTEGER PRIMARY KEY,
     release INTEGER NOT NULL REFERENCES releases ON DELETE CASCADE,
-    package TEXT NOT NULL,
-    version TEXT, -- null: only in the feature file
-    platform TEXT NOT NULL,
+    package TEXT NOT NULL, -- such as `libcublas`
+    version TEXT, -- of the package. Null: only in the feature file
+    platform TEXT NOT NULL, -- such as `linux-x86_64`
     variant TEXT, -- such as `cuda12`
     relative_path TEXT, -- to the manifest. Null: only in the feature file
-    sha256 TEXT,
-    md5 TEXT,
+    sha256 TEXT, -- as the manifest states it
+    md5 TEXT, -- as the manifest states it
     size INTEGER, -- bytes
     contents INTEGER REFERENCES contents -- null: not examined
 );
@@ -54,20 +57,20 @@ CREATE INDEX archives_with_contents ON archives (contents);
 -- Contents of examined archives. Archives with equal contents share a row.
 CREATE TABLE contents (
     id INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL UNIQUE,
+    digest BLOB NOT NULL UNIQUE, -- hash of the row
     facts TEXT NOT NULL, -- the entry of the feature file, as JSON
     headers TEXT NOT NULL, -- missing headers, as JSON
     code TEXT, -- device code by file, as JSON. Null: none or unknown
-    has_code INTEGER NOT NULL,
-    has_files INTEGER NOT NULL, -- whether the files are known
+    has_code INTEGER NOT NULL, -- 0: no device code
+    has_files INTEGER NOT NULL, -- 0: the files are unknown
     unlisted INTEGER NOT NULL -- number of files without a name
 );
 
 -- Outputs of archives, as the feature file states them.
 CREATE TABLE outputs (
     contents INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
-    output TEXT NOT NULL,
-    files INTEGER NOT NULL,
+    output TEXT NOT NULL, -- such as `lib`
+    files INTEGER NOT NULL, -- number of files
     bytes INTEGER NOT NULL -- unpacked
 );
 CREATE INDEX outputs_of_contents ON outputs (contents);
@@ -76,10 +79,10 @@ CREATE INDEX outputs_of_contents ON outputs (contents);
 CREATE TABLE binaries (
     id INTEGER PRIMARY KEY,
     contents INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    output TEXT NOT NULL,
+    path TEXT NOT NULL, -- in the archive
+    output TEXT NOT NULL, -- such as `lib`
     kind TEXT NOT NULL, -- `library`, `stub` or `program`
-    soname TEXT,
+    soname TEXT, -- of a DLL its own name. Null: none
     glibc TEXT, -- the newest required version
     libstdcxx TEXT -- the newest required version
 );
@@ -89,14 +92,14 @@ CREATE INDEX binaries_with_soname ON binaries (soname);
 -- Links to libraries in the archive.
 CREATE TABLE links (
     binary INTEGER NOT NULL REFERENCES binaries ON DELETE CASCADE,
-    path TEXT NOT NULL
+    path TEXT NOT NULL -- in the archive
 );
 CREATE INDEX links_of_binary ON links (binary);
 
 -- Libraries that a binary requires, or may open at run time.
 CREATE TABLE needs (
     binary INTEGER NOT NULL REFERENCES binaries ON DELETE CASCADE,
-    name TEXT NOT NULL,
+    name TEXT NOT NULL, -- the soname or file of the library
     way TEXT NOT NULL -- `needed` or `opens`
 );
 CREATE INDEX needs_of_binary ON needs (binary);
@@ -104,9 +107,9 @@ CREATE INDEX needs_of_binary ON needs (binary);
 -- Device code of files by architecture, such as `sm_90` or `compute_90`.
 CREATE TABLE device_code (
     contents INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    output TEXT NOT NULL,
-    architecture TEXT NOT NULL,
+    path TEXT NOT NULL, -- in the archive
+    output TEXT NOT NULL, -- such as `lib`
+    architecture TEXT NOT NULL, -- such as `sm_90`
     bytes INTEGER NOT NULL, -- in the file
     unpacked INTEGER NOT NULL -- decompressed
 );
@@ -115,18 +118,22 @@ CREATE INDEX device_code_of_contents ON device_code (contents);
 -- Folders of files. Archives with equal folders share a row.
 CREATE TABLE folders (
     id INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL UNIQUE,
-    path TEXT NOT NULL
+    digest BLOB NOT NULL UNIQUE, -- hash of the path and the names
+    path TEXT NOT NULL -- in the archive
 );
+
+-- Names of the files in folders.
 CREATE TABLE folder_files (
     folder INTEGER NOT NULL REFERENCES folders ON DELETE CASCADE,
-    name TEXT NOT NULL
+    name TEXT NOT NULL -- without folders
 );
 CREATE INDEX files_of_folder ON folder_files (folder);
 CREATE INDEX files_with_name ON folder_files (name);
+
+-- Folders of archives. The view `files` is simpler.
 CREATE TABLE contents_folders (
     contents INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
-    output TEXT NOT NULL,
+    output TEXT NOT NULL, -- such as `lib`
     folder INTEGER NOT NULL REFERENCES folders
 );
 CREATE INDEX folders_of_contents ON contents_folders (contents);
@@ -137,19 +144,80 @@ CREATE VIEW files AS
 SELECT contents, output, CASE path WHEN '' THEN name ELSE path || '/' || name END AS path, name
 FROM contents_folders JOIN folders ON folders.id = folder JOIN folder_files USING (folder);
 
--- Symbols of libraries. No index has their names: it would be larger than all other rows, and to
--- read all names takes 20 ms. `releases`: one text for each provider, as JSON.
+-- Packages with a library, from the table of its symbols.
+CREATE TABLE symbol_providers (
+    id INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`
+    library TEXT NOT NULL, -- the library with the symbols
+    channel TEXT NOT NULL, -- `redist` or `wheels`
+    redist TEXT NOT NULL, -- the redistributable, such as `cuda`
+    package TEXT NOT NULL, -- such as `libcublas`
+    platform TEXT NOT NULL, -- such as `linux-x86_64`
+    variant TEXT, -- such as `cuda12`
+    is_stub INTEGER NOT NULL -- 1: the library is only for linking
+);
+CREATE INDEX providers_of_document ON symbol_providers (document);
+
+-- Groups of symbols that the same releases of a library have.
 CREATE TABLE symbol_groups (
     id INTEGER PRIMARY KEY,
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     library TEXT NOT NULL, -- the library with the symbols
-    version TEXT NOT NULL, -- of the symbols
+    version TEXT NOT NULL, -- of the symbols, empty if there is none
     imported_from TEXT, -- null: the library exports the symbols
-    releases TEXT NOT NULL
+    releases TEXT NOT NULL -- one text for each provider, as JSON
 );
 CREATE INDEX groups_of_document ON symbol_groups (document);
+
+-- Releases of a provider that have the symbols of a group.
+CREATE TABLE symbol_releases (
+    symbol_group INTEGER NOT NULL REFERENCES symbol_groups ON DELETE CASCADE,
+    provider INTEGER NOT NULL REFERENCES symbol_providers ON DELETE CASCADE,
+    label TEXT NOT NULL -- such as `12.9.1`
+);
+CREATE INDEX releases_of_group ON symbol_releases (symbol_group);
+CREATE INDEX releases_of_provider ON symbol_releases (provider, label);
+
+-- Names of symbols. They have no index: it would be larger than all other rows, and to read all
+-- names takes 20 ms.
 CREATE TABLE symbols (
     symbol_group INTEGER NOT NULL REFERENCES symbol_groups ON DELETE CASCADE,
-    name TEXT NOT NULL
+    name TEXT NOT NULL -- mangled, for C++
 );
 CREATE INDEX symbols_of_group ON symbols (symbol_group);
+
+-- Exports of libraries, a row for each symbol, provider and release.
+CREATE VIEW exports AS
+SELECT name, version, layer, symbol_providers.library, channel, redist, package, platform, variant,
+    is_stub, label
+FROM symbol_providers JOIN symbol_releases ON provider = symbol_providers.id
+JOIN symbol_groups ON symbol_groups.id = symbol_group AND imported_from IS NULL
+JOIN symbols USING (symbol_group);
+
+-- Compute capabilities of GPUs.
+CREATE TABLE gpus (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    capability TEXT NOT NULL, -- such as `9.0` or `9.0a`
+    architecture TEXT NOT NULL, -- the same in device code, such as `sm_90a`
+    family TEXT NOT NULL, -- such as `Hopper`
+    first_cuda TEXT NOT NULL, -- the first CUDA minor with it
+    last_cuda TEXT, -- the last CUDA minor with it. Null: no known end
+    is_jetson INTEGER NOT NULL, -- 1: a GPU of Jetsons
+    products TEXT NOT NULL -- names of GPUs, as JSON
+);
+CREATE INDEX gpus_of_document ON gpus (document);
+
+-- Host compilers that nvcc accepts.
+CREATE TABLE compilers (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    label TEXT NOT NULL, -- the CUDA release
+    compiler TEXT NOT NULL, -- such as `gcc`
+    status TEXT NOT NULL, -- `range`, `refused` or `unchecked`
+    min INTEGER, -- the oldest accepted version. Null: no limit
+    max INTEGER, -- the newest accepted version. Null: no limit
+    unit TEXT -- of the versions: `major`, `version` or `_MSC_VER`. Null: no range
+);
+CREATE INDEX compilers_of_document ON compilers (document);

@@ -7,10 +7,14 @@ from sqlite3 import Connection
 
 from pydantic_core import to_json
 
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
+from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.primitives import parse_label
 from cudaredist.store.read_data import examined_archives
+from cudaredist.tables.symbols.symbol_table import labels_in
 
 _KINDS = ("library", "stub")
 
@@ -115,14 +119,39 @@ def _folder(database: Connection, path: str, names: str) -> int:
     return row
 
 
-def add_symbols(database: Connection, document: int, table: Symbols) -> None:
-    """Add the exports and imports of a library."""
+def add_symbols(database: Connection, document: int, layer: str, table: Symbols) -> None:
+    """Add the exports and imports of a library, and the releases that have them."""
+    providers = []
+    for one in table.providers:
+        names = (one.channel, one.redist, one.package, one.platform, one.variant, one.stub)
+        row = _add_row(database, "symbol_providers", (document, layer, table.soname, *names))
+        providers.append((row, sorted(one.releases, key=parse_label)))
     for group in (*table.exports, *table.imports):
         library = group.library if isinstance(group, ImportGroup) else None
         releases = json.dumps(group.releases)
         values = (document, table.soname, group.version, library, releases)
         row = _add_row(database, "symbol_groups", values)
         _add(database, "symbols", ((row, name) for name in group.symbols()))
+        texts = group.releases or ("*",) * len(providers)
+        for (provider, labels), text in zip(providers, texts, strict=True):
+            known = labels_in(text, labels)
+            _add(database, "symbol_releases", ((row, provider, label) for label in known))
+
+
+def add_table(database: Connection, document: int, layer: str, table: OwnModel) -> None:
+    """Add the rows of a table of GPUs or compilers."""
+    if isinstance(table, Gpus):
+        for name, gpu in table.capabilities.items():
+            values = (f"sm_{name.replace('.', '')}", gpu.family, gpu.first_cuda, gpu.last_cuda)
+            row = (document, layer, name, *values, gpu.jetson, json.dumps(gpu.products))
+            _add(database, "gpus", [row])
+    elif isinstance(table, NvccCompat):
+        for label, release in table.releases.items():
+            for name, one in release.compilers.items():
+                limits: tuple[object, ...] = (None, None, None)
+                if isinstance(one, CompilerRange):
+                    limits = (one.min, one.max, one.unit)
+                _add(database, "compilers", [(document, layer, label, name, one.status, *limits)])
 
 
 def _digest(*values: object) -> bytes:

@@ -38,6 +38,7 @@ COMMANDS = (
     "mirror",
     "diff",
     "which",
+    "query",
     "versions",
     "site",
     "bump",

@@ -20,6 +20,7 @@ from cudaredist.store.facts_index import Index
 
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
+TABLES_OF_SYMBOLS = ("symbol_providers", "symbol_releases", "exports", "gpus", "compilers")
 LABELS = ("2.24.3", "2.27.7", "2.28.9")
 
 
@@ -31,7 +32,8 @@ def data(tmp_path: Path) -> Path:
         for path in (shipped / part / "wheels/nccl").iterdir():
             if any(label in path.name for label in LABELS):
                 copy(path, root / part / "wheels/nccl" / path.name)
-    copy(shipped / "symbols/libnccl.so.2.json", root / "symbols/libnccl.so.2.json")
+    for name in ("symbols/libnccl.so.2.json", "gpus.json", "nvcc_compat.json"):
+        copy(shipped / name, root / name)
     return root
 
 
@@ -43,14 +45,14 @@ def copy(source: Path, target: Path) -> None:
 def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows without their numbers."""
     listed = {}
-    for table in (*TABLES, *MORE_TABLES):
+    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS):
         columns = [row[1] for row in index.rows(f"PRAGMA table_info({table})")]
         named = ", ".join(name for name in columns if name not in NUMBERS)
         listed[table] = sorted(index.rows(f"SELECT {named} FROM {table}"), key=repr)
     return listed
 
 
-NUMBERS = {"id", "document", "release", "contents", "binary", "folder", "symbol_group"}
+NUMBERS = {"id", "document", "release", "contents", "binary", "folder", "symbol_group", "provider"}
 
 
 def open_index(data: Path, cache: Path) -> Index:
@@ -183,7 +185,7 @@ def test_broken_file_fails_only_for_its_redistributable(run: Run, data: Path, pa
 
 
 EDITS = st.lists(
-    st.tuples(st.sampled_from(["remove", "add", "swap", "break"]), st.integers(0, 6)), max_size=5
+    st.tuples(st.sampled_from(["remove", "add", "swap", "break"]), st.integers(0, 8)), max_size=5
 )
 
 

@@ -34,6 +34,8 @@ from cudaredist.commands.mirror.command import REFUSED as MIRROR
 from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.process.command import REFUSED as PROCESS
 from cudaredist.commands.process.command import ProcessOptions
+from cudaredist.commands.query.command import REFUSED as QUERY
+from cudaredist.commands.query.command import QueryOptions
 from cudaredist.commands.runfile.command import REFUSED as RUNFILE
 from cudaredist.commands.runfile.command import RunfileOptions
 from cudaredist.commands.versions.command import REFUSED as VERSIONS
@@ -140,6 +142,17 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             WhichOptions(name="libcublas.so.12", symbol="cublasCreate"),
             WhichOptions(),
             WhichOptions(name="libcublas.so.12", demangle=True),
+        ],
+    ),
+    "query": (
+        QUERY,
+        QueryOptions(sql="SELECT 1", format="csv"),
+        [
+            QueryOptions(),
+            QueryOptions(sql="SELECT 1", tables=True),
+            QueryOptions(tables=True, output=Path("facts.db")),
+            QueryOptions(sql="SELECT 1", output=Path("facts.db")),
+            QueryOptions(output=Path("facts.db"), format="csv"),
         ],
     ),
     "versions": (

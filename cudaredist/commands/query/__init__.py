@@ -1,0 +1,1 @@
+"""query: ask the index of all facts in SQL."""

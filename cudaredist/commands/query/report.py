@@ -1,0 +1,40 @@
+"""The report of query."""
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from cudaredist.formats.report import Report
+from cudaredist.hints import command_line
+
+Cell: TypeAlias = str | int | float | None
+Limit: TypeAlias = Literal["rows", "time"]
+
+_LIMITS: dict[Limit, str] = {"rows": "--max-rows", "time": "--max-seconds"}
+
+
+class QueryReport(Report):
+    """The result of query."""
+
+    command: Literal["query"] = "query"
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = Field(
+        default=(), description="Bytes are hexadecimal, and infinity is a text"
+    )
+    limit: Limit | None = Field(
+        default=None, description="The limit that ended the query. Null: the rows are complete"
+    )
+    unreadable: tuple[str, ...] = Field(
+        default=(), description="Broken files, whose facts are missing in the index"
+    )
+    output: str | None = Field(default=None, description="The file with the database")
+    size: int | None = Field(default=None, description="Bytes of this file")
+
+    def warnings(self) -> Iterator[str]:
+        """Yield the reasons for missing rows."""
+        if self.limit is not None:
+            yield f"rows are missing: {_LIMITS[self.limit]} ended the query"
+        for name in self.unreadable:
+            hint = command_line("check", "--offline")
+            yield f"facts are missing: {name} cannot be read; run `{hint}`"

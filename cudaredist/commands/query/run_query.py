@@ -1,0 +1,157 @@
+"""query: run a statement that only reads the index."""
+
+import math
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cudaredist.commands.query.report import Cell, Limit, QueryReport
+from cudaredist.errors import (
+    EXIT_CONTENT,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    ReadError,
+    UsageError,
+    WritingTo,
+    worst_exit_code,
+)
+from cudaredist.hints import again, command_line
+from cudaredist.private import open_file
+from cudaredist.store.facts_index import Index
+from cudaredist.store.files import write_output
+
+_READS = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
+_POWERFUL = {"load_extension", "fts3_tokenizer"}
+_TABLES_OF_JSON = "SELECT 1 FROM json_each('1'), json_tree('1')"
+"""Creates the tables of these two functions, which a restricted query cannot."""
+_LONGEST_VALUE = 1 << 20
+"""Bytes of a value. No limit of time interrupts a function, so its values are short."""
+_STEPS = 10_000
+"""Steps of a query between two checks of the time."""
+_FORMAT, _APPLICATION = b"SQLite format 3\0", b"CUDR"
+"""The beginning of a database, and the index's own mark in byte 68."""
+
+
+def run_query(index: Index, sql: str, *, max_rows: int, max_seconds: float) -> QueryReport:
+    """Return the rows of a SELECT statement, up to a limit.
+
+    Raises `UsageError` for a wrong statement, and for one that does not only read.
+    """
+    columns, rows, limit = index.read(
+        lambda database: _execute(database, sql, max_rows, max_seconds)
+    )
+    return _report(index, columns=columns, rows=tuple(rows), limit=limit)
+
+
+def write_database(index: Index, output: Path) -> QueryReport:
+    """Write the index to a new file, or to that of an earlier run.
+
+    Raises `UsageError` for any other file, `ReadError` and `WriteError`.
+    """
+    try:
+        with open_file(output) as file:
+            header = file.read(72)
+        if not header.startswith(_FORMAT) or header[68:] != _APPLICATION:
+            raise UsageError(
+                f"{output} is not a database of cudaredist; it was kept",
+                hint=f"run `{again('--output new.db', without=['--output'])}`",
+            )
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ReadError(output, error) from error
+    index.read(_check)
+    with WritingTo(output), TemporaryDirectory() as folder:
+        path = Path(folder, "facts.db")
+        index.write(path)
+        data = path.read_bytes()
+    write_output(output, data)
+    return _report(index, output=str(output), size=len(data))
+
+
+def _report(index: Index, limit: Limit | None = None, **fields: object) -> QueryReport:
+    query = "SELECT layer, kind, name, label FROM documents WHERE NOT is_readable ORDER BY 1, 2, 3"
+    broken = tuple(" ".join(filter(None, row)) for row in index.rows(query))
+    codes = (EXIT_INCOMPLETE if limit else EXIT_OK, EXIT_CONTENT if broken else EXIT_OK)
+    values = {"limit": limit, "unreadable": broken, "exit_code": worst_exit_code(codes)}
+    return QueryReport.model_validate(fields | values)
+
+
+def _execute(
+    database: sqlite3.Connection, sql: str, max_rows: int, max_seconds: float
+) -> tuple[tuple[str, ...], list[tuple[Cell, ...]], Limit | None]:
+    """Return the columns, the rows, and the limit that ended the query."""
+    deadline = time.monotonic() + max_seconds
+    columns: tuple[str, ...] = ()
+    rows: list[tuple[Cell, ...]] = []
+    database.execute(_TABLES_OF_JSON)
+    database.set_authorizer(_authorize)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    database.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    database.text_factory = lambda data: data.decode(errors="backslashreplace")
+    try:
+        with closing(database.execute(sql)) as cursor:
+            columns = tuple(column[0] for column in cursor.description or ())
+            for row in cursor:
+                if len(rows) == max_rows:
+                    return columns, rows, "rows"
+                rows.append(tuple(map(_cell, row)))
+    except UnicodeEncodeError as error:
+        raise _refusal("it is not in UTF-8") from error
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGED:
+            raise
+        if code != sqlite3.SQLITE_INTERRUPT:
+            is_denied = code == sqlite3.SQLITE_AUTH
+            reason = "queries only read, so use SELECT" if is_denied else str(error)
+            raise _refusal(reason) from error
+        if time.monotonic() <= deadline:
+            raise KeyboardInterrupt from error
+        return columns, rows, "time"
+    finally:
+        database.set_progress_handler(None, 0)
+        database.set_authorizer(None)
+    if not columns:
+        raise _refusal("the statement is empty")
+    return columns, rows, None
+
+
+def _refusal(reason: str) -> UsageError:
+    return UsageError(
+        f"invalid SQL: {reason}",
+        hint=f"for tables and columns, run `{command_line('query', '--tables')}`",
+    )
+
+
+def _authorize(action: int, _: str | None, name: str | None, *__: object) -> int:
+    """Allow a statement to read, but not to change, attach or load anything."""
+    is_safe = action in _READS and name not in _POWERFUL
+    return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
+
+
+def _cell(value: object) -> Cell:
+    match value:
+        case bytes():
+            return value.hex()
+        case float() if not math.isfinite(value):
+            return str(value)
+        case str() | int() | float() | None:
+            return value
+        case _:
+            raise TypeError(value)
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """Raise `DatabaseError` if the database is damaged."""
+    problems = database.execute("PRAGMA quick_check(1)").fetchall()
+    if problems != [("ok",)]:
+        raise sqlite3.DatabaseError(problems)

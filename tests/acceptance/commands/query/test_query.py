@@ -1,0 +1,259 @@
+"""Tests of query: any question to the index in SQL, which only reads."""
+
+import csv
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Run
+from support.pages import is_shown
+from support.running import expect_error
+
+from cudaredist.commands.query.list_tables import list_tables
+
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT {} FROM r"
+HOSTILE = "SELECT char(27) || '[31m|' AS a, 9e999, x'00ff', CAST(x'ff41' AS TEXT), NULL, 1.5, 'é'"
+QUESTIONS = re.findall(
+    r"^### (Which|How)(.*)\n\n(?:[^`#]+\n\n)?```sql\n([^`]*)```\n\n```text\n([^`]*)```\n",
+    (REPOSITORY / "docs/query.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache that all tests of a process share, because a new index takes two seconds."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _shared_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(cache))
+
+
+def rows_of(run: Run, *call: object) -> list[list[object]]:
+    result = run("query", *call, "--json")
+    assert result.exit_code == 0, result.output
+    rows: list[list[object]] = json.loads(result.stdout)["rows"]
+    return rows
+
+
+@pytest.mark.parametrize(("word", "rest", "sql", "answer"), QUESTIONS)
+def test_question_of_the_page_has_the_shown_answer(
+    run: Run, word: str, rest: str, sql: str, answer: str
+) -> None:
+    result = run("query", sql)
+    assert result.exit_code == 0, result.output
+    assert is_shown(answer, result.stdout), f"{word}{rest}\n{result.stdout}"
+    assert len(answer.splitlines()) > 3
+
+
+def test_page_has_ten_questions() -> None:
+    assert len(QUESTIONS) >= 10
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM archives",
+        "INSERT INTO links VALUES (1, 'x')",
+        "CREATE TEMP TABLE x (a)",
+        "DROP TABLE archives",
+        "BEGIN",
+        "ATTACH 'new.db' AS x",
+        "VACUUM INTO 'new.db'",
+        "PRAGMA query_only = 0",
+        "SELECT * FROM pragma_database_list",
+        "SELECT load_extension('x.so')",
+        "SELECT 1; DELETE FROM archives",
+        "SELECT fts3_tokenizer('simple')",
+    ],
+)
+def test_statement_that_does_not_only_read_is_refused(run: Run, sql: str) -> None:
+    before = rows_of(run, "SELECT count(*) FROM archives JOIN links")
+    expect_error(run("query", sql), 2, "run `cudaredist query --tables`")
+    assert not Path("new.db").exists()
+    assert rows_of(run, "SELECT count(*) FROM archives JOIN links") == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELEC 1", 'near "SELEC": syntax error'),
+        ("SELECT * FROM missing", "no such table: missing"),
+        ("SELECT missing FROM archives", "no such column: missing"),
+        ("/* nothing */", "the statement is empty"),
+        ("SELECT '\udcff'", "not in UTF-8"),
+        ("SELECT zeroblob(1000000000)", "too big"),
+        ("SELECT sum(9223372036854775807) FROM archives", "integer overflow"),
+        ("SELECT 1 AS \x1b[31m", "unrecognized token"),
+    ],
+)
+def test_wrong_statement_is_a_usage_error(run: Run, sql: str, reason: str) -> None:
+    result = run("query", sql, "--data-dir", REPOSITORY / "data")
+    expect_error(result, 2, reason)
+    assert f"`cudaredist query --data-dir {REPOSITORY / 'data'} --tables`" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_wrong_statement_keeps_the_index(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged index is made again, but not because of an error in SQL."""
+    run("query", "SELECT 1")
+    monkeypatch.setattr("cudaredist.store.facts_index.Index._renew", None)
+    for sql in ("SELEC", "SELECT * FROM missing", "DELETE FROM archives"):
+        assert run("query", sql).exit_code == 2
+
+
+def test_limit_of_rows_is_reported(run: Run) -> None:
+    sql = ENDLESS.format("n")
+    result = run("query", sql, "--max-rows", 3)
+    assert (result.exit_code, result.stdout) == (3, "n\n1\n2\n3\n")
+    assert "--max-rows ended the query" in result.stderr
+    report = json.loads(run("query", sql, "--max-rows", 2, "--json").stdout)
+    assert (report["limit"], report["rows"], report["exit_code"]) == ("rows", [[1], [2]], 3)
+    assert run("query", f"{sql} LIMIT 3", "--max-rows", 3).exit_code == 0
+
+
+def test_limit_of_time_is_reported(run: Run) -> None:
+    result = run("query", ENDLESS.format("max(n)"), "--max-seconds", 0.1)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "--max-seconds ended the query" in result.stderr
+    # Python drops the row before the interruption.
+    sql = ENDLESS.format("n") + " WHERE n < 4"
+    report = json.loads(run("query", sql, "--max-seconds", 0.1, "--json").stdout)
+    assert (report["limit"], report["rows"][:2]) == ("time", [[1], [2]])
+
+
+def test_formats_show_hostile_values_safely(run: Run) -> None:
+    head, row = run("query", HOSTILE).stdout.splitlines()
+    assert row.split() == ["\\x1b[31m|", "inf", "00ff", "\\xffA", "1.5", "é"]
+    assert head.split()[0] == "a"
+    lines = run("query", HOSTILE, "--format", "csv").stdout.splitlines()
+    assert next(csv.reader(lines[1:])) == ["\\x1b[31m|", "inf", "00ff", "\\xffA", "", "1.5", "é"]
+    markdown = run("query", HOSTILE, "--format", "markdown").stdout.splitlines()
+    assert markdown[1:] == [
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| \\\\x1b\\[31m\\| | inf | 00ff | \\\\xffA |  | 1.5 | é |",
+    ]
+    values = ["\x1b[31m|", "inf", "00ff", "\\xffA", None, 1.5, "é"]
+    assert rows_of(run, HOSTILE) == [values]
+    assert (
+        run("query", HOSTILE, "--format", "json").stdout == run("query", HOSTILE, "--json").stdout
+    )
+    newline = "SELECT 'a' || char(10) || 'b,\"' AS x"
+    assert run("query", newline).stdout == 'x\na\\nb,"\n'
+    assert run("query", newline, "--format", "csv").stdout == 'x\n"a\nb,"""\n'
+
+
+def test_tables_of_functions_can_be_read(run: Run) -> None:
+    sql = "SELECT value FROM gpus, json_each(products) WHERE capability = '9.0' ORDER BY 1 LIMIT 1"
+    assert rows_of(run, sql) == [["NVIDIA GH200"]]
+    assert rows_of(run, "SELECT count(*) FROM json_tree('[1, [2]]')") == [[4]]
+
+
+def test_every_table_and_column_is_documented(run: Run) -> None:
+    listed = rows_of(run, "--tables")
+    assert [row for row in listed if not row[3]] == []
+    tables = rows_of(run, "SELECT name FROM sqlite_master WHERE type <> 'index' ORDER BY 1")
+    assert tables == sorted([row[0]] for row in listed if row[1] is None)
+    for table, column, _, _ in list_tables().rows:
+        assert rows_of(run, f"SELECT {column or '*'} FROM {table} LIMIT 1")
+
+
+def test_symbols_have_the_releases_of_their_table(run: Run) -> None:
+    hits = json.loads(run("which", "--symbol", "cublasGemmGroupedBatchedEx", "--json").stdout)
+    expected = [[hit["library"], hit["platform"], hit["first"]] for hit in hits["symbols"]]
+    sql = """SELECT library, platform, min(label) FROM exports
+        WHERE name = 'cublasGemmGroupedBatchedEx' GROUP BY library, platform"""
+    assert rows_of(run, sql) == sorted(expected)
+    assert len(expected) > 2
+
+
+def test_output_is_a_database_for_other_programs(run: Run) -> None:
+    result = run("query", "--output", "facts.db")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("facts.db: ")
+    with sqlite3.connect("facts.db") as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        counts = database.execute("SELECT count(*), count(DISTINCT redist) FROM releases")
+        assert [list(row) for row in counts] == rows_of(
+            run, "SELECT count(*), count(DISTINCT redist) FROM releases"
+        )
+    database.close()
+    assert [path.name for path in Path().iterdir()] == ["facts.db"]
+    assert run("query", "--output", "facts.db").exit_code == 0
+
+
+def test_output_opens_with_sqlite_utils(run: Run) -> None:
+    run("query", "--output", "facts.db")
+    program = str(Path(sys.executable).with_name("sqlite-utils"))
+    call = [program, "rows", "facts.db", "gpus", "--where", "capability = '9.0a'"]
+    printed = subprocess.run(call, capture_output=True, check=True).stdout
+    assert [row["architecture"] for row in json.loads(printed)] == ["sm_90a"]
+
+
+@pytest.mark.parametrize("content", [b"notes", b"", b"SQLite format 3\0" + bytes(84)])
+def test_output_keeps_other_files(run: Run, content: bytes) -> None:
+    path = Path("other.db")
+    path.write_bytes(content)
+    expect_error(run("query", "--output", path), 2, "it was kept")
+    assert path.read_bytes() == content
+
+
+def test_output_keeps_links_and_folders(run: Run) -> None:
+    Path("target").write_bytes(b"notes")
+    Path("link").symlink_to("target")
+    Path("folder").mkdir()
+    for name in ("link", "folder"):
+        assert run("query", "--output", name).exit_code == 3
+    assert Path("link").is_symlink()
+    assert Path("target").read_bytes() == b"notes"
+
+
+def test_broken_file_is_reported(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "broken"
+    data.mkdir()
+    (data / "gpus.json").write_text("{")
+    call = ("query", "SELECT DISTINCT layer FROM compilers", "--data-dir", data)
+    result = run(*call)
+    assert (result.exit_code, result.stdout) == (5, "layer\nshipped\n")
+    assert "facts are missing: local table gpus cannot be read" in result.stderr
+    assert json.loads(run(*call, "--json").stdout)["unreadable"] == ["local table gpus"]
+
+
+def test_changed_table_changes_the_answer(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "own" / "gpus.json"
+    path.parent.mkdir()
+    shipped = (REPOSITORY / "data/gpus.json").read_text()
+    call = (
+        "SELECT layer, family FROM gpus WHERE capability = '9.0' ORDER BY layer",
+        "--data-dir",
+        path.parent,
+    )
+    path.write_text(shipped)
+    assert rows_of(run, *call) == [["local", "Hopper"], ["shipped", "Hopper"]]
+    path.write_text(shipped.replace('"Hopper"', '"Grace"'))
+    assert rows_of(run, *call) == [["local", "Grace"], ["shipped", "Hopper"]]
+    path.unlink()
+    assert rows_of(run, *call, "--channel", "wheels") == [["shipped", "Hopper"]]
+
+
+def test_damaged_index_is_made_again(run: Run, tmp_path: Path) -> None:
+    cache = ("--cache-dir", tmp_path / "cache")
+    sql = "SELECT count(*), sum(length(facts)) FROM contents"
+    expected = rows_of(run, sql, *cache)
+    (path,) = (path for path in (tmp_path / "cache/index").rglob("*") if path.is_file())
+    data = bytearray(path.read_bytes())
+    for start in range(1 << 20, len(data), 4096):
+        data[start : start + 100] = b"\xff" * 100
+    path.write_bytes(data)
+    assert rows_of(run, sql, *cache) == expected
+    path.write_bytes(data)
+    assert run("query", "--output", "facts.db", *cache).exit_code == 0
+    with sqlite3.connect("facts.db") as database:
+        assert database.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+    database.close()
