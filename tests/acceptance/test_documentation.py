@@ -56,10 +56,12 @@ def broken_links(page: Path) -> list[str]:
 
 CHECKED_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
 OF_OTHER_PROGRAMS = {
+    "--add-rpath",
     "--build",
     "--cut-dirs",
     "--check-json",
     "--dest",
+    "--dest-dir",
     "--eval",
     "--arg",
     "--expr",

@@ -8,7 +8,7 @@ from conftest import REPOSITORY
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
 from cudaredist.commands.audit.judge import AuditData, judge_program
-from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile
+from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, WheelMember
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.formats.policy import LibraryPolicy
@@ -67,7 +67,8 @@ def file(
         **values,  # type: ignore[arg-type] # any other facts
     )
     own = {path.rpartition("/")[2], *names, *([soname] if soname else [])}
-    return ProgramFile(display_path=path, binary=binary, names=frozenset(own), installed=installed)
+    member = None if installed is None else WheelMember("dist/x-1.0-py3-none-any.whl", installed)
+    return ProgramFile(display_path=path, binary=binary, names=frozenset(own), member=member)
 
 
 def known(

@@ -20,7 +20,9 @@ from cudaredist.hints import again
 if TYPE_CHECKING:
     from cudaredist.commands.audit.program_findings import AuditRequirements
 
-AuditFormat: TypeAlias = Literal["text", "markdown", "github", "requirements", "packages", "nix"]
+AuditFormat: TypeAlias = Literal[
+    "text", "markdown", "github", "requirements", "packages", "nix", "auditwheel-exclude"
+]
 
 
 class AuditOptions(Options):
@@ -48,9 +50,7 @@ class AuditOptions(Options):
     max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
     together: bool = select_option("Examine several wheels as one program.", default=False)
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
-    format: AuditFormat = format_option(
-        "Format: text, markdown, github, requirements, packages, nix."
-    )
+    format: AuditFormat = format_option("Format: text, markdown, github, or the name of a list.")
     data: Data = field(default_factory=Data)
     cache_dir: Path | None = cache_dir_option()
 
@@ -85,7 +85,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
     and the required glibc. Several wheels are examined separately, unless --together is set.
     Nothing is executed. The exit code is 1 for findings, and 3 if an answer that an option requires
-    is unknown.
+    is unknown. The lists are requirements, packages, nix and auditwheel-exclude.
     """
     from cudaredist.commands.audit import text
     from cudaredist.commands.audit.audit_program import audit_programs
@@ -118,6 +118,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         "requirements": text.requirement_lines,
         "packages": text.package_lines,
         "nix": text.nix_lines,
+        "auditwheel-exclude": text.exclude_lines,
     }
     findings = (finding for program in report.programs for finding in program.findings)
     warnings = (f"{finding.kind}: {finding.message}" for finding in findings)

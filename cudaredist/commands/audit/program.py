@@ -20,6 +20,23 @@ _PLATFORMS = {
 }
 
 
+class WheelMember(NamedTuple):
+    """A file in a wheel."""
+
+    wheel: str
+    """The wheel's path."""
+    name: str
+
+    @property
+    def installed(self) -> str | None:
+        """Its path below site-packages, None if it is installed elsewhere."""
+        folder, _, rest = self.name.partition("/")
+        if not folder.endswith(".data"):
+            return self.name
+        scheme, _, path = rest.partition("/")
+        return path if scheme in {"purelib", "platlib"} else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramFile:
     """One binary of the program."""
@@ -29,12 +46,17 @@ class ProgramFile:
     binary: Binary
     names: frozenset[str]
     """Names that others find it by: of the file, of links to it, and its soname."""
-    installed: str | None = None
-    """Its path below site-packages, if it is in a wheel."""
+    member: WheelMember | None = None
+    """Its wheel, if it is in one."""
     path: str | None = None
     """Its path on this machine without links, if it is in an environment."""
     unlinked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Symbols that it uses, by known libraries that it does not list as needed."""
+
+    @property
+    def installed(self) -> str | None:
+        """Its path below site-packages, if it is in a wheel."""
+        return None if self.member is None else self.member.installed
 
     @property
     def platforms(self) -> tuple[str, ...]:

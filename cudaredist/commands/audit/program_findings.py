@@ -3,14 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
 
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
 from cudaredist.commands.audit.program import Catalog, ProgramFile
 from cudaredist.commands.audit.report import AuditFinding, AuditFindingKind, Floor
-from cudaredist.commands.audit.run_paths import RunPathGap
+from cudaredist.commands.audit.run_paths import RunPathGap, run_path_fixes
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.formats.packageset import Coverage
 from cudaredist.hints import command_line
@@ -116,16 +115,11 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
         return
     files = ", ".join(shortened(list(dict.fromkeys(gap.path for gap in gaps)), 1))
     sonames = ", ".join(shortened(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2))
-    hints = (
-        f"patchelf --add-rpath '{gap.run_path}' {quote(gap.path)}"
-        for gap in gaps
-        if gap.run_path is not None
-    )
     yield _finding(
         "run-path",
         f"no run path leads to {sonames}, so other code must load them before {files}",
         path=gaps[0].path,
-        hint=next(hints, None),
+        hint=" && ".join(run_path_fixes(gaps)) or None,
         exit_code=EXIT_OK,
     )
 

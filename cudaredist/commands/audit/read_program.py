@@ -14,7 +14,7 @@ from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.commands.audit.installed import Environment, find_environment
-from cudaredist.commands.audit.program import ProgramFile
+from cudaredist.commands.audit.program import ProgramFile, WheelMember
 from cudaredist.commands.audit.report import AuditInput
 from cudaredist.errors import (
     ContentError,
@@ -103,9 +103,9 @@ class ProgramReader:
         count = 0
         is_wheel = path.suffix.lower() == ".whl"
         for name, entry in sorted(tree.files.items()):
-            installed = _installed_path(name) if is_wheel else None
+            member = WheelMember(str(path), name) if is_wheel else None
             names = {name.rpartition("/")[2], *links[name]}
-            count += self._add(prefix + name, entry.binary, names, installed)
+            count += self._add(prefix + name, entry.binary, names, member)
         unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
         self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
         self.skipped += (printable(prefix + note) for note in tree.skipped)
@@ -147,7 +147,7 @@ class ProgramReader:
         path: str,
         binary: Binary | None,
         names: set[str],
-        installed: str | None = None,
+        member: WheelMember | None = None,
         path_on_disk: str | None = None,
     ) -> bool:
         """Add a file to the program if it is a binary, and return if it is one."""
@@ -164,7 +164,7 @@ class ProgramReader:
                 display_path=printable(path),
                 binary=binary,
                 names=frozenset({*names, *soname}),
-                installed=installed,
+                member=member,
                 path=path_on_disk,
             )
         )
@@ -192,15 +192,6 @@ def size_of(path: Path) -> int:
 
 def _name_of(path: Path) -> str:
     return path.name or path.resolve().name
-
-
-def _installed_path(name: str) -> str | None:
-    """Return the path below site-packages of a wheel's file, None if it is installed elsewhere."""
-    folder, _, rest = name.partition("/")
-    if not folder.endswith(".data"):
-        return name
-    scheme, _, path = rest.partition("/")
-    return path if scheme in {"purelib", "platlib"} else None
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

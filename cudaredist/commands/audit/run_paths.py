@@ -5,12 +5,22 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import KnownLibrary, ProgramFile, paths_of
+from cudaredist.commands.audit.program import (
+    KnownLibrary,
+    ProgramFile,
+    WheelMember,
+    paths_of,
+)
+from cudaredist.errors import printable
 from cudaredist.sets.libraries import key_of
 
 _ORIGIN = "$ORIGIN"
+_FIXED = "fixed"
+"""The folder of repaired wheels."""
 _without_major = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?").fullmatch
 _MAJOR_WITH_COMMON_FOLDER = 13
 
@@ -21,9 +31,11 @@ class RunPathGap:
 
     path: str
     """The path of the file."""
+    member: WheelMember | None
+    """The file in its wheel."""
     need: LibraryNeed
-    run_path: str | None
-    """A run path that leads to it. None if its folder depends on the version of its wheel."""
+    run_paths: tuple[str, ...]
+    """The run paths that lead to it, one for each folder that its wheels have used."""
 
 
 def run_path_gaps(
@@ -43,7 +55,13 @@ def run_path_gaps(
             if not folders and need.status == "provided":
                 continue
             for path in run_paths.not_leading_to(folders, need.by):
-                yield RunPathGap(path=path, need=need, run_path=_run_path(files[path], need))
+                here = posixpath.dirname(files[path].installed or "") or "."
+                yield RunPathGap(
+                    path=path,
+                    member=files[path].member,
+                    need=need,
+                    run_paths=tuple(f"{_ORIGIN}/{posixpath.relpath(n, here)}" for n in folders),
+                )
 
 
 def _has_run_path(file: ProgramFile) -> bool:
@@ -94,13 +112,29 @@ def _own_folders(file: ProgramFile) -> Iterator[str]:
             yield posixpath.normpath(posixpath.join(here, rest))
 
 
-def _folders_of(need: LibraryNeed, files: Mapping[str, ProgramFile]) -> set[str]:
+def run_path_fixes(gaps: Iterable[RunPathGap]) -> Iterator[str]:
+    """Yield commands that unpack each wheel, add run paths to all of its files, and pack it."""
+    run_paths: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    for gap in gaps:
+        if gap.member is not None and gap.run_paths:
+            run_paths[gap.member.wheel][gap.member.name].update(dict.fromkeys(gap.run_paths))
+    for wheel, files in run_paths.items():
+        root = posixpath.join(_FIXED, "-".join(posixpath.basename(wheel).split("-")[:2]))
+        yield f"wheel unpack --dest {_FIXED} {quote(printable(wheel))}"
+        for added, names in grouped((":".join(new), name) for name, new in files.items()).items():
+            paths = " ".join(quote(posixpath.join(root, name)) for name in names)
+            yield f"patchelf --add-rpath {quote(added)} {paths}"
+        yield f"wheel pack --dest-dir {_FIXED} {quote(root)}"
+
+
+def _folders_of(need: LibraryNeed, files: Mapping[str, ProgramFile]) -> list[str]:
     """Return the folders below site-packages that may contain a library."""
     if need.status == "provided":
-        return {folder for library in need.libraries for folder in _wheel_folders(library)}
+        folders = (folder for library in need.libraries for folder in _wheel_folders(library))
+        return list(dict.fromkeys(folders))
     paths = (files[path].installed or "" for path in need.bundled)
     named = (path for path in paths if posixpath.basename(path) == need.soname)
-    return {posixpath.normpath(posixpath.dirname(path)) for path in named}
+    return list(dict.fromkeys(posixpath.normpath(posixpath.dirname(path)) for path in named))
 
 
 def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
@@ -116,12 +150,3 @@ def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
         yield f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
     else:
         yield from (f"nvidia/{name}/lib", f"nvidia/cu{major}/lib", f"{name}/lib")
-
-
-def _run_path(file: ProgramFile, need: LibraryNeed) -> str | None:
-    """Return a run path of a file that leads to a library of CUDA itself."""
-    known = [lib for lib in need.libraries if lib.redist == "cuda" and lib.project is not None]
-    if not known:
-        return None
-    here = posixpath.dirname(file.installed or "") or "."
-    return f"{_ORIGIN}/{posixpath.relpath(next(_wheel_folders(known[-1])), here)}"

@@ -300,6 +300,17 @@ def nix_lines(report: AuditReport | AuditReports) -> Iterator[str]:
     yield from sorted(set().union(*map(_attributes, report.programs)))
 
 
+def exclude_lines(report: AuditReport | AuditReports) -> Iterator[str]:
+    """Yield the options of `auditwheel repair` that exclude libraries of NVIDIA and the driver."""
+    names = {
+        library.soname
+        for program in report.programs
+        for library in program.libraries
+        if library.kind == "needed" and not library.bundled and (library.cuda or library.projects)
+    }
+    yield from (f"--exclude {name}" for name in sorted(names))
+
+
 def _attributes(report: AuditReport) -> set[str]:
     majors = report.cuda_majors
     attribute = f"cudaPackages_{majors[0]}" if len(majors) == 1 else "cudaPackages"

@@ -100,7 +100,9 @@ def wheel(tmp_path: Path) -> Path:
     return put_gpu_wheel(tmp_path / "dist", FILES)
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "packages", "nix", "github"])
+@pytest.mark.parametrize(
+    "form", ["text", "markdown", "packages", "nix", "github", "auditwheel-exclude"]
+)
 def test_audit_prints_its_report_in_each_form(
     audit: Run, wheel: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:

@@ -9,7 +9,7 @@ from cudaredist.commands.audit.library_names import family_of, original_name, po
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.program_findings import AuditRequirements as Required
 from cudaredist.commands.audit.report import AuditInput, AuditReport, AuditReports
-from cudaredist.commands.audit.text import audit_text, requirement_lines
+from cudaredist.commands.audit.text import audit_text, exclude_lines, requirement_lines
 
 RELEASES = ("12.4.1", "12.6.3", "12.9.1")
 
@@ -412,6 +412,17 @@ def test_library_outside_the_data_names_its_wheel(needed: list[str], projects: s
     inputs = (AuditInput(path="a.so", files=1, binaries=1),)
     text = "\n".join(audit_text(report.model_copy(update={"inputs": inputs})))
     assert f"with unknown versions:\n  {projects}  {needed[0]}" in text
+
+
+def test_excluded_libraries_are_those_that_nvidia_or_the_driver_provides() -> None:
+    needed = ("libcublas.so.12", "libcuda.so.1", "libnvinfer.so.10", "libc.so.6", "libown.so")
+    program = [file("a.so", *needed), file("libown.so", "libcudart.so.12"), file("libcudart.so.12")]
+    report = judged(program, cuda("12.4.1"))
+    assert list(exclude_lines(report)) == [
+        "--exclude libcublas.so.12",
+        "--exclude libcuda.so.1",
+        "--exclude libnvinfer.so.10",
+    ]
 
 
 def test_unknown_library_names_no_wheel() -> None:

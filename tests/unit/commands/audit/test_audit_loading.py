@@ -1,6 +1,7 @@
 """Tests of audit: run paths, and symbols of libraries that are not listed as needed."""
 
 import tracemalloc
+from shlex import split
 
 import pytest
 from support.programs import cuda, cudnn, defined, file, judged, table, undefined
@@ -92,23 +93,38 @@ def test_run_path_finding_names_the_files_and_a_command() -> None:
     program = [
         installed("example/a.so", "libcudnn.so.9", "libcublas.so.12"),
         installed("b.so", "libcublas.so.12"),
+        installed("c.so", "libcublas.so.12"),
     ]
     report = judged(program, [*TWELVE, *cudnn("9.5.1", 12)])
     (finding,) = [one for one in report.findings if one.kind == "run-path"]
     assert "to libcublas.so.12, libcudnn.so.9, so" in finding.message
-    assert finding.message.endswith("before b.so, and 1 more")
+    assert finding.message.endswith("before b.so, and 2 more")
     assert {one.soname: one.not_found_by for one in report.libraries} == {
-        "libcublas.so.12": ("b.so", "example/a.so"),
+        "libcublas.so.12": ("b.so", "c.so", "example/a.so"),
         "libcudnn.so.9": ("example/a.so",),
     }
-    assert finding.hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' b.so"
+    cublas, cudnns = "nvidia/cublas/lib", ("nvidia/cudnn/lib", "nvidia/cu12/lib", "cudnn/lib")
+    paths = ":".join(f"$ORIGIN/../{folder}" for folder in (cublas, *cudnns))
+    assert (finding.hint or "").split(" && ") == [
+        "wheel unpack --dest fixed dist/x-1.0-py3-none-any.whl",
+        f"patchelf --add-rpath '$ORIGIN/{cublas}' fixed/x-1.0/b.so fixed/x-1.0/c.so",
+        f"patchelf --add-rpath '{paths}' fixed/x-1.0/example/a.so",
+        "wheel pack --dest-dir fixed fixed/x-1.0",
+    ]
 
 
 def test_run_path_hint_quotes_the_name_of_a_file() -> None:
     """A wheel from elsewhere may contain any name, and the hint is a command to copy."""
-    report = judged([installed("a; touch b.so", "libcublas.so.12")], TWELVE)
+    program = [
+        installed("a; touch b.so", "libcudart.so.12"),
+        installed("c'; touch d/libcudart.so.12", soname="libcudart.so.12"),
+    ]
+    report = judged(program, TWELVE)
     (hint,) = [one.hint for one in report.findings if one.kind == "run-path"]
-    assert hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' 'a; touch b.so'"
+    _, patchelf, _ = (hint or "").split(" && ")
+    assert split(patchelf) == [
+        *("patchelf", "--add-rpath", "$ORIGIN/c'; touch d", "fixed/x-1.0/a; touch b.so")
+    ]
 
 
 def test_run_paths_of_many_files_with_one_name_are_followed_once() -> None:
