@@ -21,6 +21,8 @@ class ConfigurationFile(NamedTuple):
 
     def defaults(self, command: str) -> Mapping[str, Any]:
         """Return the values of a command's options."""
+        if command == "export":  # exported addresses are never implicit
+            return {name: value for name, value in self.values.items() if name != "base_url"}
         return {**self.values, **self.audit} if command == "audit" else self.values
 
 

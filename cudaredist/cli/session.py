@@ -66,6 +66,11 @@ PUBLIC_WHEEL_BASE: Refusal[Any] = (
     "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
     None,
 )
+PUBLIC_BASE_URL: Refusal[Any] = (
+    lambda o: o.base_url is not None and re.search(r"[?#]|//[^/]*@", o.base_url),
+    "--base-url cannot contain credentials or a query: exported files are public",
+    None,
+)
 _NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
 URL_WITH_OPTIONS: Refusal[Any] = (
     lambda o: o.url is not None and o.typed & _NOT_WITH_URL,

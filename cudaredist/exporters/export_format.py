@@ -14,6 +14,7 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import join_address, path_problem
+from cudaredist.redists import NVIDIA_BASE
 
 Files: TypeAlias = Mapping[str, bytes]
 """File contents by relative path."""
@@ -166,20 +167,30 @@ def exporter(
 
 
 def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
-    """Add missing URLs: a base, joined with each archive's path."""
+    """Set the URLs of archives to those of a mirror.
+
+    Wheels without a URL get the base, joined with their paths. In URLs of NVIDIA's server, the base
+    replaces the server. Other URLs do not change.
+    """
+    is_wheels = package_set.channel == "wheels"
     base = f"{base.rstrip('/')}/"
     if not _is_plain_url(base):
+        option = "--wheel-base" if is_wheels else "--base-url"
         raise UsageError(
             f"{shown(base)} is not a URL",
-            hint="use a URL such as https://example.org/, or run "
-            f"`{again(without=['--wheel-base'])}`",
+            hint=f"use a URL such as https://example.org/, or run `{again(without=[option])}`",
         )
     packages = dict(package_set.packages)
     for attr, entry in packages.items():
-        if entry.archive is not None and entry.archive.url is None:
-            url = join_address(base, entry.archive.relative_path)
-            archive = entry.archive.model_copy(update={"url": url})
-            packages[attr] = entry.model_copy(update={"archive": archive})
+        if entry.archive is None:
+            continue
+        url = entry.archive.url
+        if is_wheels:
+            url = url or join_address(base, entry.archive.relative_path)
+        elif url is not None and url.startswith(f"{NVIDIA_BASE}/"):
+            url = base + url.removeprefix(f"{NVIDIA_BASE}/")
+        archive = entry.archive.model_copy(update={"url": url})
+        packages[attr] = entry.model_copy(update={"archive": archive})
     return package_set.model_copy(update={"packages": packages})
 
 

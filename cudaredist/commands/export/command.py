@@ -15,8 +15,8 @@ from cudaredist.cli.options import (
     read_data_dir_option,
     shipped_data_option,
 )
-from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, shortened
 from cudaredist.hints import again
 from cudaredist.redists import REDISTS
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from cudaredist.exporters.export_format import ExportedSet, Exporter
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.store.data_folder import Store
+
+
+_SHOWN = 5
 
 
 def complete_format(incomplete: str) -> list[tuple[str, str]]:
@@ -52,6 +55,10 @@ class ExportOptions(Options):
     )
     wheel_base: str | None = output_option(
         "Base URL of wheels, for sets without addresses.",
+        metavar="URL",
+    )
+    base_url: str | None = output_option(
+        "Base URL of a mirror, for sets of NVIDIA's archives.",
         metavar="URL",
     )
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
@@ -102,6 +109,17 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.wheel_base is not None and not o.exporter.takes_addresses,
         "--wheel-base cannot be combined with the format {form}",
+        None,
+    ),
+    PUBLIC_BASE_URL,
+    (
+        lambda o: o.base_url is not None and (o.resolve or o.wheel_base is not None),
+        "--base-url cannot be combined with --wheel-base or --resolve",
+        None,
+    ),
+    (
+        lambda o: o.base_url is not None and not o.exporter.takes_addresses,
+        "--base-url cannot be combined with the format {form}",
         None,
     ),
     (
@@ -159,8 +177,8 @@ def export(options: ExportOptions, session: Session) -> int:
     path = options.package_set
     paths = indexed_sets(path) if exporter.reads_tables else [path]
     package_set, *others = (read_package_set(path)[0] for path in paths)
-    if options.wheel_base is not None or options.resolve:
-        package_set = _with_wheels(package_set, options)
+    if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
+        package_set = _with_addresses(package_set, options, session)
     exported = ExportedSet(package_set, options.root, others=tuple(others))
     if exporter.reads_tables:
         store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
@@ -201,12 +219,32 @@ def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "
     return replace(exported, tables=read_shared_tables(store, versions))
 
 
-def _with_wheels(package_set: "PackageSet", options: ExportOptions) -> "PackageSet":
-    """Return a set of the wheel channel with the addresses that the options select."""
+def _with_addresses(
+    package_set: "PackageSet", options: ExportOptions, session: Session
+) -> "PackageSet":
+    """Return a set with the addresses that the options select."""
     from cudaredist.commands.export.wheel_addresses import with_index_addresses
     from cudaredist.exporters.export_format import with_addresses
     from cudaredist.sources.protocol import Settings
 
+    if options.base_url is not None:
+        if package_set.channel == "wheels":
+            raise UsageError(
+                "--base-url requires a set of NVIDIA's archives",
+                hint=f"run `{again('--wheel-base', options.base_url, without=['--base-url'])}`",
+            )
+        mirrored = with_addresses(package_set, options.base_url)
+        others = [
+            attr
+            for attr, entry in mirrored.packages.items()
+            if entry.archive and entry.archive == package_set.packages[attr].archive
+        ]
+        if others:
+            session.console.warning(
+                f"kept the URLs of {', '.join(shortened(others, _SHOWN))}: they are not on "
+                "NVIDIA's server"
+            )
+        return mirrored
     if package_set.channel != "wheels":
         name = "--resolve" if options.resolve else "--wheel-base"
         raise UsageError(

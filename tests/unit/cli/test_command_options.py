@@ -92,6 +92,9 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             ExportOptions(form="urls", package_set=SET, wheel_base="https://a/?token=1"),
             ExportOptions(form="urls", package_set=SET, resolve=True, wheel_base="https://a"),
             ExportOptions(form="env", package_set=SET, wheel_base="https://a"),
+            ExportOptions(form="urls", package_set=SET, base_url="https://u:token@a"),
+            ExportOptions(form="urls", package_set=SET, resolve=True, base_url="https://a"),
+            ExportOptions(form="env", package_set=SET, base_url="https://a"),
             ExportOptions(form="cmake", package_set=SET, resolve=True),
             ExportOptions(form="urls", package_set=SET, typed=frozenset({"data_dir"})),
             ExportOptions(form="urls", package_set=SET, root="/opt/cuda"),
@@ -213,8 +216,8 @@ def test_option_help_fits_one_line(name: str) -> None:
 
 def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
-    own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set", "resolve"]
-    own += ["data_dir", "shipped_data"]
+    own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set"]
+    own += ["base_url", "resolve", "data_dir", "shipped_data"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False

@@ -139,6 +139,34 @@ def test_wheel_base_sets_wheel_addresses(run: Run, example: Path) -> None:
     assert {entry["downloadLocation"] for entry in bom["packages"]} == {"NOASSERTION"}
 
 
+def test_base_url_replaces_server_of_archives(run: Run, example: Path) -> None:
+    before = run("export", "urls", example).stdout.splitlines()
+    result = run("export", "urls", example, "--base-url", f"{BASE}/nvidia/")
+    server = "https://developer.download.nvidia.com/"
+    assert [url.startswith(server) for url in before].count(True) > 1
+    assert result.stdout.splitlines() == [url.replace(server, f"{BASE}/nvidia/") for url in before]
+    assert ("warning: kept the URLs of" in result.stderr) == any(
+        not url.startswith(server) for url in before
+    )
+    for form in ("nix", "cyclonedx", "spdx"):
+        assert run("export", form, example, "--base-url", BASE, "-o", form).exit_code == 0
+    for path in ("nix/package-set.json", "cyclonedx", "spdx"):
+        assert f"{BASE}/compute/cuda/redist/" in Path(path).read_text()
+        assert f"{server}compute/cuda/redist/cuda_cudart/linux" not in Path(path).read_text()
+
+
+def test_base_url_of_configuration_is_not_exported(run: Run, example: Path) -> None:
+    before = run("export", "urls", example).stdout
+    Path("cudaredist.toml").write_text(f'base-url = ["{BASE}"]\n')
+    assert run("export", "urls", example).stdout == before
+
+
+def test_base_url_of_wheel_set_suggests_wheel_base(run: Run, example: Path) -> None:
+    result = run("export", "urls", "wheels.json", "--base-url", BASE)
+    assert result.exit_code == 2
+    assert f"--wheel-base {BASE}" in result.stderr
+
+
 def test_export_counts_packages_without_features(run: Run, example: Path) -> None:
     result = run("export", "outputs", example)
     assert "warning: skipped 1 packages without features" in result.stderr
