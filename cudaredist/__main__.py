@@ -15,7 +15,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # If a terminal or pipe cannot encode a character, print its escape.
             stream.reconfigure(errors="backslashreplace")
-    if sys.argv[1:] == ["--version"]:
+    if sys.argv[1:] in (["--version"], ["-V"]):
         try:
             Console().result(f"cudaredist {__version__}\n")
         except WriteError as error:

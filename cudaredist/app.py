@@ -7,6 +7,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -132,6 +133,7 @@ def _root(
         bool,
         typer.Option(
             "--version",
+            "-V",
             help="Print the version.",
             metavar="",
             callback=_print_version,
@@ -142,13 +144,23 @@ def _root(
     """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
 
 
-def _epilog(function: Callable[..., None]) -> str | None:
-    """List the environment variables of a command's options."""
+def _epilog(function: Callable[..., None], pages: Path) -> str:
+    """List the environment variables of a command's options, and the page of the command."""
     options = [one.default for one in inspect.signature(function).parameters.values()]
     names = [one.envvar for one in options if getattr(one, "envvar", None)]
-    return f"Environment variables: {', '.join(sorted(names))}" if names else None
+    name = function.__name__.replace("_", "-")
+    page = pages / f"{name}.md"
+    address = page if page.exists() else pages / f"commands.md#cudaredist-{name}"
+    variables = [f"Environment variables: {', '.join(sorted(names))}"] if names else []
+    return "\n\n".join([*variables, f"Documentation: `{address}`"])
+
+
+def _pages() -> Path:
+    """Return the folder of the documentation: installed, or of the checkout."""
+    installed = Path(__file__).with_name("docs")
+    return installed if installed.exists() else Path(__file__).parents[1] / "docs"
 
 
 for _panel, _functions in _PANELS.items():
     for _function in _functions:
-        app.command(rich_help_panel=_panel, epilog=_epilog(_function))(_function)
+        app.command(rich_help_panel=_panel, epilog=_epilog(_function, _pages()))(_function)

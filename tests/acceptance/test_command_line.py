@@ -80,7 +80,7 @@ def test_misspelled_command_gets_suggestion(run: Run) -> None:
 def test_version_option_prints_version(run: Run, start: Start) -> None:
     process = start("--version")
     stdout, _ = process.communicate()
-    assert stdout == run("--version").stdout
+    assert stdout == run("--version").stdout == run("-V").stdout
     assert re.fullmatch(r"cudaredist \d+\.\d+\.\d+\n", stdout)
 
 
@@ -104,7 +104,7 @@ def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "{", "")
 
 
-@pytest.mark.parametrize("arguments", ["schema lock", "--version"])
+@pytest.mark.parametrize("arguments", ["schema lock", "--version", "-V"])
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
 def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: str) -> None:
     result = subprocess.run(
