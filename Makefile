@@ -10,7 +10,7 @@ CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_D
 	-u CUDAREDIST_$(name))
 
 .PHONY: help setup demo test coverage test-slow test-real test-network lint types imports count \
-	schemas docs man dist docs-site data benchmark toolkit fuzz clean
+	schemas docs picture man dist docs-site data benchmark toolkit fuzz clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -75,6 +75,9 @@ schemas: setup  ## generate the shipped JSON Schemas from the models
 
 docs: setup  ## generate the reference pages from commands and schemas
 	$(BIN)/python -m tools.reference
+
+picture: setup  ## generate the picture of terminal output in docs
+	$(BIN)/python -m tools.pictures
 
 man: setup  ## generate the man pages in build/man
 	$(BIN)/python -m tools.man_pages

@@ -24,6 +24,7 @@ from support.pages import (
 )
 
 from cudaredist import errors
+from tools import pictures
 from tools.reference import examples_of
 
 
@@ -214,3 +215,11 @@ def test_ci_page_shows_output_of_check(run: Run) -> None:
     run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
     expected = shown_after(REPOSITORY / "docs/ci.md", "cudaredist check  # needs network\n")
     assert is_shown(expected, run("check", *data).stdout)
+
+
+def test_picture_shows_current_output_without_other_servers() -> None:
+    picture = pictures.PICTURE.read_text()
+    current = list(filter(None, pictures.shown_lines()))
+    assert pictures.lines_of(picture) == current, "run `make picture`"
+    assert "@font-face" not in picture
+    assert pictures.lines_of(pictures.picture(["a  b", "<c>"])) == ["a  b", "<c>"]
