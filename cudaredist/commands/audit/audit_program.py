@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cudaredist.commands.audit.environment import JudgedEnvironment, with_environments
 from cudaredist.commands.audit.judge import AuditData, judge_program
-from cudaredist.commands.audit.program import Catalog, KnownLibrary
+from cudaredist.commands.audit.program import Catalog, KnownLibrary, paths_of
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader, size_of
 from cudaredist.commands.audit.report import AuditReport, AuditReports
@@ -89,6 +89,7 @@ def _judged(
     """Return the report on the program, and on its environments."""
     environments = [JudgedEnvironment(each, data) for each in program.environments]
     nvidias = {path for each in environments for path in each.nvidias_files()}
+    unread = paths_of(file for file in program.files if file.path in nvidias and file.is_unread)
     report = judge_program(
         [file for file in program.files if file.path not in nvidias],
         data,
@@ -96,7 +97,7 @@ def _judged(
         paths=paths,
         inputs=program.inputs,
         notes=program.notes,
-        skipped=program.skipped,
+        skipped=[*program.skipped, *unread],
         errors=program.errors,
     )
     return with_environments(report, environments, required) if environments else report

@@ -274,11 +274,8 @@ class JudgedEnvironment:
             code, rest = EXIT_OK, f"unless {loaded.rule} loads it first"
         elif loaded.found_by == "other-code":
             rest = f"although {self._shown(loaded)} exists; no run path leads to its folder"
-            if users:
-                folder = posixpath.dirname(loaded.path)
-                relative = posixpath.relpath(folder, posixpath.dirname(users[0].path or ""))
-                run_path = quote(f"$ORIGIN/{relative}")
-                hint = f"patchelf --add-rpath {run_path} {quote(users[0].path or '')}"
+            folder = posixpath.dirname(loaded.path)
+            hint = " && ".join(_run_path_fix(user.path or "", folder) for user in users)
         else:
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
@@ -439,6 +436,12 @@ def with_environments(
             "exit_code": worst_exit_code(codes),
         }
     )
+
+
+def _run_path_fix(path: str, folder: str) -> str:
+    """Return the command that adds a run path to a file."""
+    run_path = f"$ORIGIN/{posixpath.relpath(folder, posixpath.dirname(path))}"
+    return f"patchelf --add-rpath {quote(run_path)} {quote(path)}"
 
 
 def _has_function(module: Path, name: str) -> bool:

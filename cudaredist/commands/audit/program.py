@@ -59,6 +59,15 @@ class ProgramFile:
         return None if self.member is None else self.member.installed
 
     @property
+    def is_unread(self) -> bool:
+        """Whether a part of it is unread, other than the names of libraries that it may open.
+
+        A note states a part that is unread.
+        """
+        unread = self.binary.unread
+        return bool({*unread} - {"opens"}) or len(self.binary.notes) > ("opens" in unread)
+
+    @property
     def platforms(self) -> tuple[str, ...]:
         """The platforms that it runs on, the usual one first."""
         return _PLATFORMS.get((self.binary.kind, self.binary.machine or ""), ())

@@ -169,17 +169,8 @@ def requirement_findings(
 def unread_findings(
     required: AuditRequirements, program: Sequence[ProgramFile], skipped: Sequence[str]
 ) -> Iterator[AuditFinding]:
-    """Yield a finding for each required property if a part of the program is unread.
-
-    A note about a file means that a part of it is unread. Names of libraries in the data of a file
-    are a guess, so no property depends on them.
-    """
-    unread = [
-        file.display_path
-        for file in program
-        if {*file.binary.unread} - {"opens"}
-        or len(file.binary.notes) > ("opens" in file.binary.unread)
-    ]
+    """Yield a finding for each required property if a part of the program is unread."""
+    unread = [file.display_path for file in program if file.is_unread]
     options = {
         "--require-gpu": required.gpus,
         "--max-glibc": required.max_glibc,

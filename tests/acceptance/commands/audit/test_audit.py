@@ -10,6 +10,7 @@ from conftest import Run
 from support import binaries, wheels
 from support.archives import ZipEntry, plain_tar, raw_zip
 from support.binaries import Symbol, elf
+from support.environments import install
 from support.golden import Golden
 from support.releases import put, release
 from support.running import expect_error, expect_output, report, succeed
@@ -365,6 +366,19 @@ def test_audit_gate_is_unknown_if_a_file_is_unread(
     path.write_bytes(raw_zip(*files, *UNREAD[cause]))
     assert audit(path).exit_code == 0
     assert f"unknown: {gate[0]} is unknown: " in expect_output(audit(path, *gate), 3).stdout
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate[0])
+@pytest.mark.parametrize("project", ["example", "nvidia-cublas-cu12"])
+def test_audit_gate_is_unknown_if_an_installed_file_is_cut(
+    audit: Run, tmp_path: Path, gate: tuple[str, ...], project: str
+) -> None:
+    files = {"example/_ext.so": LARGE, "example/libcublas.so.12": LARGE[:3000]}
+    install(tmp_path, "other", "1.0", {"other/_ext.so": LARGE})
+    install(tmp_path, project, "1.0", files)
+    result = audit(tmp_path, *gate)
+    assert f"unknown: {gate[0]} is unknown: example/libcublas.so.12" in result.stdout
+    assert result.exit_code == 3
 
 
 @pytest.mark.parametrize("has_headers", [True, False], ids=["sections", "no sections"])

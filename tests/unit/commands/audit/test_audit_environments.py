@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import split
 
 import pytest
 from support.binaries import Image, Symbol, elf, fatbin
@@ -219,6 +220,17 @@ def test_damaged_package_is_installed_again(tmp_path: Path) -> None:
     put_example(tmp_path, user(CUBLAS, "new", runpath=TO_CUBLAS))
     (finding,) = findings(tmp_path)
     assert finding.hint == ("pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.5.1.7")
+
+
+def test_run_path_hint_adds_one_to_each_file(tmp_path: Path) -> None:
+    put_cublas(tmp_path, "old")
+    files = {"example/a.so": user(CUBLAS, "old"), "example/deep er/b.so": user(CUBLAS, "old")}
+    install(tmp_path, "example", "1.0", files)
+    (finding,) = findings(tmp_path)
+    assert [split(command) for command in (finding.hint or "").split(" && ")] == [
+        ["patchelf", "--add-rpath", f"$ORIGIN/{up}/{FOLDER}", str(tmp_path / "example" / name)]
+        for up, name in (("..", "a.so"), ("../..", "deep er/b.so"))
+    ]
 
 
 def test_wrong_major_names_the_installed_one(tmp_path: Path) -> None:
