@@ -29,6 +29,7 @@ from cudaredist.commands.audit.report import (
     AuditReport,
     LoadedFile,
 )
+from cudaredist.commands.audit.run_paths import run_path_fix
 from cudaredist.commands.audit.unlinked import stated_majors
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened, worst_exit_code
@@ -275,7 +276,7 @@ class JudgedEnvironment:
         elif loaded.found_by == "other-code":
             rest = f"although {self._shown(loaded)} exists; no run path leads to its folder"
             folder = posixpath.dirname(loaded.path)
-            hint = " && ".join(_run_path_fix(user.path or "", folder) for user in users)
+            hint = " && ".join(run_path_fix(user.path or "", folder) for user in users)
         else:
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
@@ -436,12 +437,6 @@ def with_environments(
             "exit_code": worst_exit_code(codes),
         }
     )
-
-
-def _run_path_fix(path: str, folder: str) -> str:
-    """Return the command that adds a run path to a file."""
-    run_path = f"$ORIGIN/{posixpath.relpath(folder, posixpath.dirname(path))}"
-    return f"patchelf --add-rpath {quote(run_path)} {quote(path)}"
 
 
 def _has_function(module: Path, name: str) -> bool:

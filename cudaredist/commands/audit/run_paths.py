@@ -112,6 +112,12 @@ def _own_folders(file: ProgramFile) -> Iterator[str]:
             yield posixpath.normpath(posixpath.join(here, rest))
 
 
+def run_path_fix(path: str, folder: str) -> str:
+    """Return the command that adds a run path to an installed file."""
+    run_path = f"{_ORIGIN}/{posixpath.relpath(folder, posixpath.dirname(path))}"
+    return f"patchelf --add-rpath {quote(run_path)} {quote(path)}"
+
+
 def run_path_fixes(gaps: Iterable[RunPathGap]) -> Iterator[str]:
     """Yield commands that unpack each wheel, add run paths to all of its files, and pack it."""
     run_paths: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
