@@ -7,6 +7,9 @@ import re
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from packaging.utils import canonicalize_name
+
+from cudaredist import __version__
 from cudaredist.exporters.export_format import (
     ExportedPackage,
     ExportedSet,
@@ -18,8 +21,10 @@ from cudaredist.formats.packageset import SetLicense
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
+from cudaredist.wheels import parse_wheel
 
 SUPPLIER = "NVIDIA Corporation"
+TOOL = {"type": "application", "name": "cudaredist", "version": __version__}
 
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
@@ -36,7 +41,7 @@ def cyclonedx(exported: ExportedSet) -> Files:
         "version": 1,
         "serialNumber": f"urn:uuid:{document_id(exported)}",
         "metadata": {
-            "tools": {"components": [{"type": "application", "name": "cudaredist"}]},
+            "tools": {"components": [TOOL]},
             "component": {
                 "type": "platform",
                 "bom-ref": f"set:{root}",
@@ -139,16 +144,24 @@ def document_id(exported: ExportedSet) -> UUID:
 
 
 def package_url(package: ExportedPackage) -> str:
-    """Return a package's purl, with qualifiers in canonical order."""
-    archive = package.archive
+    """Return a package's purl, with qualifiers in canonical order.
+
+    A wheel has the name and version of its project in the package index, which scanners know.
+    """
+    archive, version = package.archive, package.entry.version
+    file_name = archive.relative_path.rpartition("/")[2]
+    wheel = parse_wheel(file_name, archive.url or "")
     qualifiers = {"checksum": f"sha256:{archive.sha256}"}
     if archive.url is not None:
         qualifiers["download_url"] = archive.url
     qualifiers["platform"] = archive.platform
-    query = "&".join(f"{key}={quote(value, safe=':/')}" for key, value in qualifiers.items())
-    name = quote(package.entry.pname, safe=":")
-    version = "" if package.entry.version is None else f"@{quote(package.entry.version, safe=':')}"
-    return f"pkg:generic/nvidia/{name}{version}?{query}"
+    if wheel is not None:
+        qualifiers["file_name"] = file_name
+    name = "generic/nvidia/" + quote(package.entry.pname, safe=":")
+    if wheel is not None:
+        name, version = f"pypi/{canonicalize_name(wheel.project)}", str(wheel.version)
+    query = "&".join(f"{key}={quote(qualifiers[key], safe=':/')}" for key in sorted(qualifiers))
+    return f"pkg:{name}{'' if version is None else '@' + quote(version, safe=':')}?{query}"
 
 
 def depends_on(package: ExportedPackage, exported: ExportedSet) -> list[str]:

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
+from cudaredist import __version__
 from cudaredist.exporters.cyclonedx import (
     SUPPLIER,
     depends_on,
@@ -40,7 +41,7 @@ def spdx(exported: ExportedSet) -> Files:
         "SPDXID": _DOCUMENT,
         "name": name,
         "documentNamespace": f"https://spdx.org/spdxdocs/{_id(name)}-{document_id(exported)}",
-        "creationInfo": {"created": _CREATED, "creators": ["Tool: cudaredist"]},
+        "creationInfo": {"created": _CREATED, "creators": [f"Tool: cudaredist-{__version__}"]},
         "packages": [_package(package) for package in exported.packages],
         "hasExtractedLicensingInfos": _licenses(exported),
         "relationships": [

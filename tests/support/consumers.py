@@ -31,7 +31,11 @@ def read_cyclonedx(text: str) -> dict[str, Any]:
         assert set(entry["dependsOn"]) <= known
     for component in bom["components"]:
         purl = PackageURL.from_string(component["purl"])
-        assert (purl.name, purl.version) == (component["name"], component["version"])
+        if purl.type == "pypi":
+            stem = f"{purl.name.replace('-', '_')}-{purl.version}-"
+            assert dict(purl.qualifiers)["file_name"].startswith(stem)
+        else:
+            assert (purl.name, purl.version) == (component["name"], component["version"])
     return bom
 
 

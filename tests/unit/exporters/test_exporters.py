@@ -28,6 +28,7 @@ from support.package_sets import (
     wheel_set,
 )
 
+from cudaredist import __version__
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.exporters import EXPORTERS, find_exporter
 from cudaredist.exporters.export_format import ExportedSet, Files, with_addresses
@@ -352,9 +353,31 @@ def test_cyclonedx_has_one_component_per_available_package(package_set: PackageS
     assert len(bom["components"]) == len(ExportedSet(package_set).packages)
 
 
-def test_package_urls_are_canonical() -> None:
-    for component in read_cyclonedx(text_of("cyclonedx"))["components"]:
+def wheel_of_cublas() -> PackageSet:
+    """Return a set of one wheel with a file name of the package index."""
+    text = wheel_set().model_dump_json(by_alias=True)
+    name = "nvidia_cublas_cu12-13.3.33-py3"
+    return PackageSet.model_validate_json(text.replace("nvidia-libcublas-13.3.33-py3", name))
+
+
+@pytest.mark.parametrize("make", [example_set, wheel_of_cublas])
+def test_package_urls_are_canonical(make: "Callable[[], PackageSet]") -> None:
+    for component in read_cyclonedx(text_of("cyclonedx", make()))["components"]:
         assert PackageURL.from_string(component["purl"]).to_string() == component["purl"]
+
+
+def test_package_urls_of_wheels_name_projects() -> None:
+    bom = read_cyclonedx(text_of("cyclonedx", wheel_of_cublas()))
+    (cublas,) = [one["purl"] for one in bom["components"] if one["name"] == "libcublas"]
+    assert cublas.startswith("pkg:pypi/nvidia-cublas-cu12@13.3.33?checksum=sha256:")
+    assert cublas in text_of("spdx", wheel_of_cublas())
+
+
+def test_bills_state_tool_and_version() -> None:
+    tool = json.loads(text_of("cyclonedx"))["metadata"]["tools"]["components"][0]
+    assert (tool["name"], tool["version"]) == ("cudaredist", __version__)
+    creators = json.loads(text_of("spdx"))["creationInfo"]["creators"]
+    assert creators == [f"Tool: cudaredist-{__version__}"]
 
 
 def test_spdx_has_one_package_per_available_package(package_set: PackageSet) -> None:
