@@ -66,6 +66,7 @@ OF_OTHER_PROGRAMS = {
     "--eval",
     "--arg",
     "--expr",
+    "--out-link",
     "--hard-links",
     "--index-url",
     "--no-deps",

@@ -14,6 +14,7 @@ from support.nix_builds import (
     _patchelf,
     build_package,
     contents,
+    host_gcc,
     host_libraries,
     materialized,
     needs_nix_builds,
@@ -190,9 +191,12 @@ def test_nixpkgs_page_steps_succeed(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "nixpkgs.md").read_text()
     first = page.partition("## Update")[0]
     blocks = re.findall(r"^```sh\n(.*?)^```$", first, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 4
+    assert len(blocks) == 8
+    script = "\n".join(blocks).replace("--default-gcc 14", f"--default-gcc {host_gcc()}")
     (tmp_path / "nixpkgs").mkdir()
-    (tmp_path / "nixpkgs/default.nix").write_text(f"{{ config }}: {stand_in()}")
+    (tmp_path / "nixpkgs/default.nix").write_text(
+        f"{{ config }}: {stand_in()} // {{ inherit config; }}"
+    )
     store = {
         f"NIX_{name}_DIR": str(tmp_path / "nix" / name)
         for name in ("STORE", "STATE", "LOG", "CONF")
@@ -201,7 +205,7 @@ def test_nixpkgs_page_steps_succeed(tmp_path: Path) -> None:
     (tmp_path / "nix/CONF/nix.conf").write_text("build-users-group =\nsandbox = false\n")
     tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     process = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(blocks)],
+        ["bash", "-eu", "-o", "pipefail", "-c", script],
         cwd=tmp_path,
         env={**os.environ, **store, "PATH": tools, "NIX_PATH": f"nixpkgs={tmp_path}/nixpkgs"},
         capture_output=True,
@@ -211,3 +215,6 @@ def test_nixpkgs_page_steps_succeed(tmp_path: Path) -> None:
     assert process.returncode == 0, process.stderr
     library = tmp_path / "result-lib/lib/libcublas.so.13"
     assert any("cuda_nvrtc" in folder for folder in run_path_of(library))
+    assert process.stdout.count("GPU: ") == 2
+    assert run_path_of(tmp_path / "with/bin/app") == ["/run/opengl-driver/lib"]
+    assert run_path_of(tmp_path / "without/bin/app") == []

@@ -2,24 +2,6 @@
 # Gives every ELF file a run path to the libraries it needs, as nixpkgs' hook of that name does.
 postFixupHooks+=(autoPatchelf)
 
-isElf() {
-  local magic=
-  IFS= read -r -n 4 -d '' magic <"$1" || true
-  [[ $magic == $'\x7fELF' ]]
-}
-
-# Call a function for each ELF file of the outputs that is linked dynamically.
-autoFixElfFiles() {
-  local output file
-  for output in $(getAllOutputNames); do
-    while IFS= read -r -d '' file; do
-      if isElf "$file" && readelf -S "$file" 2>/dev/null | grep '\.dynamic' >/dev/null; then
-        "$1" "$file"
-      fi
-    done < <(find "${!output}" -type f -print0)
-  done
-}
-
 autoPatchelf() {
   declare -gA foundLibraries=()
   local folder output path

@@ -181,6 +181,8 @@ in
   fetchurl = import <nix/fetchurl.nix>;
   autoPatchelfHook = ./auto-patchelf.bash;
   autoAddDriverRunpath = ./auto-add-driver-runpath.bash;
+  cmake = ./cmake.bash;
+  ninja = ./no-hook.bash;
   unzip = ./no-hook.bash;
   _cuda.lib.licenses.cudnn = {
     shortName = "cuDNN EULA";

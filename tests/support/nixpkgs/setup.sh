@@ -16,6 +16,24 @@ unpackCmdHooks=() postUnpackHooks=() prePatchHooks=() postInstallHooks=() preFix
 
 getAllOutputNames() { echo "$outputs"; }
 
+isElf() {
+  local magic=
+  IFS= read -r -n 4 -d '' magic <"$1" || true
+  [[ $magic == $'\x7fELF' ]]
+}
+
+# Call a function for each ELF file of the outputs that is linked dynamically.
+autoFixElfFiles() {
+  local output file
+  for output in $(getAllOutputNames); do
+    while IFS= read -r -d '' file; do
+      if isElf "$file" && readelf -S "$file" 2>/dev/null | grep '\.dynamic' >/dev/null; then
+        "$1" "$file"
+      fi
+    done < <(find "${!output}" -type f -print0)
+  done
+}
+
 runHook() {
   local hook name=$1
   local -n hooks=${name}Hooks 2>/dev/null
@@ -37,7 +55,7 @@ autoPatchelfLibs=()
 for input in ${buildInputs-} ${propagatedBuildInputs-}; do autoPatchelfLibs+=("$input/lib"); done
 for input in ${nativeBuildInputs-}; do
   # shellcheck disable=SC1090
-  source "$input"
+  if [[ -d $input ]]; then PATH=$input/bin:$PATH; else source "$input"; fi
 done
 
 if [[ -n ${buildCommand-} ]]; then
@@ -52,6 +70,7 @@ if [[ -z ${dontUnpack-} ]]; then
   for hook in "${unpackCmdHooks[@]}"; do
     if "$hook" "$src"; then done=1 && break; fi
   done
+  if [[ -d $src ]]; then cp -r "$src" source && done=1; fi
   if [[ -z $done ]]; then tar -xf "$src" --mode=u+w; fi
   for sourceRoot in *; do :; done
   chmod -R u+w "$sourceRoot"
