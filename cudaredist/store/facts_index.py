@@ -16,7 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from cudaredist.errors import CudaRedistError, ReadError
+from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, printable
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
@@ -100,7 +101,9 @@ class Index:
         Raises the error of the first release with a file that cannot be read.
         """
         labels = self.store.manifests(redist).labels()
-        query = "SELECT label FROM documents WHERE (layer, name) = (?, ?) AND NOT is_readable"
+        query = """
+            SELECT label FROM documents
+            WHERE (kind, layer, name) = ('release', ?, ?) AND NOT is_readable"""
         for label in sorted(parse_label(text) for (text,) in self.rows(query, self.layer, redist)):
             load_manifest(self.store, redist, label)
             load_features(self.store, redist, label)
@@ -234,7 +237,7 @@ class Index:
         layer, kind, name, label = document
         row = (
             self._database.execute(
-                "INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?, TRUE)",
+                "INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?, TRUE, NULL)",
                 (*document, self._states[document]),
             ).lastrowid
             or 0
@@ -244,9 +247,7 @@ class Index:
             if table is not None:
                 read(add_symbols, self._database, row, layer, table)
         elif kind == "table":
-            model = next(one.model for one in TABLES if one.name == name)
-            data = read(read_file, self._table_path(layer, name))
-            content = None if data is None else read(read_own_file, data, model)
+            content = read(self._read_table, self._table_path(layer, name))
             if content is not None:
                 add_table(self._database, row, layer, content)
         else:
@@ -257,8 +258,8 @@ class Index:
             values = (layer, name, label, _sort_key(version))
             add_release(self._database, row, values, manifest, features)
         if errors:
-            query = "UPDATE documents SET is_readable = FALSE WHERE id = ?"
-            self._database.execute(query, [row])
+            query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
+            self._database.execute(query, [printable(errors[0].message), row])
 
     def _read_states(self) -> Iterator[tuple[_Document, str]]:
         """Yield the sizes and times of all documents, empty for those that changed just now."""
@@ -277,6 +278,15 @@ class Index:
                 path = self._table_path(layer, table.name)
                 if path.exists():
                     yield _Document(layer, "table", table.name, ""), _state(path)
+
+    @staticmethod
+    def _read_table(path: Path) -> OwnModel | None:
+        model = next(one.model for one in TABLES if one.name == path.stem)
+        data = read_file(path)
+        try:
+            return None if data is None else read_own_file(data, model)
+        except InvalidFileError as error:
+            raise InvalidFileError(f"table ({path})", error.problems) from None
 
     def _table_path(self, layer: Layer, name: str) -> Path:
         return self._symbols[layer].path.with_name(f"{name}.json")

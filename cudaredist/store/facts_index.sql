@@ -1,4 +1,4 @@
--- Version 2. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 3. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -12,6 +12,7 @@ CREATE TABLE documents (
     label TEXT NOT NULL, -- the release, else empty
     state TEXT NOT NULL, -- sizes and times of the files. Empty: they changed just now
     is_readable INTEGER NOT NULL, -- 0: a file is broken, and has no rows
+    error TEXT, -- the reason why it is broken
     UNIQUE (layer, kind, name, label)
 );
 

@@ -6,7 +6,6 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.report import Report
-from cudaredist.hints import command_line
 
 Cell: TypeAlias = str | int | float | None
 Limit: TypeAlias = Literal["rows", "time"]
@@ -26,7 +25,7 @@ class QueryReport(Report):
         default=None, description="The limit that ended the query. Null: the rows are complete"
     )
     unreadable: tuple[str, ...] = Field(
-        default=(), description="Broken files, whose facts are missing in the index"
+        default=(), description="Errors of broken files, whose facts are missing"
     )
     output: str | None = Field(default=None, description="The file with the database")
     size: int | None = Field(default=None, description="Bytes of this file")
@@ -35,6 +34,4 @@ class QueryReport(Report):
         """Yield the reasons for missing rows."""
         if self.limit is not None:
             yield f"rows are missing: {_LIMITS[self.limit]} ended the query"
-        for name in self.unreadable:
-            hint = command_line("check", "--offline")
-            yield f"facts are missing: {name} cannot be read; run `{hint}`"
+        yield from (f"facts are missing: {error}" for error in self.unreadable)

@@ -78,8 +78,8 @@ def write_database(index: Index, output: Path) -> QueryReport:
 
 
 def _report(index: Index, limit: Limit | None = None, **fields: object) -> QueryReport:
-    query = "SELECT layer, kind, name, label FROM documents WHERE NOT is_readable ORDER BY 1, 2, 3"
-    broken = tuple(" ".join(filter(None, row)) for row in index.rows(query))
+    query = "SELECT error FROM documents WHERE NOT is_readable ORDER BY layer, kind, name, label"
+    broken = tuple(error for (error,) in index.rows(query))
     codes = (EXIT_INCOMPLETE if limit else EXIT_OK, EXIT_CONTENT if broken else EXIT_OK)
     values = {"limit": limit, "unreadable": broken, "exit_code": worst_exit_code(codes)}
     return QueryReport.model_validate(fields | values)
