@@ -165,14 +165,24 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
 
     Markers are evaluated for that platform, not for this machine. Invalid lines are skipped.
     """
-    environment = dict(PLATFORMS[platform].environment)
     projects: dict[str, SpecifierSet] = {}
     for requirement in filter(None, map(parse_requirement, requires)):
-        marker = requirement.marker
-        extras = {"", *_extras_in(marker)}
-        if marker is None or any(marker.evaluate(environment | {"extra": x}) for x in extras):
+        if applies_on(requirement, platform):
             projects[canonicalize_name(requirement.name)] = requirement.specifier
     return projects
+
+
+def applies_on(requirement: Requirement, platform: str | None) -> bool:
+    """Check if a requirement, or any extra with it, applies on a platform.
+
+    Requirements apply on platforms without wheels.
+    """
+    marker = requirement.marker
+    if marker is None or platform not in PLATFORMS:
+        return True
+    environment = dict(PLATFORMS[platform].environment)
+    extras = {"", *_extras_in(marker)}
+    return any(marker.evaluate(environment | {"extra": extra}) for extra in extras)
 
 
 @functools.cache

@@ -48,7 +48,11 @@ def rename(old: str, new: str) -> Change:
 
 
 def remove(pattern: str) -> Change:
-    return lambda site: [path.unlink() for path in site.glob(pattern)]
+    def change(site: Path) -> None:
+        for path in site.glob(pattern):
+            path.unlink()
+
+    return change
 
 
 def copy(path: str, folder: str) -> Change:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from cudaredist.commands.audit.declared import with_declared
 from cudaredist.commands.audit.environment import JudgedEnvironment, with_environments
 from cudaredist.commands.audit.judge import AuditData, judge_program
 from cudaredist.commands.audit.program import Catalog, KnownLibrary, paths_of
@@ -100,6 +101,8 @@ def _judged(
         skipped=[*program.skipped, *unread],
         errors=program.errors,
     )
+    if program.has_metadata:
+        report = with_declared(report, program.declared, data.catalog, data.policy.preloads)
     return with_environments(report, environments, required) if environments else report
 
 

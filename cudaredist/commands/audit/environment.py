@@ -6,21 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
-
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.judge import AuditData
 from cudaredist.commands.audit.loader import FoundFile, Loader
-from cudaredist.commands.audit.lowest_release import required_releases, symbols_by_library
-from cudaredist.commands.audit.needs import IS_OF_GPU, LibraryNeed
-from cudaredist.commands.audit.program import KnownLibrary, ProgramFile, paths_of
+from cudaredist.commands.audit.lowest_release import symbols_by_library
+from cudaredist.commands.audit.needs import IS_OF_GPU
+from cudaredist.commands.audit.program import ProgramFile, paths_of
 from cudaredist.commands.audit.program_findings import AuditRequirements, gpu_findings
 from cudaredist.commands.audit.report import (
     AuditedEnvironment,
@@ -30,8 +26,7 @@ from cudaredist.commands.audit.report import (
     LoadedFile,
 )
 from cudaredist.commands.audit.run_paths import run_path_fix
-from cudaredist.commands.audit.unlinked import stated_majors
-from cudaredist.commands.audit.wheel_requirements import pip_requirements
+from cudaredist.commands.audit.wheel_fixes import fix_command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened, worst_exit_code
 from cudaredist.features.library_symbols import exports_of
 from cudaredist.formats.features import FileCode
@@ -99,7 +94,15 @@ class JudgedEnvironment:
 
     def _is_cuda(self, name: str) -> bool:
         external = find_external(name, self._data.policy)
-        return external is None and self._data.catalog.has_family(name)
+        platforms = tuple({each for file in self.environment.files for each in file.platforms})
+        if external is None:
+            return self._data.catalog.has_family(name)
+        # A distribution may have libraries such as NCCL, too.
+        is_known = bool(self._data.catalog.providers(name, platforms))
+        return external.owner not in IS_OF_GPU and is_known
+
+    def _owner(self, file: ProgramFile) -> Distribution | None:
+        return self._owners.get(file.path or "")
 
     def _is_of_nvidia(self, file: ProgramFile) -> bool:
         owner = self._owner(file)
@@ -265,6 +268,10 @@ class JudgedEnvironment:
             message = f"the loader does not find {_first(sorted(names))} for {_first(paths)}"
             yield _finding("missing-library", message, path=paths[0], code=EXIT_OK)
 
+    def _fix(self, soname: str) -> str | None:
+        files = [use.user for use in self._uses if use.soname == soname]
+        return fix_command(soname, files, self.environment, self._data.catalog, self._tables)
+
     def _location_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded = uses[0].loaded
@@ -342,68 +349,6 @@ class JudgedEnvironment:
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""
         return self._is_of_nvidia(user) or soname in self._preloaded_for(user)
-
-    def _fix(self, soname: str) -> str | None:
-        """Return the command that installs the wheel with a library and all used symbols."""
-        files = [use.user for use in self._uses if use.soname == soname]
-        known = self._providers(soname, files)
-        projects = {library.project for library in known}
-        if len(projects) != 1:
-            return None
-        need = LibraryNeed(
-            soname=soname,
-            kind="needed",
-            status="provided",
-            cuda=True,
-            by=paths_of(files),
-            libraries=known,
-        )
-        releases = required_releases([need], files, self._tables, frozenset())
-        (pip,) = pip_requirements([need], releases, frozenset())
-        installed = self.environment.distributions.get(pip.project or "")
-        if pip.lower_bound == "none":
-            return None
-        if installed is not None and installed.version in SpecifierSet(pip.specifier):
-            requirement = f"{pip.project}=={installed.version}"
-            return f"pip install --force-reinstall --no-deps {requirement}"
-        major = (pip.project or "").rpartition("-cu")[2]
-        specifier = pip.specifier
-        if major.isdecimal():
-            # The name of the project limits it already.
-            specifier = specifier.removesuffix(f",<{int(major) + 1}")
-        return f"pip install {quote(f'{pip.project}{specifier}')}"
-
-    def _stated_majors(self, files: Iterable[ProgramFile]) -> frozenset[int]:
-        """Return the CUDA majors that all files with needed CUDA libraries can use."""
-        stated = [stated_majors(file, self._data.catalog) for file in files]
-        known = list(filter(None, stated))
-        return reduce(and_, known) if known else frozenset()
-
-    def _owner(self, file: ProgramFile) -> Distribution | None:
-        return self._owners.get(file.path or "")
-
-    def _providers(self, soname: str, files: Sequence[ProgramFile]) -> tuple[KnownLibrary, ...]:
-        """Return the known wheels with a library, for the CUDA major of some files."""
-        platforms = [platform for file in files for platform in file.platforms]
-        known = [lib for lib in self._data.catalog.providers(soname, platforms) if lib.project]
-        owners = {owner.project: owner for file in files if (owner := self._owner(file))}
-        declared = {
-            canonicalize_name(each.name)
-            for owner in owners.values()
-            for each in owner.requirements()
-        }
-        paths = {path for owner in owners.values() for path in owner.files}
-        siblings = [file for file in self.environment.files if file.path in paths]
-        majors, of_siblings = map(self._stated_majors, (files, siblings))
-        for chosen in (
-            [library for library in known if library.project in declared],
-            [library for library in known if library.major in majors],
-            [library for library in known if library.major in of_siblings],
-            [library for library in known if library.project in self.environment.distributions],
-        ):
-            if chosen:
-                return tuple(chosen)
-        return tuple(known)
 
 
 def _first(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from cudaredist.archives.open_archive import SUFFIXES, open_archive
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.audit.declared import Declared, read_declared
 from cudaredist.commands.audit.installed import Environment, find_environment
 from cudaredist.commands.audit.program import ProgramFile, WheelMember
 from cudaredist.commands.audit.report import AuditInput
@@ -50,6 +51,9 @@ class ProgramReader:
     """Files that were not read, although they may be libraries."""
     errors: list[ErrorReport] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
+    declared: list[Declared] = field(default_factory=list)
+    """The requirements of wheels."""
+    has_metadata: bool = False
 
     def read_all(self, paths: Sequence[Path]) -> None:
         """Read all paths.
@@ -106,6 +110,11 @@ class ProgramReader:
             member = WheelMember(str(path), name) if is_wheel else None
             names = {name.rpartition("/")[2], *links[name]}
             count += self._add(prefix + name, entry.binary, names, member)
+        if is_wheel:
+            declared = read_declared(path)
+            self.has_metadata |= declared is not None
+            self.declared += declared or []
+            self.notes += [] if declared is not None else [f"{path.name}: METADATA is not read"]
         unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
         self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
         self.skipped += (printable(prefix + note) for note in tree.skipped)

@@ -22,6 +22,8 @@ AuditFindingKind: TypeAlias = Literal[
     "duplicate-library",
     "unlinked-library",
     "run-path",
+    "undeclared",
+    "declared",
     "gpu",
     "glibc",
     "cuda",
@@ -167,6 +169,17 @@ class AuditFinding(OwnModel):
     exit_code: int = Field(description="0: a warning; 3: the answer is unknown")
 
 
+class DeclaredWheel(OwnModel):
+    """A wheel of NVIDIA's that an audited wheel declares."""
+
+    package: str = Field(description="The audited wheel, and its version")
+    requirement: str
+    is_optional: bool = Field(description="Whether an extra declares it")
+    sonames: tuple[str, ...] = Field(
+        description="Its libraries that files need by name. Empty: the program may load some"
+    )
+
+
 class LoadedFile(OwnModel):
     """The file that the loader finds for a needed library of an environment."""
 
@@ -210,6 +223,9 @@ class AuditReport(Report):
     cuda_majors: tuple[int, ...] = Field(description="CUDA majors that it, or parts of it, are for")
     releases: tuple[AuditedRelease, ...]
     requirements: tuple[PipRequirement, ...]
+    declared: tuple[DeclaredWheel, ...] = Field(
+        default=(), description="Wheels of NVIDIA's in the metadata of the audited wheels"
+    )
     runtime: CudaRuntime
     glibc: Floor
     libstdcxx: Floor

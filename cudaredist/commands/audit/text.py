@@ -11,6 +11,7 @@ from cudaredist.commands.audit.report import (
     AuditedRelease,
     AuditReport,
     AuditReports,
+    DeclaredWheel,
     PipRequirement,
 )
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
@@ -170,7 +171,12 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
     if others:
         title = "Wheels of NVIDIA that it needs, with unknown versions"
         yield _Section(title, ("wheel", "provides"), others)
-    if needed or others:
+    unnamed = _unnamed(report)
+    if unnamed:
+        title = "Wheels of NVIDIA that it declares, but that no file needs by name"
+        rows = [(w.requirement, f"by {w.package}{_extra(w)}") for w in unnamed]
+        yield _Section(title, ("wheel", "declared"), rows)
+    if needed or others or unnamed:
         return
     names = _packages(report)
     if report.unread:
@@ -183,6 +189,15 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("No file needs a CUDA library, but the program may load some when it runs")
     else:
         yield _Section("It needs no CUDA library")
+
+
+def _unnamed(report: AuditReport) -> list[DeclaredWheel]:
+    """Return the declared wheels whose libraries the program may load when it runs."""
+    return [wheel for wheel in report.declared if not wheel.sonames]
+
+
+def _extra(wheel: DeclaredWheel) -> str:
+    return ", in an extra" if wheel.is_optional else ""
 
 
 def _environments(report: AuditReport) -> Iterator[_Section]:
@@ -258,7 +273,11 @@ def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 def _program_requirements(report: AuditReport) -> Iterator[str]:
     if report.unread:
         yield f"# Unknown: {_short(report.unread)} cannot be read"
-    elif not report.requirements and not any(library.projects for library in report.libraries):
+    elif not (
+        report.requirements
+        or _unnamed(report)
+        or any(library.projects for library in report.libraries)
+    ):
         release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"
         yield f"# No file needs a wheel of NVIDIA{release}"
     several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
@@ -274,6 +293,9 @@ def _program_requirements(report: AuditReport) -> Iterator[str]:
             yield f"# {_requirement(wheel)}  # may open {sonames}"
         else:
             yield f"{_requirement(wheel)}  # {sonames}{_mark(wheel)}"
+    for each in dict.fromkeys((wheel.requirement, wheel.is_optional) for wheel in _unnamed(report)):
+        requirement, is_optional = each
+        yield f"{'# ' if is_optional else ''}{requirement}  # declared; no file needs it by name"
     for library in report.libraries:
         if library.projects:
             projects = " or ".join(library.projects)

@@ -104,5 +104,13 @@ def _specifier(
 def _versions(known: Sequence[KnownLibrary], label: str | None) -> Iterator[WheelVersion]:
     """Yield the versions of wheels with a library, of one release if that has any."""
     for library in [library for library in known if str(library.label) == label] or known:
-        if library.wheel is not None:
-            yield parse_wheel_filename(library.wheel.rpartition("/")[2])[1]
+        version = wheel_version(library)
+        if version is not None:
+            yield version
+
+
+def wheel_version(library: KnownLibrary) -> WheelVersion | None:
+    """Return the version of the wheel with a library."""
+    if library.wheel is None:
+        return None
+    return parse_wheel_filename(library.wheel.rpartition("/")[2])[1]

@@ -7,10 +7,11 @@ from shlex import split
 import pytest
 from support.binaries import Image, Symbol, elf, fatbin
 from support.environments import install, library, user
-from support.programs import audit_data, cuda, cudnn, table
+from support.programs import audit_data, cuda, cudnn, known, table
 
 from cudaredist.commands.audit.environment import JudgedEnvironment
 from cudaredist.commands.audit.installed import find_environment
+from cudaredist.commands.audit.program import KnownLibrary
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditFinding, LoadedFile
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -24,11 +25,14 @@ TABLES = {
 }
 
 
-def judge(folder: Path, tables: Mapping[str, SymbolColumns] = TABLES) -> JudgedEnvironment:
+def judge(
+    folder: Path,
+    tables: Mapping[str, SymbolColumns] = TABLES,
+    libraries: Sequence[KnownLibrary] = (*cuda(*LABELS), *cudnn("9.5.1", 12)),
+) -> JudgedEnvironment:
     reader = ProgramReader()
     reader.read_all([folder])
     (environment,) = reader.environments
-    libraries = [*cuda(*LABELS), *cudnn("9.5.1", 12)]
     return JudgedEnvironment(environment, audit_data(libraries, tables))
 
 
@@ -256,6 +260,23 @@ def test_driver_is_not_missing(tmp_path: Path) -> None:
     assert loaded(tmp_path, "libcuda.so.1")[0].found_by == "driver"
     (finding,) = findings(tmp_path)
     assert (finding.exit_code, "libother.so.1" in finding.message) == (0, True)
+
+
+def test_missing_library_of_any_major_follows_the_other_files(tmp_path: Path) -> None:
+    """The soname of cuRAND is the same for several CUDA majors."""
+    files = {"example/a.so": user("libcurand.so.10"), "example/b.so": user(CUBLAS)}
+    install(tmp_path, "example", "1.0", files)
+    hints = {each.hint for each in findings(tmp_path)}
+    assert "pip install 'nvidia-curand-cu12>=10.3.1,<11'" in hints
+
+
+def test_nccl_of_a_wheel_counts_although_distributions_have_it(tmp_path: Path) -> None:
+    put_example(tmp_path, user("libnccl.so.2"))
+    libraries = [known("libnccl.so.2", "2.27.3", "nccl", "nvidia-nccl-cu12", redist="nccl")]
+    found = list(judge(tmp_path, libraries=libraries).findings())
+    assert [(each.exit_code, each.hint) for each in found] == [
+        (1, "pip install 'nvidia-nccl-cu12>=2.27.3.7,<3'")
+    ]
 
 
 # -- GPUs

@@ -1,0 +1,85 @@
+"""Commands that install the wheel with a library and its used symbols into an environment."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from shlex import quote
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from cudaredist.commands.audit.installed import Environment
+from cudaredist.commands.audit.lowest_release import required_releases
+from cudaredist.commands.audit.needs import LibraryNeed
+from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, paths_of
+from cudaredist.commands.audit.unlinked import stated_majors
+from cudaredist.commands.audit.wheel_requirements import pip_requirements
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
+
+
+def fix_command(
+    soname: str,
+    files: Sequence[ProgramFile],
+    environment: Environment,
+    catalog: Catalog,
+    tables: Mapping[str, SymbolColumns],
+) -> str | None:
+    """Return the command for a library that some files need.
+
+    Returns None if the project is not known, or no version has all symbols.
+    """
+    known = _providers(soname, files, environment, catalog)
+    if len({library.project for library in known}) != 1:
+        return None
+    need = LibraryNeed(
+        soname=soname,
+        kind="needed",
+        status="provided",
+        cuda=True,
+        by=paths_of(files),
+        libraries=known,
+    )
+    (pip,) = pip_requirements(
+        [need], required_releases([need], files, tables, frozenset()), frozenset()
+    )
+    if pip.lower_bound == "none":
+        return None
+    installed = environment.distributions.get(pip.project or "")
+    if installed is not None and installed.version in SpecifierSet(pip.specifier):
+        requirement = quote(f"{pip.project}=={installed.version}")
+        return f"pip install --force-reinstall --no-deps {requirement}"
+    major = (pip.project or "").rpartition("-cu")[2]
+    specifier = pip.specifier
+    if major.isdecimal():
+        # The name of the project limits it already.
+        specifier = specifier.removesuffix(f",<{int(major) + 1}")
+    return f"pip install {quote(f'{pip.project}{specifier}')}"
+
+
+def _providers(
+    soname: str, files: Sequence[ProgramFile], environment: Environment, catalog: Catalog
+) -> tuple[KnownLibrary, ...]:
+    """Return the known wheels with a library, for the CUDA major of some files."""
+    platforms = [platform for file in files for platform in file.platforms]
+    known = [library for library in catalog.providers(soname, platforms) if library.project]
+    all_owners = environment.owners()
+    owners = [all_owners[file.path] for file in files if file.path in all_owners]
+    declared = {canonicalize_name(each.name) for owner in owners for each in owner.requirements()}
+    paths = {path for owner in owners for path in owner.files}
+    siblings = [file for file in environment.files if file.path in paths]
+    majors, of_siblings = (_common_majors(part, catalog) for part in (files, siblings))
+    for chosen in (
+        [library for library in known if library.project in declared],
+        [library for library in known if library.major in majors],
+        [library for library in known if library.major in of_siblings],
+        [library for library in known if library.project in environment.distributions],
+    ):
+        if len({library.project for library in chosen}) == 1:
+            return tuple(chosen)
+    return tuple(known)
+
+
+def _common_majors(files: Iterable[ProgramFile], catalog: Catalog) -> frozenset[int]:
+    """Return the CUDA majors that all files with needed CUDA libraries can use."""
+    stated = list(filter(None, (stated_majors(file, catalog) for file in files)))
+    return reduce(and_, stated) if stated else frozenset()

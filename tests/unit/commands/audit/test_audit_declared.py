@@ -1,0 +1,132 @@
+"""Tests of audit: the requirements that wheels declare, and the libraries that files need."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from support import wheels
+from support.binaries import elf
+from support.programs import audit_data, cuda, file, judged, known, policy, table, undefined
+
+from cudaredist.commands.audit.declared import Declared, read_declared, with_declared
+from cudaredist.commands.audit.judge import judge_program
+from cudaredist.commands.audit.program import Catalog
+from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.read_program import ProgramReader
+from cudaredist.commands.audit.report import AuditReport
+from cudaredist.commands.audit.text import audit_text, requirement_lines
+
+CUBLAS = "libcublas.so.12"
+LIBRARIES = [
+    *cuda("12.4.1", "12.9.1", "13.0.2"),
+    known("libcufile.so.0", "13.0.2", "libcufile", "nvidia-cufile"),
+    known("libnccl.so.2", "2.27.3", "nccl", "nvidia-nccl-cu12", redist="nccl"),
+]
+TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.9.1": ["old", "new"]})}
+
+
+def declaring(requires: Sequence[str], *needed: str, symbols: Sequence[str] = ()) -> AuditReport:
+    """Return the report on a file of a wheel with some requirements."""
+    taken = undefined(*((name, "", "") for name in symbols))
+    report = judged([file("example/a.so", *needed, symbols=taken)], LIBRARIES, TABLES)
+    declared = [Declared("example 1.0", Requirement(line)) for line in requires]
+    return with_declared(report, declared, Catalog(LIBRARIES), policy().preloads)
+
+
+def kinds(report: AuditReport) -> list[str]:
+    return [finding.kind for finding in report.findings if finding.exit_code]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "finding"),
+    [
+        ("nvidia-cublas-cu12", None),
+        ("nvidia_cublas_cu12>=12.5", None),
+        ("nvidia-cublas-cu12; sys_platform == 'linux'", None),
+        ("nvidia-cublas-cu12; extra == 'gpu'", None),
+        ("cuda-toolkit[cublas]==12.*", None),
+        ("cuda-toolkit[all]==12.*", None),
+        ("torch>=2", None),
+        ("numpy", "undeclared"),
+        ("nvidia-cublas-cu12; sys_platform == 'win32'", "undeclared"),
+        ("nvidia-nccl-cu12", "undeclared"),
+        ("cuda-toolkit[cudart]==12.*", "undeclared"),
+        ("cuda-toolkit[cublas]==13.*", "declared"),
+        ("nvidia-cublas", "declared"),
+        ("nvidia-cublas-cu12<12", "declared"),
+    ],
+)
+def test_needed_library_is_declared(requirement: str, finding: str | None) -> None:
+    report = declaring([requirement], CUBLAS)
+    assert kinds(report) == ([finding] if finding else [])
+    assert report.exit_code == (1 if finding else 0)
+
+
+@pytest.mark.parametrize(
+    ("specifier", "found"),
+    [
+        ("", []),
+        (">=12.4", []),
+        ("<13", []),
+        ("==12.9.1.7", []),
+        ("==12.4.1.7", ["declared"]),
+        ("<12.9", ["declared"]),
+    ],
+)
+def test_declared_range_has_a_release_with_all_symbols(specifier: str, found: list[str]) -> None:
+    report = declaring([f"nvidia-cublas-cu12{specifier}"], CUBLAS, symbols=["new"])
+    assert kinds(report) == found
+
+
+def test_wheel_that_no_file_needs_is_listed_as_declared() -> None:
+    lines = ["nvidia-nccl-cu12>=2; sys_platform == 'linux'", "cuda-toolkit[cufile]==13.*"]
+    report = declaring([*lines, "nvidia-cublas-cu12; extra == 'blas'"])
+    assert kinds(report) == []
+    assert list(requirement_lines(report)) == [
+        "nvidia-nccl-cu12>=2  # declared; no file needs it by name",
+        "cuda-toolkit[cufile]==13.*  # declared; no file needs it by name",
+        "# nvidia-cublas-cu12  # declared; no file needs it by name",
+    ]
+
+
+@pytest.mark.parametrize("requires", [["numpy", "nvidia-nccl-cu12>=2", "not valid ="], []])
+def test_requirements_of_a_wheel_are_read(tmp_path: Path, requires: Sequence[str]) -> None:
+    path = tmp_path / "example-1.0-py3-none-any.whl"
+    path.write_bytes(wheels.wheel("example", "1.0", {"example/a.so": elf()}, requires=requires))
+    declared = read_declared(path)
+    assert declared is not None
+    assert [(each.package, str(each)) for each in declared] == [
+        ("example 1.0", line) for line in requires[:2]
+    ]
+
+
+def test_text_lists_declared_wheels(tmp_path: Path) -> None:
+    path = tmp_path / "example-1.0-py3-none-any.whl"
+    requires = ["nvidia-nccl-cu12>=2"]
+    path.write_bytes(wheels.wheel("example", "1.0", {"example/a.so": elf()}, requires=requires))
+    reader = ProgramReader()
+    reader.read_all([path])
+    report = judge_program(
+        reader.files, audit_data(LIBRARIES), AuditRequirements(), inputs=reader.inputs
+    )
+    report = with_declared(report, reader.declared, Catalog(LIBRARIES), ())
+    text = "\n".join(audit_text(report))
+    assert "Wheels of NVIDIA that it declares, but that no file needs by name:" in text
+    assert "nvidia-nccl-cu12>=2  by example 1.0" in text
+    assert "needs no CUDA library" not in text
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x05\x06" + bytes(18)], ids=["no zip", "empty"])
+def test_unreadable_metadata_is_no_list(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "example-1.0-py3-none-any.whl"
+    path.write_bytes(data)
+    assert read_declared(path) is None
+
+
+def test_requirement_of_a_needed_library_is_not_listed_twice() -> None:
+    report = declaring(["nvidia-cublas-cu12"], CUBLAS)
+    assert [wheel.sonames for wheel in report.declared] == [(CUBLAS,)]
+    assert [line.partition(" ")[0] for line in requirement_lines(report)] == [
+        "nvidia-cublas-cu12>=12.4.1.7,<13"
+    ]
