@@ -87,7 +87,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     Nothing is executed. The exit code is 1 for findings, and 3 if an answer that an option requires
     is unknown. The lists are requirements, packages, nix and auditwheel-exclude.
     """
-    from cudaredist.commands.audit import text
+    from cudaredist.commands.audit import needed_lists, text
     from cudaredist.commands.audit.audit_program import audit_programs
 
     store = session.read_store(options.data)
@@ -109,16 +109,16 @@ def audit(options: AuditOptions, session: Session) -> int:
         session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), ())
         session.errors(errors)
         return report.exit_code
-    if options.format == "requirements" and any(map(text.lacks_wheels, report.programs)):
+    if options.format == "requirements" and any(map(needed_lists.lacks_wheels, report.programs)):
         raise UsageError(
             "--format requirements requires --channel wheels",
             hint=f"run `{again('--channel wheels', without=['--channel'])}`",
         )
     lists = {
-        "requirements": text.requirement_lines,
-        "packages": text.package_lines,
-        "nix": text.nix_lines,
-        "auditwheel-exclude": text.exclude_lines,
+        "requirements": needed_lists.requirement_lines,
+        "packages": needed_lists.package_lines,
+        "nix": needed_lists.nix_lines,
+        "auditwheel-exclude": needed_lists.exclude_lines,
     }
     findings = (finding for program in report.programs for finding in program.findings)
     warnings = (f"{finding.kind}: {finding.message}" for finding in findings)

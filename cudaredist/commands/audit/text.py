@@ -6,13 +6,18 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from cudaredist.cli.text import annotations, columns, escape_markdown, grouped, markdown_table
+from cudaredist.commands.audit.needed_lists import (
+    mark,
+    needed_packages,
+    requirement_line,
+    unnamed_wheels,
+)
 from cudaredist.commands.audit.report import (
     AuditedLibrary,
     AuditedRelease,
     AuditReport,
     AuditReports,
     DeclaredWheel,
-    PipRequirement,
 )
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
 from cudaredist.formats.packageset import Coverage
@@ -30,13 +35,6 @@ _COVERAGE = {
 }
 _COLUMNS = ("program", "CUDA", "GPUs", "glibc", "result")
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
-_LOWER_BOUNDS = {
-    "symbols": "",
-    "oldest": "; oldest version in the data",
-    "missing": "; version unknown, because another library of its release is missing",
-    "unknown": "; lowest version unknown",
-    "none": "; no known version has all symbols",
-}
 _FOUND_BY = {
     "run-path": "run path",
     "system": "folders of the system",
@@ -161,7 +159,7 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
     by_major = grouped((wheel.cuda_major, wheel) for wheel in needed)
     for major, wheels in by_major.items():
         part = f" with CUDA {major}" if len(by_major) > 1 and major is not None else ""
-        rows = [(_requirement(w), _short(w.sonames) + _mark(w)) for w in wheels]
+        rows = [(requirement_line(w), _short(w.sonames) + mark(w)) for w in wheels]
         yield _Section(f"Wheels of NVIDIA that it needs{part}", ("wheel", "provides"), rows)
     others = [
         (" or ".join(library.projects), library.soname)
@@ -171,14 +169,14 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
     if others:
         title = "Wheels of NVIDIA that it needs, with unknown versions"
         yield _Section(title, ("wheel", "provides"), others)
-    unnamed = _unnamed(report)
+    unnamed = unnamed_wheels(report)
     if unnamed:
         title = "Wheels of NVIDIA that it declares, but that no file needs by name"
         rows = [(w.requirement, f"by {w.package}{_extra(w)}") for w in unnamed]
         yield _Section(title, ("wheel", "declared"), rows)
     if needed or others or unnamed:
         return
-    names = _packages(report)
+    names = needed_packages(report)
     if report.unread:
         yield _Section(f"Its needed libraries are unknown: {_short(report.unread)} cannot be read")
     elif names:
@@ -189,11 +187,6 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("No file needs a CUDA library, but the program may load some when it runs")
     else:
         yield _Section("It needs no CUDA library")
-
-
-def _unnamed(report: AuditReport) -> list[DeclaredWheel]:
-    """Return the declared wheels whose libraries the program may load when it runs."""
-    return [wheel for wheel in report.declared if not wheel.sonames]
 
 
 def _extra(wheel: DeclaredWheel) -> str:
@@ -254,100 +247,6 @@ def _messages(report: AuditReport) -> Iterator[tuple[str, dict[str, str], str]]:
         yield level, {key: text for key, text in properties.items() if text}, finding.message
     for error in report.errors:
         yield "error", {"title": error.kind}, error.message
-
-
-def lacks_wheels(report: AuditReport) -> bool:
-    """Check if libraries are provided, but not by wheels."""
-    providers = [provider for library in report.libraries for provider in library.providers]
-    return bool(providers) and not any(provider.project for provider in providers)
-
-
-def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
-    """Yield lines for pip, with uncertain ones as comments."""
-    for program in report.programs:
-        if isinstance(report, AuditReports):
-            yield f"# {printable(', '.join(program.paths))}:"
-        yield from _program_requirements(program)
-
-
-def _program_requirements(report: AuditReport) -> Iterator[str]:
-    if report.unread:
-        yield f"# Unknown: {_short(report.unread)} cannot be read"
-    elif not (
-        report.requirements
-        or _unnamed(report)
-        or any(library.projects for library in report.libraries)
-    ):
-        release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"
-        yield f"# No file needs a wheel of NVIDIA{release}"
-    several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
-    major = None
-    for wheel in report.requirements:
-        if several and wheel.cuda_major not in {major, None}:
-            major = wheel.cuda_major
-            yield f"# CUDA {major}:"
-        sonames = ", ".join(wheel.sonames)
-        if wheel.project is None:
-            yield f"# {_requirement(wheel)}, by the CUDA major: {sonames}{_mark(wheel)}"
-        elif wheel.is_guess:
-            yield f"# {_requirement(wheel)}  # may open {sonames}"
-        else:
-            yield f"{_requirement(wheel)}  # {sonames}{_mark(wheel)}"
-    for each in dict.fromkeys((wheel.requirement, wheel.is_optional) for wheel in _unnamed(report)):
-        requirement, is_optional = each
-        yield f"{'# ' if is_optional else ''}{requirement}  # declared; no file needs it by name"
-    for library in report.libraries:
-        if library.projects:
-            projects = " or ".join(library.projects)
-            yield f"# {projects}  # {library.soname}; not in the data, so the version is unknown"
-
-
-def _mark(wheel: PipRequirement) -> str:
-    mixed = "; needed by a file of several CUDA majors" if wheel.is_mixed else ""
-    return _LOWER_BOUNDS[wheel.lower_bound] + mixed
-
-
-def _requirement(wheel: PipRequirement) -> str:
-    return " or ".join(wheel.alternatives) or f"{wheel.project}{wheel.specifier}"
-
-
-def package_lines(report: AuditReport | AuditReports) -> Iterator[str]:
-    """Yield the arguments of materialize that select the needed packages."""
-    names = {name for program in report.programs for name in _packages(program)}
-    yield from (f"--component {name}" for name in sorted(names))
-
-
-def nix_lines(report: AuditReport | AuditReports) -> Iterator[str]:
-    """Yield the attributes of nixpkgs with the needed packages."""
-    yield from sorted(set().union(*map(_attributes, report.programs)))
-
-
-def exclude_lines(report: AuditReport | AuditReports) -> Iterator[str]:
-    """Yield the options of `auditwheel repair` that exclude libraries of NVIDIA and the driver."""
-    names = {
-        library.soname
-        for program in report.programs
-        for library in program.libraries
-        if library.kind == "needed" and not library.bundled and (library.cuda or library.projects)
-    }
-    yield from (f"--exclude {name}" for name in sorted(names))
-
-
-def _attributes(report: AuditReport) -> set[str]:
-    majors = report.cuda_majors
-    attribute = f"cudaPackages_{majors[0]}" if len(majors) == 1 else "cudaPackages"
-    return {f"{attribute}.{name}" for name in _packages(report)}
-
-
-def _packages(report: AuditReport) -> list[str]:
-    return sorted(
-        {
-            provider.package
-            for library in report.libraries
-            if library.kind in {"needed", "unlinked"} and library.status == "provided"
-            for provider in library.providers
-        }
-    )
 
 
 def _input_of(path: str | None, report: AuditReport) -> str:

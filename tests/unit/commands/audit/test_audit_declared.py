@@ -11,11 +11,12 @@ from support.programs import audit_data, cuda, file, judged, known, policy, tabl
 
 from cudaredist.commands.audit.declared import Declared, read_declared, with_declared
 from cudaredist.commands.audit.judge import judge_program
+from cudaredist.commands.audit.needed_lists import requirement_lines
 from cudaredist.commands.audit.program import Catalog
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
-from cudaredist.commands.audit.text import audit_text, requirement_lines
+from cudaredist.commands.audit.text import audit_text
 
 CUBLAS = "libcublas.so.12"
 LIBRARIES = [

@@ -6,10 +6,11 @@ from support.golden import Golden
 from support.programs import cuda, cudnn, defined, file, judged, known, table, undefined
 
 from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
+from cudaredist.commands.audit.needed_lists import exclude_lines, requirement_lines
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.program_findings import AuditRequirements as Required
 from cudaredist.commands.audit.report import AuditInput, AuditReport, AuditReports
-from cudaredist.commands.audit.text import audit_text, exclude_lines, requirement_lines
+from cudaredist.commands.audit.text import audit_text
 
 RELEASES = ("12.4.1", "12.6.3", "12.9.1")
 
