@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
