@@ -124,11 +124,17 @@ class ProgramReader:
         files, archives, binaries = 0, 0, 0
         environment = find_environment(path)
         links: dict[tuple[int, int], set[str]] = defaultdict(set)
+        # Links of a root file system are relative to this root.
+        is_root = environment is not None and environment.kind == "root file system"
+        root = Path("/") if is_root else path.resolve()
         for each in _walk(path):
             if each.is_symlink():
                 target = _status(each)
                 if target is not None:
                     links[target.st_dev, target.st_ino].add(each.name)
+                    if _hides_library(each, target, root):
+                        relative = each.relative_to(path).as_posix()
+                        self.skipped.append(printable(f"{prefix}{relative} (a link to elsewhere)"))
         for each in _walk(path):
             if each.is_symlink():
                 continue
@@ -225,7 +231,8 @@ def _walk(path: Path) -> Iterator[Path]:
     count = 0
     for folder, folders, names in os.walk(path, onerror=refuse):
         folders.sort()
-        for name in sorted(names):
+        links = (name for name in folders if Path(folder, name).is_symlink())
+        for name in sorted((*names, *links)):
             each = Path(folder, name)
             try:
                 mode = each.lstat().st_mode
@@ -239,6 +246,12 @@ def _walk(path: Path) -> Iterator[Path]:
                     f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
                 )
             yield each
+
+
+def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:
+    """Check if a link leads to a folder or library outside the root."""
+    is_relevant = stat.S_ISDIR(target.st_mode) or _is_library(link.name)
+    return bool(is_relevant) and not link.resolve().is_relative_to(root)
 
 
 def _status(path: Path) -> os.stat_result | None:

@@ -381,6 +381,28 @@ def test_audit_gate_is_unknown_if_an_installed_file_is_cut(
     assert result.exit_code == 3
 
 
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate[0])
+@pytest.mark.parametrize(
+    ("link", "target", "code"),
+    [
+        ("libx.so.1", "elsewhere/_ext.so", 3),
+        ("package", "elsewhere", 3),
+        ("libx.so.1", "root/_ext.so", 0),
+        ("package", "root", 0),
+        ("python", "elsewhere/_ext.so", 0),
+        ("libx.so.1", "nowhere", 0),
+    ],
+)
+def test_audit_gate_is_unknown_if_a_link_leads_to_a_library_elsewhere(
+    audit: Run, tmp_path: Path, gate: tuple[str, ...], link: str, target: str, code: int
+) -> None:
+    for folder in ("root", "elsewhere"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "_ext.so").write_bytes(FILES["example/_kernels.so"])
+    (tmp_path / "root" / link).symlink_to(tmp_path / target)
+    assert audit(tmp_path / "root", *gate).exit_code == code
+
+
 @pytest.mark.parametrize("has_headers", [True, False], ids=["sections", "no sections"])
 def test_required_gpu_is_unknown_for_a_file_cut_at_any_length(
     audit: Run, tmp_path: Path, *, has_headers: bool
