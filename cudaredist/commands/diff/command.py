@@ -13,7 +13,8 @@ from cudaredist.cli.options import (
     format_option,
     output_flag,
 )
-from cudaredist.cli.session import Session, command, open_cache
+from cudaredist.cli.session import Refusal, Session, command, open_cache
+from cudaredist.errors import EXIT_OK
 
 DiffFormat: TypeAlias = Literal["text", "markdown"]
 
@@ -24,14 +25,26 @@ class DiffOptions(Options):
     typical = ("channel", "data_dir", "cache_dir", "format", "json")
 
     old: str = argument("File or local release, such as cuda@12.9.0.", metavar="OLD", default=...)
-    new: str = argument("File or local release of the same kind.", metavar="NEW", default=...)
+    new: str | None = argument("File or local release of the same kind.", metavar="NEW")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
+    lines: bool = output_flag("Print a table of symbols (OLD) line by line, for git diff.")
     symbols: bool = output_flag("List changed symbols by name. Default: count them.")
     format: DiffFormat = format_option("Output: text or markdown.")
 
 
-@command(DiffOptions)
+REFUSED: tuple[Refusal[DiffOptions], ...] = (
+    (lambda o: o.lines and o.new is not None, "--lines cannot be combined with NEW", None),
+    (lambda o: o.lines and o.json, "--lines cannot be combined with --json", None),
+    (
+        lambda o: o.new is None and not o.lines,
+        "diff requires NEW",
+        "run `cudaredist diff {old} NEW` with the release or file to compare",
+    ),
+)
+
+
+@command(DiffOptions, REFUSED)
 def diff(options: DiffOptions, session: Session) -> int:
     """Compare two releases, manifests, feature files or package sets.
 
@@ -47,8 +60,12 @@ def diff(options: DiffOptions, session: Session) -> int:
     redistributables.
     """
     from cudaredist.commands.diff.diff_releases import compare_releases, is_local_release
+    from cudaredist.commands.diff.symbol_lines import symbol_lines
     from cudaredist.commands.diff.text import diff_markdown, diff_text
 
+    if options.new is None:
+        session.console.lines(symbol_lines(Path(options.old)))
+        return EXIT_OK
     is_channel_used = any(map(is_local_release, (options.old, options.new)))
     store = session.read_store(options.data, is_channel_used=is_channel_used)
     cache = open_cache(options.cache_dir)

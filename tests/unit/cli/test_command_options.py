@@ -23,6 +23,7 @@ from cudaredist.commands.build.command import REFUSED as BUILD
 from cudaredist.commands.build.command import BuildOptions
 from cudaredist.commands.bump.command import REFUSED as BUMP
 from cudaredist.commands.bump.command import BumpOptions
+from cudaredist.commands.diff.command import REFUSED as DIFF
 from cudaredist.commands.diff.command import DiffOptions
 from cudaredist.commands.download.command import REFUSED as DOWNLOAD
 from cudaredist.commands.download.command import DownloadOptions
@@ -52,6 +53,15 @@ SET = Path("set.json")
 LONG_HELP = {"forward_compat", "format"}
 
 ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
+    "diff": (
+        DIFF,
+        DiffOptions(old="x.json", lines=True),
+        [
+            DiffOptions(old="x", new="y", lines=True),
+            DiffOptions(old="x", lines=True, json=True),
+            DiffOptions(old="x"),
+        ],
+    ),
     "build": (
         BUILD,
         BuildOptions(platform="linux-x86_64", check=True),

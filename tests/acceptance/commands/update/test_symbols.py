@@ -1,15 +1,21 @@
 """Tests of update-symbols, which --symbol, diff and validate on small releases."""
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support.binaries import Symbol, dll_with_symbols, elf
+from support.optional_programs import needs
 from support.releases import Files, put, release
 from support.running import expect_error, expect_output, snapshot, succeed
+
+from cudaredist.formats.symbol_tables import stored_names
 
 LABELS = ("12.4.1", "12.9.1")
 VERSION = "libcublasLt.so.12"
@@ -201,6 +207,62 @@ def test_validate_reports_library_next_to_older_one(
         f"I28 libcublas: libcublas.so.12 needs 1 symbol that {VERSION} of libcublaslt does not "
         f"export: ltMode@{VERSION}"
     ) in result.stdout
+
+
+# -- diff --lines, as a text converter for Git
+
+
+def test_lines_of_a_table_state_archives_and_symbols(root: Path, run: Run) -> None:
+    lines = run("diff", "--lines", root / "data/symbols/libcublas.so.12.json").stdout.splitlines()
+    archives = [line.split()[:6] for line in lines if line.startswith("archive ")]
+    place = ["archive", "redist", "cuda", "libcublas", "linux-x86_64"]
+    assert archives == [[*place, label] for label in LABELS]
+    assert "export cublasCreate: *" in lines
+    assert f"import {VERSION} ltMode@{VERSION}: 12.9.1" in lines
+
+
+def test_lines_include_packed_names(run: Run) -> None:
+    names = [f"_ZN{number}{'x' * 90}" for number in range(300)]
+    document = {
+        "schema_version": 1,
+        "soname": "libx.so.1",
+        "providers": [],
+        "exports": [stored_names(names)],
+        "imports": [],
+    }
+    assert "packed" in document["exports"][0]  # type: ignore[index]
+    Path("x.json").write_text(json.dumps(document))
+    assert len(run("diff", "--lines", "x.json").stdout.splitlines()) == len(names)
+
+
+def test_lines_of_another_file_are_refused(run: Run) -> None:
+    Path("x.json").write_text('{"schema_version": 1}')
+    expect_error(run("diff", "--lines", "x.json"), 5, "not a valid symbols file")
+    expect_error(run("diff", "--lines", "missing.json"), 3, "cannot read missing.json")
+    expect_error(run("diff", "--lines", "x.json", "y.json"), 2, "cannot be combined with NEW")
+    expect_error(run("diff", "x.json"), 2, "diff requires NEW")
+
+
+@needs("git")
+def test_git_shows_symbols_line_by_line(root: Path, run: Run, tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        command = ["git", "-c", "user.name=x", "-c", "user.email=x@x", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    table = Path("data/symbols/libcublas.so.12.json")
+    table.parent.mkdir(parents=True)
+    text = (root / table).read_text()
+    table.write_text(text)
+    git("init", "--quiet")
+    git(
+        "config", "diff.cudaredist-symbols.textconv", f"{sys.executable} -m cudaredist diff --lines"
+    )
+    shutil.copy(REPOSITORY / ".gitattributes", ".gitattributes")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "x")
+    table.write_text(text.replace("cublasCreate", "cublasBuild"))
+    changed = [line for line in git("diff").splitlines() if line.startswith(("-e", "+e"))]
+    assert changed == ["-export cublasCreate: *", "+export cublasBuild: *"]
 
 
 def test_update_symbols_refuses_an_unknown_redistributable(run: Run) -> None:
