@@ -10,7 +10,14 @@ from pathlib import Path
 from verdict import VERDICT
 
 SCRIPTS = (
-    *("startup", "read_manifests", "fetch_manifests", "check_wheels", "process_archives"),
+    *(
+        "startup",
+        "answer_questions",
+        "read_manifests",
+        "fetch_manifests",
+        "check_wheels",
+        "process_archives",
+    ),
     *("audit_wheel", "materialize", "second_run", "mirror", "write_shipped_site"),
 )
 

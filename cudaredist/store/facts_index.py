@@ -136,19 +136,18 @@ class Index:
         rows = self.rows(query, json.dumps([*contents]))
         return {row: ExaminedArchive.model_validate_json(facts) for row, facts in rows}
 
-    def device_code(self) -> Iterator[tuple[str, Version, ArchiveId, str | None]]:
-        """Yield the device code of archives by file, as JSON. It is None if it is unknown.
+    def device_code(self) -> Iterator[tuple[str, Version, ArchiveId, int]]:
+        """Yield the archives with device code, each with the row of its contents.
 
         Each release has the features of its highest layer. Raises the error of the first feature
         file that cannot be read.
         """
-        query = (
-            "SELECT layer, name, label FROM documents WHERE kind = 'release' AND NOT is_readable"
-        )
+        query = """
+            SELECT layer, name, label FROM documents WHERE kind = 'release' AND NOT is_readable"""
         for layer, redist, label in sorted(self.rows(query)):
             load_features(self._stores[layer], redist, parse_label(label))
         query = """
-            SELECT redist, label, package, platform, variant, code
+            SELECT redist, label, package, platform, variant, contents
             FROM releases JOIN archives ON release = releases.id JOIN contents
                 ON contents.id = contents AND has_code
             WHERE layer = (
@@ -156,8 +155,8 @@ class Index:
                 WHERE (layers.redist, layers.label) = (releases.redist, releases.label)
                     AND layers.has_features)
             ORDER BY redist, sort_key, package, archives.id"""
-        for redist, label, *archive, code in self.rows(query):
-            yield redist, _version(label), ArchiveId(*archive), code
+        for redist, label, *archive, row in self.rows(query):
+            yield redist, _version(label), ArchiveId(*archive), row
 
     def exporting(self, pattern: SymbolPattern) -> tuple[str, ...]:
         """Return the libraries that export a symbol that fits, sorted.

@@ -25,7 +25,8 @@ CREATE TABLE releases (
     sort_key TEXT NOT NULL, -- orders the labels of a redistributable
     date TEXT, -- as the manifest states it
     has_manifest INTEGER NOT NULL, -- 0: only the feature file is there
-    has_features INTEGER NOT NULL -- 0: no archive was examined
+    has_features INTEGER NOT NULL, -- 0: no archive was examined
+    UNIQUE (redist, label, layer)
 );
 
 -- Packages of a manifest.

@@ -50,18 +50,20 @@ def read_coverage(
     def present(platform: str) -> frozenset[str]:
         return names.intersection(map(str, rules.capabilities_on(Platform(platform))))
 
+    codes = dict(index.rows("SELECT id, code FROM contents WHERE has_code"))
+
     @cache
-    def covered(code: str | None, platform: str, major: int | None) -> dict[str, Coverage]:
-        return _coverage(code, present(platform), major, rules)
+    def covered(contents: int, platform: str, major: int | None) -> dict[str, Coverage]:
+        return _coverage(codes[contents], present(platform), major, rules)
 
     return tuple(
         ArchiveCoverage(
             redist,
             label,
             *archive,
-            covered(code, archive.platform, cuda_major_of(redist, label, archive.variant)),
+            covered(contents, archive.platform, cuda_major_of(redist, label, archive.variant)),
         )
-        for redist, label, archive, code in index.device_code()
+        for redist, label, archive, contents in index.device_code()
     )
 
 
