@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.network
 class Expected(NamedTuple):
     """The answers about a wheel."""
 
-    unnamed: Set[str] = frozenset()
+    unnamed: AbstractSet[str] = frozenset()
     """Declared projects whose libraries no file needs by name."""
-    undeclared: Set[str] = frozenset()
+    undeclared: AbstractSet[str] = frozenset()
     """Needed libraries that it does not declare."""
 
 
