@@ -19,15 +19,12 @@ from cudaredist.hints import again
 from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import read_gpus
-from cudaredist.store.read_data import (
-    examined_archives,
-    load_features,
-    load_manifest,
-    require_manifests,
-)
-from cudaredist.store.symbol_folder import LayeredSymbols, table_name
+from cudaredist.store.read_data import require_manifests
+from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capability_of
@@ -41,7 +38,7 @@ def audit_programs(
     *,
     is_together: bool = False,
     package_set: Path | None = None,
-    temporary_folder: Path | None = None,
+    cache: Cache,
     progress: Progress = NO_PROGRESS,
 ) -> AuditReport | AuditReports:
     """Return the report on the programs in some paths, or one report for each of several programs.
@@ -53,8 +50,10 @@ def audit_programs(
     """
     for path in paths:
         size_of(path)
-    catalog, title = Catalog(_known_libraries(store)), "all local releases"
-    if package_set is not None:
+    title = "all local releases"
+    if package_set is None:
+        catalog = Catalog(_known_libraries(Index(store, cache)))
+    else:
         chosen = read_package_set(package_set)[0]
         catalog = Catalog(_libraries_of_set(chosen))
         title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
@@ -74,7 +73,7 @@ def audit_programs(
     )
     reports = []
     for part in _programs(paths, is_together=is_together):
-        program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
+        program = ProgramReader(progress=progress, temporary_folder=cache.temporary_folder())
         program.read_all(part)
         reports.append(_judged(program, part, data, required))
     if len(reports) == 1:
@@ -126,31 +125,29 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
             raise UsageError(f"--max-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 
-def _known_libraries(store: Store) -> Iterator[KnownLibrary]:
+def _known_libraries(index: Index) -> Iterator[KnownLibrary]:
     """Yield the libraries of all local releases, without stubs."""
-    for redist in require_manifests(store):
-        for label in store.manifests(redist).labels():
-            features = load_features(store, redist, label)
-            if features is None:
-                continue
-            wheels = {
-                (archive.package, archive.sha256): archive.relative_path
-                for archive in load_manifest(store, redist, label).archives
-                if archive.relative_path.endswith(".whl")
-            }
-            for (package, *_), _, _, archive in examined_archives(features):
-                for library in archive.libraries:
-                    if not library.stub:
-                        yield KnownLibrary(
-                            soname=table_name(library),
-                            redist=redist,
-                            label=label,
-                            package=package,
-                            platform=archive.platform,
-                            variant=archive.variant,
-                            archive=(archive.sha256 or "")[:KEY_SIZE],
-                            wheel=wheels.get((package, archive.sha256)),
-                        )
+    redists = require_manifests(index.store)
+    for redist in redists:
+        index.labels(redist)
+    query = """
+        SELECT CASE WHEN binaries.path LIKE '%.dll' THEN NULL ELSE soname END, binaries.path,
+            redist, label, package, platform, variant, sha256, relative_path
+        FROM releases JOIN archives ON release = releases.id JOIN binaries USING (contents)
+        WHERE layer = ? AND kind = 'library' AND has_manifest
+        ORDER BY redist, sort_key, archives.id, binaries.id"""
+    for soname, path, redist, label, *where, sha256, file in index.rows(query, index.layer):
+        package, platform, variant = where
+        yield KnownLibrary(
+            soname=soname or path.rpartition("/")[2],
+            redist=redist,
+            label=parse_label(label),
+            package=package,
+            platform=platform,
+            variant=variant,
+            archive=(sha256 or "")[:KEY_SIZE],
+            wheel=file if (file or "").endswith(".whl") else None,
+        )
 
 
 def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:

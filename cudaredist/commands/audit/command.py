@@ -97,7 +97,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         options.requirements(),
         is_together=options.together,
         package_set=options.package_set,
-        temporary_folder=open_cache(options.cache_dir).temporary_folder(),
+        cache=open_cache(options.cache_dir),
         progress=session.progress("reading"),
     )
     errors = [("", error) for program in report.programs for error in program.errors]
