@@ -46,8 +46,8 @@ inspect() {
 echo "This downloads 154 MB from your package index to $PWD, and takes about a minute."
 step "Download the manifests of a CUDA release and of a release of cuDSS"
 # shellcheck disable=SC2086
-if run download-manifests $wheels --redist cuda --version 13.0.3 --retries 0 2>error &&
-    run download-manifests $wheels --redist cudss --version 0.4.0 && inspect; then
+if run download-manifests $wheels --redist cuda --redist cudss --version 13.0.3 --version 0.4.0 \
+    --retries 0 2>error && inspect; then
     from=archives
 else
     from="shipped data"
@@ -57,6 +57,7 @@ else
     step "Build the package set"
     build || { cat error; exit 1; }
 fi
+rm -f error log
 step "Show the package set"
 run explain set $set_path | head -n 10
 echo ...
