@@ -26,8 +26,11 @@ def fix_command(
 ) -> str | None:
     """Return the command for a library that some files need.
 
-    Returns None if the project is not known, or no version has all symbols.
+    Returns None if the project is not known, no version has all symbols, or pip does not install
+    the libraries of the environment.
     """
+    if environment.kind in {"toolkit", "conda environment"}:
+        return None
     known = _providers(soname, files, environment, catalog)
     if len({library.project for library in known}) != 1:
         return None

@@ -262,6 +262,15 @@ def test_driver_is_not_missing(tmp_path: Path) -> None:
     assert (finding.exit_code, "libother.so.1" in finding.message) == (0, True)
 
 
+@pytest.mark.parametrize("name", ["conda-meta/history", ".cudaredist.json"])
+def test_fix_is_no_wheel_if_pip_does_not_install_the_libraries(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    (tmp_path / "a.so").write_bytes(user(CUBLAS))
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.hint) == ("missing-library", None)
+
+
 def test_missing_library_of_any_major_follows_the_other_files(tmp_path: Path) -> None:
     """The soname of cuRAND is the same for several CUDA majors."""
     files = {"example/a.so": user("libcurand.so.10"), "example/b.so": user(CUBLAS)}
