@@ -99,6 +99,22 @@ def test_site_killed_at_any_step_is_finished_by_the_next_run(tmp_path: Path) -> 
     assert kills > 9
 
 
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])
+def test_index_killed_while_it_is_made_gives_the_right_answer(
+    tmp_path: Path, seconds: float
+) -> None:
+    """Of the shipped data, for which making the index takes two seconds."""
+    call = [sys.executable, "-m", "cudaredist", "which", "libcudnn.so.9", "--json"]
+    expected = subprocess.run(call, capture_output=True, check=True).stdout
+    options = ["--cache-dir", str(tmp_path / "cache")]
+    with subprocess.Popen([*call, *options], stdout=subprocess.DEVNULL) as process:
+        time.sleep(seconds)
+        process.kill()
+    for _ in range(2):
+        again = subprocess.run([*call, *options], capture_output=True, check=True)
+        assert again.stdout == expected
+
+
 def test_interrupted_download_keeps_complete_manifests_and_exits_130(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
