@@ -210,8 +210,15 @@ esac
     ],
 )
 def test_keyring_is_called_once_after_refusal(
-    home: Path, provider: str, address: str, login: Login | None, calls: int
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    address: str,
+    login: Login | None,
+    calls: int,
 ) -> None:
+    # The package keyring may be installed, because twine requires it.
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     log, program = home / "log", home / "bin/keyring"
     program.parent.mkdir()
     program.write_text(KEYRING.format(log=log))
