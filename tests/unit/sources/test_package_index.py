@@ -389,6 +389,8 @@ def test_credentials_are_sent_for_pages_and_files_of_index(
         program.write_text('#!/bin/sh\necho \'{"username": "me", "password": "it\'"\'"\'s"}\'\n')
         program.chmod(0o700)
         monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+        # The package keyring may be installed, because twine requires it.
+        monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     index = open_index(no_index=0, index_url=f"{url}/simple")
     (wheel_file,) = index.wheels(["x"])["x"]
     assert index.metadata([wheel_file])[0].summary == "x"
