@@ -184,6 +184,7 @@ class Loader:
                     included += (
                         str(each).removeprefix(self._root)
                         for pattern in patterns
+                        if pattern
                         for each in sorted(Path(self._below("/")).glob(pattern))
                     )
                 elif words and words[0].startswith("/"):

@@ -123,7 +123,9 @@ def test_library_counts_by_the_name_of_its_file(tmp_path: Path) -> None:
 def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
     for folder in ("etc/ld.so.conf.d", "usr/bin", "opt/real", "opt/site"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "etc/ld.so.conf").write_text("# a comment\ninclude ld.so.conf.d/*.conf\n")
+    (tmp_path / "etc/ld.so.conf").write_text(
+        "# a comment\ninclude /\ninclude ld.so.conf.d/*.conf\n"
+    )
     (tmp_path / "etc/ld.so.conf.d/cuda.conf").write_text("/usr/local/cuda/lib64\n")
     (tmp_path / "usr/local").mkdir()
     (tmp_path / "usr/local/cuda").symlink_to("/opt/real")
