@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -271,7 +272,8 @@ def test_full_disk_leaves_no_files_of_new_root(
     process = start("materialize", set_path, "--root", root, *options)
     _, stderr = process.communicate()
     assert process.returncode == 3
-    assert "No space left on device" in stderr
+    # The disk can be full before a download, which is then not started.
+    assert re.search("No space left on device|bytes free", stderr)
     assert [path.name for path in small_disk.iterdir()] == ["root"] * has_root
     assert whole(root) == before
     assert shutil.disk_usage(small_disk).used < 3_000_000
