@@ -26,7 +26,7 @@ DATA = REPOSITORY / "data"
 WHEELS = {
     "torchaudio": "2.11.0",
     "torchcodec": "0.17.0",
-    "torchvision": "0.29.2",
+    "torchvision": "0.29.1",
     "jax-cuda12-plugin": "0.10.2",
     "xformers": "0.0.35",
 }
