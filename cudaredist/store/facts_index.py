@@ -9,6 +9,7 @@ again. If the cache cannot be written, the index is in memory.
 import json
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import cache
@@ -75,7 +76,7 @@ class Index:
         self._states = dict(self._read_states())
         path = cache.stored_index(self._key)
         self._is_new = path is None
-        self._database = _open_file(path) if path else self._make()
+        self._use(_open_file(path) if path else self._make())
         try:
             self._refresh()
         except sqlite3.DatabaseError:
@@ -173,14 +174,20 @@ class Index:
         return tuple(sorted({library for library, name in rows if pattern.fits(name)}))
 
     def _make(self) -> sqlite3.Connection:
-        database = sqlite3.connect(":memory:")
+        database = _open_memory()
         database.executescript(self._schema)
         return database
+
+    def _use(self, database: sqlite3.Connection) -> None:
+        """Use a database, and close it at the end of this object's life."""
+        self._database = database
+        weakref.finalize(self, database.close)
 
     def _renew(self) -> None:
         """Make the index again."""
         self._database.close()
-        self._is_new, self._database = True, self._make()
+        self._is_new = True
+        self._use(self._make())
         self._refresh()
 
     def _refresh(self) -> None:
@@ -192,10 +199,9 @@ class Index:
         if not changed and not old:
             return
         if not self._is_new:
-            memory = sqlite3.connect(":memory:")
             with closing(self._database) as file:
-                file.backup(memory)
-            self._database = memory
+                self._use(_open_memory())
+                file.backup(self._database)
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._database:
             self._database.executemany(
@@ -313,7 +319,13 @@ def _state(*paths: Path) -> str:
 
 def _open_file(path: Path) -> sqlite3.Connection:
     # No process changes the file, so that it needs no locks, which not all file systems have.
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+
+def _open_memory() -> sqlite3.Connection:
+    # The collector closes the database in any thread.
+    return sqlite3.connect(":memory:", check_same_thread=False)
 
 
 def _sort_key(label: Version) -> str:

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,7 @@ def cut(path: Path) -> None:
 
 def other_tables(path: Path) -> None:
     path.unlink()
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE documents (id)")
 
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -198,13 +199,12 @@ def test_output_is_a_database_for_other_programs(run: Run) -> None:
     result = run("query", "--output", "facts.db")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("facts.db: ")
-    with sqlite3.connect("facts.db") as database:
+    with closing(sqlite3.connect("facts.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         counts = database.execute("SELECT count(*), count(DISTINCT redist) FROM releases")
         assert [list(row) for row in counts] == rows_of(
             run, "SELECT count(*), count(DISTINCT redist) FROM releases"
         )
-    database.close()
     assert [path.name for path in Path().iterdir()] == ["facts.db"]
     assert run("query", "--output", "facts.db").exit_code == 0
 
@@ -277,6 +277,5 @@ def test_damaged_index_is_made_again(run: Run, tmp_path: Path) -> None:
     assert rows_of(run, sql, *cache) == expected
     path.write_bytes(data)
     assert run("query", "--output", "facts.db", *cache).exit_code == 0
-    with sqlite3.connect("facts.db") as database:
+    with closing(sqlite3.connect("facts.db")) as database:
         assert database.execute("PRAGMA quick_check").fetchall() == [("ok",)]
-    database.close()
