@@ -141,6 +141,8 @@ def measure(wheel: Path) -> None:
         unpacked = sum(info.file_size for info in archive.infolist())
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:,.0f} MB, {unpacked / 1e6:,.0f} MB unpacked")
     audit = ("-m", "cudaredist", "audit", wheel, "--json", "--data-dir", ROOT / "data")
+    # The first call makes the index of the data, which takes more memory.
+    usage_of(sys.executable, "-m", "cudaredist", "which", "libcudart.so.13", *audit[-2:])
     peaks: list[float] = []
 
     def ratio() -> float:
