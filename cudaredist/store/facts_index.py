@@ -166,7 +166,9 @@ class Index:
         """
         query = "SELECT layer, name FROM documents WHERE kind = 'symbols' AND NOT is_readable"
         for layer, soname in sorted(self.rows(query)):
-            self._symbols[layer].document(soname)
+            table = self._symbols[layer].document(soname)
+            for group in (*table.exports, *table.imports) if table else ():
+                group.symbols()
         query = """
             SELECT library, name FROM symbols JOIN symbol_groups ON id = symbol_group
             WHERE imported_from IS NULL AND instr(name, ?)"""

@@ -120,18 +120,22 @@ def _folder(database: Connection, path: str, names: str) -> int:
 
 
 def add_symbols(database: Connection, document: int, layer: str, table: Symbols) -> None:
-    """Add the exports and imports of a library, and the releases that have them."""
+    """Add the exports and imports of a library, and the releases that have them.
+
+    Raises `InvalidFileError` for packed names that cannot be read, before it adds anything.
+    """
+    groups = [(group, group.symbols()) for group in (*table.exports, *table.imports)]
     providers = []
     for one in table.providers:
-        names = (one.channel, one.redist, one.package, one.platform, one.variant, one.stub)
-        row = _add_row(database, "symbol_providers", (document, layer, table.soname, *names))
+        source = (one.channel, one.redist, one.package, one.platform, one.variant, one.stub)
+        row = _add_row(database, "symbol_providers", (document, layer, table.soname, *source))
         providers.append((row, sorted(one.releases, key=parse_label)))
-    for group in (*table.exports, *table.imports):
+    for group, names in groups:
         library = group.library if isinstance(group, ImportGroup) else None
         releases = json.dumps(group.releases)
         values = (document, table.soname, group.version, library, releases)
         row = _add_row(database, "symbol_groups", values)
-        _add(database, "symbols", ((row, name) for name in group.symbols()))
+        _add(database, "symbols", ((row, name) for name in names))
         texts = group.releases or ("*",) * len(providers)
         for (provider, labels), text in zip(providers, texts, strict=True):
             known = labels_in(text, labels)

@@ -185,6 +185,19 @@ def test_broken_file_fails_only_for_its_redistributable(run: Run, data: Path, pa
     assert run(*call, "--redist", "cudnn").exit_code == 0
 
 
+def test_packed_names_that_cannot_be_read_are_an_error(run: Run, data: Path) -> None:
+    path = data / "symbols/libnccl.so.2.json"
+    table = json.loads(path.read_bytes())
+    table["exports"][0]["packed"] = "AAAA"
+    path.write_text(json.dumps(table))
+    call = ("which", "--symbol", "_ZN*", "--data-dir", data, "--no-shipped-data")
+    failed = run(*call)
+    assert failed.exit_code == 5
+    assert "packed: is not the bzip2 of names" in failed.stderr
+    index = open_index(data, data.parent / "cache")
+    assert rows_of(index)["symbols"] == rows_of(index)["symbol_groups"] == []
+
+
 EDITS = st.lists(
     st.tuples(st.sampled_from(["remove", "add", "swap", "break"]), st.integers(0, 8)), max_size=5
 )
