@@ -223,7 +223,7 @@ class Store:
         data = self.read_table(name)
         if data is not None:
             layers = {layer: lower for layer, lower in layers.items() if lower != data}
-            layers["shipped" if self.root == shipped_data() else "local"] = data
+            layers[layer_of(self.root)] = data
         return layers
 
     @property
@@ -269,6 +269,11 @@ class Store:
         if self._base is not None and path.is_relative_to(self._base.root):
             return f"shipped {self._base.relative(path)}"
         return path.relative_to(self.root).as_posix()
+
+
+def layer_of(root: Path) -> Layer:
+    """Return the layer of a data folder."""
+    return "shipped" if root == shipped_data() else "local"
 
 
 def shipped_data() -> Path:

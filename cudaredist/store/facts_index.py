@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from functools import cache
 from importlib import resources
@@ -24,10 +24,10 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
 from cudaredist.store.cache import Cache
-from cudaredist.store.data_folder import Layer, Store, shipped_data
+from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.files import read_file
-from cudaredist.store.index_rows import add_release, add_symbols, add_table
-from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.index_rows import add_release, add_row, add_symbols, add_table
+from cudaredist.store.read_data import load_features, load_manifest, require_manifests
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import TABLES
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
@@ -64,9 +64,9 @@ class Index:
         """Open the index, and replace the rows of changed files."""
         self.store = store
         self._cache = cache
-        self._stores = {_layer_of(one.manifest_root): one for one in store.feature_stores()}
-        self._symbols = {_layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
-        self.layer = _layer_of(store.manifest_root)
+        self._stores = {layer_of(one.manifest_root): one for one in store.feature_stores()}
+        self._symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
+        self.layer = layer_of(store.manifest_root)
         """The layer of the manifests."""
         self._schema = index_schema()
         folders = [one.manifest_root for one in self._stores.values()]
@@ -82,9 +82,13 @@ class Index:
         except sqlite3.DatabaseError:
             self._renew()
 
-    def rows(self, query: str, *values: object) -> list[Any]:
-        """Return the rows of a query, each as a tuple."""
-        return self.read(lambda database: database.execute(query, values).fetchall())
+    def rows(self, query: str, *values: str | Collection[object]) -> list[Any]:
+        """Return the rows of a query, each as a tuple.
+
+        A collection is passed as a JSON array, for `json_each(?)`.
+        """
+        bound = [one if isinstance(one, str) else json.dumps([*one]) for one in values]
+        return self.read(lambda database: database.execute(query, bound).fetchall())
 
     def read(self, function: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Call a function with the database, again with a new one if it is damaged."""
@@ -110,8 +114,21 @@ class Index:
             load_features(self.store, redist, label)
         return labels
 
+    def redists(self) -> tuple[str, ...]:
+        """Return the redistributables with manifests, after a check of all their files.
+
+        Raises `UsageError` if there are none, and the error of a file that cannot be read.
+        """
+        redists = require_manifests(self.store)
+        for redist in redists:
+            self.labels(redist)
+        return redists
+
     def archives(
-        self, redists: Iterable[str], condition: str = "TRUE", *values: object
+        self,
+        redists: Collection[str],
+        condition: str = "TRUE",
+        *values: str | Collection[object],
     ) -> Iterator[IndexedArchive]:
         """Yield the archives of manifests that fulfill a condition, in the manifests' order.
 
@@ -126,15 +143,15 @@ class Index:
             LEFT JOIN contents ON contents.id = contents
             WHERE {condition}
             ORDER BY place, sort_key, archives.id"""
-        rows = self.rows(query, json.dumps([*redists]), self.layer, *values)
+        rows = self.rows(query, redists, self.layer, *values)
         for redist, label, package, version, *more, contents in rows:
             archive = Archive(package, _version(version), *more)
             yield IndexedArchive(redist, _version(label), archive, contents)
 
-    def examined(self, contents: Iterable[int]) -> dict[int, ExaminedArchive]:
+    def examined(self, contents: Collection[int]) -> dict[int, ExaminedArchive]:
         """Return the contents of archives by their rows."""
         query = "SELECT id, facts FROM contents WHERE id IN (SELECT value FROM json_each(?))"
-        rows = self.rows(query, json.dumps([*contents]))
+        rows = self.rows(query, contents)
         return {row: ExaminedArchive.model_validate_json(facts) for row, facts in rows}
 
     def device_code(self) -> Iterator[tuple[str, Version, ArchiveId, int]]:
@@ -242,13 +259,8 @@ class Index:
                 return None
 
         layer, kind, name, label = document
-        row = (
-            self._database.execute(
-                "INSERT INTO documents VALUES (NULL, ?, ?, ?, ?, ?, TRUE, NULL)",
-                (*document, self._states[document]),
-            ).lastrowid
-            or 0
-        )
+        values = (*document, self._states[document], True, None)
+        row = add_row(self._database, "documents", values)
         if kind == "symbols":
             table = read(self._symbols[layer].document, name)
             if table is not None:
@@ -262,8 +274,8 @@ class Index:
             is_there = store.manifests(name).path_of(version).exists()
             manifest = read(load_manifest, store, name, version) if is_there else None
             features = read(load_features, store, name, version)
-            values = (layer, name, label, _sort_key(version))
-            add_release(self._database, row, values, manifest, features)
+            about = (layer, name, label, _sort_key(version))
+            add_release(self._database, row, about, manifest, features)
         if errors:
             query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
             self._database.execute(query, [printable(errors[0].message), row])
@@ -334,7 +346,3 @@ def _sort_key(label: Version) -> str:
     """Return a text that sorts labels by their numbers."""
     numbers = (*label.components, 0, 0, 0, 0)[:4] + label.suffix
     return ".".join(f"{number:018}" for number in numbers)
-
-
-def _layer_of(root: Path) -> Layer:
-    return "shipped" if root == shipped_data() else "local"

@@ -71,13 +71,12 @@ def _add_contents(
     facts = archive.model_dump_json()
     listed = [(one.output, *folder) for one in shared for folder in sorted(one.folders.items())]
     digest = _digest(facts, headers, listed)
-    known = database.execute("SELECT id FROM contents WHERE digest = ?", [digest]).fetchone()
+    known = _known_row(database, "contents", digest)
     if known:
-        row: int = known[0]
-        return row
+        return known
     code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
     has_code = bool(archive.code_by_file or archive.device_code)
-    row = _add_row(
+    row = add_row(
         database,
         "contents",
         (digest, facts, headers, code, has_code, bool(shared), archive.unlisted),
@@ -89,7 +88,7 @@ def _add_contents(
         if isinstance(binary, Library):
             kind, soname, links = _KINDS[binary.stub], binary.soname, binary.links
         values = (binary.path, binary.output, kind, soname, binary.glibc, binary.libstdcxx)
-        number = _add_row(database, "binaries", (row, *values))
+        number = add_row(database, "binaries", (row, *values))
         _add(database, "links", ((number, link) for link in links))
         _add(database, "needs", ((number, name, "needed") for name in binary.needed))
         _add(database, "needs", ((number, name, "opens") for name in binary.opens))
@@ -110,11 +109,10 @@ def _add_contents(
 def _folder(database: Connection, path: str, names: str) -> int:
     """Add a folder of files, unless it is known, and return its row."""
     digest = _digest(path, names)
-    known = database.execute("SELECT id FROM folders WHERE digest = ?", [digest]).fetchone()
+    known = _known_row(database, "folders", digest)
     if known:
-        row: int = known[0]
-        return row
-    row = _add_row(database, "folders", (digest, path))
+        return known
+    row = add_row(database, "folders", (digest, path))
     _add(database, "folder_files", ((row, name) for name in names.split("/")))
     return row
 
@@ -128,13 +126,13 @@ def add_symbols(database: Connection, document: int, layer: str, table: Symbols)
     providers = []
     for one in table.providers:
         source = (one.channel, one.redist, one.package, one.platform, one.variant, one.stub)
-        row = _add_row(database, "symbol_providers", (document, layer, table.soname, *source))
+        row = add_row(database, "symbol_providers", (document, layer, table.soname, *source))
         providers.append((row, sorted(one.releases, key=parse_label)))
     for group, names in groups:
         library = group.library if isinstance(group, ImportGroup) else None
         releases = json.dumps(group.releases)
         values = (document, table.soname, group.version, library, releases)
-        row = _add_row(database, "symbol_groups", values)
+        row = add_row(database, "symbol_groups", values)
         _add(database, "symbols", ((row, name) for name in names))
         texts = group.releases or ("*",) * len(providers)
         for (provider, labels), text in zip(providers, texts, strict=True):
@@ -162,7 +160,14 @@ def _digest(*values: object) -> bytes:
     return blake2b(json.dumps(values).encode(), digest_size=16).digest()
 
 
-def _add_row(database: Connection, table: str, values: Sequence[object]) -> int:
+def _known_row(database: Connection, table: str, digest: bytes) -> int:
+    """Return the row with a digest, 0 if there is none."""
+    found = database.execute(f"SELECT id FROM {table} WHERE digest = ?", [digest]).fetchone()
+    row: int = found[0] if found else 0
+    return row
+
+
+def add_row(database: Connection, table: str, values: Sequence[object]) -> int:
     """Add a row with a new number, and return the number."""
     marks = ", ".join("?" * len(values))
     query = f"INSERT INTO {table} VALUES (NULL, {marks})"

@@ -23,7 +23,6 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import read_gpus
-from cudaredist.store.read_data import require_manifests
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
@@ -127,9 +126,7 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
 
 def _known_libraries(index: Index) -> Iterator[KnownLibrary]:
     """Yield the libraries of all local releases, without stubs."""
-    redists = require_manifests(index.store)
-    for redist in redists:
-        index.labels(redist)
+    index.redists()
     query = """
         SELECT CASE WHEN binaries.path LIKE '%.dll' THEN NULL ELSE soname END, binaries.path,
             redist, label, package, platform, variant, sha256, relative_path

@@ -17,7 +17,7 @@ from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.sets.drivers import driver_facts
 from cudaredist.store.cache import Cache
-from cudaredist.store.data_folder import Layer, Store, shipped_data
+from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import LayeredTable, require_gpus, require_nvcc_compat
 from cudaredist.store.read_data import load_manifest, process_command
@@ -94,7 +94,7 @@ class CudaTables:
         minor = parse_label(newest_of(name, compat.table)).line
         topics = explain_cuda(name, compat.table, gpus.table, self._nvcc_policy)
         drivers, errors = self._drivers(minor)
-        layer: Layer = "shipped" if self._store.manifest_root == shipped_data() else "local"
+        layer = layer_of(self._store.manifest_root)
         labels = (fact.release for topic in drivers for fact in topic.facts if fact.release)
         layers = compat.layers, gpus.layers, dict.fromkeys(labels, layer)
         return tuple(map(_with_layers, (*topics, *drivers), layers)), errors

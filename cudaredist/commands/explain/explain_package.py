@@ -1,6 +1,5 @@
 """explain package: report a package in all local releases and platforms."""
 
-import json
 import posixpath
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -21,7 +20,6 @@ from cudaredist.sets.libraries import key_of
 from cudaredist.sets.load import read_policies
 from cudaredist.sets.outputs import split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
-from cudaredist.store.read_data import require_manifests
 
 _headers = TypeAdapter(MissingHeaders | None)
 _KINDS = ("sm", "compute", "lto")
@@ -36,16 +34,14 @@ def explain_package(name: str, index: Index) -> PackageReport:
     `UsageError` if the data folder has no manifests.
     """
     policies = read_policies(index.store, (), [])
-    redists = require_manifests(index.store)
-    for redist in redists:
-        index.labels(redist)
+    redists = index.redists()
     local = {package for (package,) in index.rows("SELECT DISTINCT package FROM packages")}
     others = {one for one in local if policies.root(one) == policies.root(name)}
     versioned = {one for one in local if name.startswith(f"{one}_")}
     condition = "package IN (SELECT value FROM json_each(?))"
     own = [
         one
-        for one in index.archives(redists, condition, json.dumps([*others, *versioned]))
+        for one in index.archives(redists, condition, others | versioned)
         if one.archive.package in others or name == versioned_attr(one.archive.package, one.label)
     ]
     names = local.union(policies.packages())
@@ -112,7 +108,7 @@ class _Neighbors:
             FROM releases JOIN archives ON release = releases.id
             WHERE layer = ? AND contents IS NOT NULL
                 AND redist IN (SELECT value FROM json_each(?))"""
-        for package, row, *place in index.rows(query, index.layer, json.dumps([*redists])):
+        for package, row, *place in index.rows(query, index.layer, redists):
             self._places[tuple(place)][package] = row
         self._sonames: dict[int, set[str]] = defaultdict(set)
         query = (
@@ -121,7 +117,7 @@ class _Neighbors:
         for row, soname in index.rows(query):
             self._sonames[row].add(key_of(soname))
         query = "SELECT id, headers FROM contents WHERE id IN (SELECT value FROM json_each(?))"
-        rows = index.rows(query, json.dumps([*contents]))
+        rows = index.rows(query, contents)
         self._missing = {row: _headers.validate_json(headers) or {} for row, headers in rows}
         self._headers: dict[int, set[str]] = defaultdict(set)
         missing = {name for headers in self._missing.values() for name in headers}
@@ -130,7 +126,7 @@ class _Neighbors:
             SELECT contents, folders.path || '/' || name
             FROM (SELECT DISTINCT value AS file FROM json_each(?)) JOIN folder_files ON name = file
             JOIN folders ON folders.id = folder JOIN contents_folders USING (folder)"""
-        for row, path in index.rows(query, json.dumps([*map(posixpath.basename, paths)])):
+        for row, path in index.rows(query, [*map(posixpath.basename, paths)]):
             if path in paths:
                 self._headers[row].add(path)
 

@@ -1,6 +1,5 @@
 """which: find the packages that provide a file or a soname."""
 
-import json
 import posixpath
 import re
 from collections import defaultdict
@@ -82,7 +81,9 @@ class _Search:
     platform: str | None
     usable: UsableWithCuda | None
 
-    def archives(self, condition: str, *values: object) -> Iterator[IndexedArchive]:
+    def archives(
+        self, condition: str, *values: str | Collection[object]
+    ) -> Iterator[IndexedArchive]:
         """Yield the selected archives that fulfill a condition."""
         if self.platform is not None:
             condition = f"platform = ? AND ({condition})"
@@ -97,9 +98,7 @@ class _Search:
         matches = _matching_files(self.index, pattern)
         examined = self.index.examined(matches)
         splits: dict[tuple[int, str, Version], OutputSplit] = {}
-        for redist, label, archive, row in self.archives(
-            _SOME.format("contents"), json.dumps([*matches])
-        ):
+        for redist, label, archive, row in self.archives(_SOME.format("contents"), matches):
             key = row, archive.package, archive.version
             if key not in splits:
                 splits[key] = split_outputs(*key[1:], examined[row], None, policy)
@@ -123,14 +122,14 @@ def _matching_files(index: Index, pattern: re.Pattern[str]) -> dict[int, dict[st
     """
     matches: dict[int, dict[str, OutputName]] = defaultdict(dict)
     folders: dict[int, list[str]] = defaultdict(list)
-    query = (
-        "SELECT folder, iif(path = '', name, path || '/' || name) FROM folders JOIN folder_files"
-    )
-    for folder, path in index.rows(f"{query} ON folder = id"):
+    query = """
+        SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END
+        FROM folder_files JOIN folders ON id = folder"""
+    for folder, path in index.rows(query):
         if pattern.match(path):
             folders[folder].append(path)
     query = f"SELECT contents, output, folder FROM contents_folders WHERE {_SOME.format('folder')}"
-    for contents, output, folder in index.rows(query, json.dumps([*folders])):
+    for contents, output, folder in index.rows(query, folders):
         matches[contents] |= dict.fromkeys(folders[folder], output)
     query = """
         SELECT contents, binaries.path, output, soname, links.path
