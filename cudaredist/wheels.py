@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from typing import NamedTuple
 
 from packaging.markers import Marker
@@ -166,7 +167,7 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
     Markers are evaluated for that platform, not for this machine. Invalid lines are skipped.
     """
     projects: dict[str, SpecifierSet] = {}
-    for requirement in filter(None, map(parse_requirement, requires)):
+    for requirement in filter(None, map(_requirement, requires)):
         if applies_on(requirement, platform):
             projects[canonicalize_name(requirement.name)] = requirement.specifier
     return projects
@@ -185,8 +186,14 @@ def applies_on(requirement: Requirement, platform: str | None) -> bool:
     return any(marker.evaluate(environment | {"extra": extra}) for extra in extras)
 
 
+def parse_requirements(metadata: Message) -> list[Requirement]:
+    """Return the valid requirements of a wheel's METADATA."""
+    lines = map(str, metadata.get_all("Requires-Dist", ()))
+    return list(filter(None, map(_requirement, lines)))
+
+
 @functools.cache
-def parse_requirement(line: str) -> Requirement | None:
+def _requirement(line: str) -> Requirement | None:
     """Return a requirement, None if it is invalid or too long."""
     if len(line) > _LINE_LIMIT or line.count("(") > _PARENTHESES_LIMIT:
         return None

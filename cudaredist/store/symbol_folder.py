@@ -108,9 +108,14 @@ class LayeredSymbols:
 
 
 def table_name(library: Library | Provided) -> str:
-    """Return the name that a library's table has: of a DLL that of its file, else the soname."""
-    file = library.path.rpartition("/")[2]
-    return file if file.lower().endswith(".dll") else library.soname or file
+    """Return the name that a library's table has."""
+    return name_in_tables(library.path, library.soname)
+
+
+def name_in_tables(path: str, soname: str | None) -> str:
+    """Return the name of a library's table: of a DLL that of its file, else the soname."""
+    file = path.rpartition("/")[2]
+    return file if file.lower().endswith(".dll") else soname or file
 
 
 def can_be_stored(soname: str) -> bool:

@@ -23,7 +23,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import read_gpus
-from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.store.symbol_folder import LayeredSymbols, name_in_tables
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capability_of
@@ -128,15 +128,14 @@ def _known_libraries(index: Index) -> Iterator[KnownLibrary]:
     """Yield the libraries of all local releases, without stubs."""
     index.redists()
     query = """
-        SELECT CASE WHEN binaries.path LIKE '%.dll' THEN NULL ELSE soname END, binaries.path,
-            redist, label, package, platform, variant, sha256, relative_path
+        SELECT path, soname, redist, label, package, platform, variant, sha256, relative_path
         FROM releases JOIN archives ON release = releases.id JOIN binaries USING (contents)
         WHERE layer = ? AND kind = 'library' AND has_manifest
         ORDER BY redist, sort_key, archives.id, binaries.id"""
-    for soname, path, redist, label, *where, sha256, file in index.rows(query, index.layer):
+    for path, soname, redist, label, *where, sha256, file in index.rows(query, index.layer):
         package, platform, variant = where
         yield KnownLibrary(
-            soname=soname or path.rpartition("/")[2],
+            soname=name_in_tables(path, soname),
             redist=redist,
             label=parse_label(label),
             package=package,

@@ -21,10 +21,10 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
 )
 from cudaredist.commands.audit.wheel_requirements import wheel_version
-from cudaredist.errors import EXIT_FINDINGS, printable, shortened, worst_exit_code
+from cudaredist.errors import EXIT_FINDINGS, printable, shortened
 from cudaredist.formats.policy import Preload
 from cudaredist.redists import CUDA
-from cudaredist.wheels import METAPACKAGE, applies_on, parse_requirement
+from cudaredist.wheels import METAPACKAGE, applies_on, parse_requirements
 
 _METADATA_LIMIT = 4 << 20
 _SHOWN = 3
@@ -80,8 +80,7 @@ def read_declared(wheel: Path) -> list[Declared] | None:
         return None
     headers = HeaderParser().parsestr(data.decode(errors="replace"))
     title = printable(f"{headers.get('Name', wheel.name)} {headers.get('Version', '')}".strip())
-    lines = map(str, headers.get_all("Requires-Dist", ()))
-    return [Declared(title, each) for each in map(parse_requirement, lines) if each is not None]
+    return [Declared(title, each) for each in parse_requirements(headers)]
 
 
 def with_declared(
@@ -104,14 +103,7 @@ def with_declared(
     for need in needs:
         if not any(fnmatchcase(need.soname, pattern) for pattern in loaded):
             findings += _findings(need, nvidias, fitting.get(need.soname))
-    codes = [*(each.exit_code for each in findings), *(each.exit_code for each in report.errors)]
-    return report.model_copy(
-        update={
-            "declared": tuple(_reported(nvidias, needs)),
-            "findings": tuple(findings),
-            "exit_code": worst_exit_code(codes),
-        }
-    )
+    return report.with_findings(findings, declared=tuple(_reported(nvidias, needs)))
 
 
 def _fitting_labels(report: AuditReport) -> dict[str, set[tuple[str, str]]]:

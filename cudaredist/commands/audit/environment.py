@@ -26,7 +26,7 @@ from cudaredist.commands.audit.report import (
 )
 from cudaredist.commands.audit.run_paths import run_path_fix
 from cudaredist.commands.audit.wheel_fixes import fix_command
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened, worst_exit_code
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened
 from cudaredist.features.library_symbols import exports_of
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.policy import Preload
@@ -56,6 +56,7 @@ class JudgedEnvironment:
         self._owners = environment.owners()
         self._projects = data.catalog.projects()
         names = {name for file in environment.files for name in file.binary.needed}
+        self._platforms = tuple({each for file in environment.files for each in file.platforms})
         self._cuda = frozenset(filter(self._is_cuda, names))
         self._tables = data.tables(sorted(self._cuda))
         self._exported: dict[str, Mapping[str, frozenset[str]]] = {}
@@ -93,11 +94,10 @@ class JudgedEnvironment:
 
     def _is_cuda(self, name: str) -> bool:
         external = find_external(name, self._data.policy)
-        platforms = tuple({each for file in self.environment.files for each in file.platforms})
         if external is None:
             return self._data.catalog.has_family(name)
         # A distribution may have libraries such as NCCL, too.
-        is_known = bool(self._data.catalog.providers(name, platforms))
+        is_known = bool(self._data.catalog.providers(name, self._platforms))
         return external.owner not in IS_OF_GPU and is_known
 
     def _owner(self, file: ProgramFile) -> Distribution | None:
@@ -109,7 +109,7 @@ class JudgedEnvironment:
 
     def _package_of(self, file: ProgramFile | None) -> str | None:
         owner = None if file is None else self._owner(file)
-        return None if owner is None else f"{owner.project} {owner.version}"
+        return None if owner is None else owner.title
 
     def _shown(self, loaded: FoundFile) -> str:
         """Return the path of a file in messages."""
@@ -373,14 +373,8 @@ def with_environments(
     # The findings about loaded files and about each package replace those about all files.
     replaced = {"missing-library", *(["gpu"] if report.coverage is not None else [])}
     findings += [each for each in report.findings if each.kind not in replaced]
-    codes = [*(each.exit_code for each in findings), *(each.exit_code for each in report.errors)]
-    return report.model_copy(
-        update={
-            "environments": tuple(judged.report() for judged in environments),
-            "findings": tuple(findings),
-            "exit_code": worst_exit_code(codes),
-        }
-    )
+    reports = tuple(judged.report() for judged in environments)
+    return report.with_findings(findings, environments=reports)
 
 
 def _has_function(module: Path, name: str) -> bool:

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import EnvironmentKind
-from cudaredist.wheels import parse_requirement
+from cudaredist.wheels import parse_requirements
 
 _METADATA = "METADATA"
 _DIST_INFO = ".dist-info"
@@ -117,13 +117,12 @@ def _distribution(folder: Path) -> Distribution:
     headers = HeaderParser().parsestr(metadata.read_text(_METADATA) or "")
     name, _, version = folder.name.removesuffix(_DIST_INFO).partition("-")
     site = os.path.realpath(folder.parent)
-    lines = map(str, headers.get_all("Requires-Dist", ()))
     record = (metadata.read_text("RECORD") or "")[:_TEXT_LIMIT].splitlines()
     paths = (row[0] for row in csv.reader(line for line in record if ".py" not in line) if row)
     return Distribution(
         project=canonicalize_name(headers.get("Name", name)),
         version=headers.get("Version", version),
         site=site,
-        requires=tuple(filter(None, map(parse_requirement, lines))),
+        requires=tuple(parse_requirements(headers)),
         files=frozenset(os.path.normpath(f"{site}/{path}") for path in paths),
     )

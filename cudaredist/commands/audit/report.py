@@ -1,9 +1,11 @@
 """The report of audit."""
 
+from collections.abc import Iterable
 from typing import Literal, Self, TypeAlias
 
 from pydantic import Field
 
+from cudaredist.errors import worst_exit_code
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import Owner
@@ -246,6 +248,13 @@ class AuditReport(Report):
     errors: tuple[ErrorReport, ...] = Field(
         default=(), description="Paths that could not be read, or not to their end"
     )
+
+    def with_findings(self, findings: Iterable[AuditFinding], **more: object) -> Self:
+        """Return the report with other findings and their exit code, and with other fields."""
+        found = tuple(findings)
+        codes = [n.exit_code for n in found] + [n.exit_code for n in self.errors]
+        update = {"findings": found, "exit_code": worst_exit_code(codes), **more}
+        return self.model_copy(update=update)
 
     @property
     def programs(self) -> tuple[Self, ...]:
