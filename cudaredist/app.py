@@ -144,15 +144,14 @@ def _root(
     """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
 
 
-def _epilog(function: Callable[..., None], pages: Path) -> str:
+def _epilog(function: Callable[..., None]) -> str:
     """List the environment variables of a command's options, and the page of the command."""
     options = [one.default for one in inspect.signature(function).parameters.values()]
     names = [one.envvar for one in options if getattr(one, "envvar", None)]
     name = function.__name__.replace("_", "-")
-    page = pages / f"{name}.md"
-    address = page if page.exists() else pages / f"commands.md#cudaredist-{name}"
+    page = f"{name}.md" if name in _PAGES else f"commands.md#cudaredist-{name}"
     variables = [f"Environment variables: {', '.join(sorted(names))}"] if names else []
-    return "\n\n".join([*variables, f"Documentation: `{address}`"])
+    return "\n\n".join([*variables, f"Documentation: `{_FOLDER / page}`"])
 
 
 def _pages() -> Path:
@@ -161,6 +160,9 @@ def _pages() -> Path:
     return installed if installed.exists() else Path(__file__).parents[1] / "docs"
 
 
+_FOLDER = _pages()
+_PAGES = frozenset(page.stem for page in _FOLDER.glob("*.md"))
+
 for _panel, _functions in _PANELS.items():
     for _function in _functions:
-        app.command(rich_help_panel=_panel, epilog=_epilog(_function, _pages()))(_function)
+        app.command(rich_help_panel=_panel, epilog=_epilog(_function))(_function)

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from cudaredist.commands.schema.report_kinds import report_models
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.registry import CONFIGURATION, FILE_KINDS, UPSTREAM_KINDS
-from cudaredist.formats.settings import Configuration
+from cudaredist.formats.registry import FILE_KINDS, UPSTREAM_KINDS
+from cudaredist.formats.settings import CONFIGURATION, Configuration
 from cudaredist.jsontext import canonical_json
 from tools.upstream_schemas import upstream_schema
 

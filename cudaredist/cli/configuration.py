@@ -1,6 +1,5 @@
 """Read the configuration file of a project."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +48,9 @@ def _table(path: Path, keys: tuple[str, ...]) -> object:
         raise ReadError(path, error) from error
     if keys and b"cudaredist" not in data:
         return None
+    # Start-up time is a requirement, and most folders have no configuration file.
+    import tomllib
+
     try:
         table: Any = tomllib.loads(data.decode())
     except ValueError as error:
@@ -59,7 +61,6 @@ def _table(path: Path, keys: tuple[str, ...]) -> object:
 
 
 def _configuration(path: Path, table: object) -> ConfigurationFile:
-    # Start-up time is a requirement, and most folders have no configuration file.
     from pydantic import ValidationError
 
     from cudaredist.formats.registry import validation_problems

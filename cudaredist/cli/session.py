@@ -61,13 +61,14 @@ the error suggests the call without the options before the verb of the message, 
 options in the message.
 """
 
+_is_secret = re.compile(r"[?#]|//[^/]*@").search
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
-    lambda o: o.wheel_base is not None and re.search(r"[?#]|//[^/]*@", o.wheel_base),
+    lambda o: o.wheel_base is not None and _is_secret(o.wheel_base),
     "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
     None,
 )
 PUBLIC_BASE_URL: Refusal[Any] = (
-    lambda o: o.base_url is not None and re.search(r"[?#]|//[^/]*@", o.base_url),
+    lambda o: o.base_url is not None and _is_secret(o.base_url),
     "--base-url cannot contain credentials or a query: exported files are public",
     None,
 )

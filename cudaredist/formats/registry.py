@@ -27,7 +27,6 @@ from cudaredist.formats.policy import (
     WithheldPolicy,
 )
 from cudaredist.formats.runfile_records import Runfiles
-from cudaredist.formats.settings import Configuration
 from cudaredist.formats.symbol_tables import Symbols
 from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.formats.toolkit_record import ComponentPolicy, ToolkitRecord
@@ -93,13 +92,12 @@ UPSTREAM_KINDS = {
     LEGACY_FEATURES: "A feature file for nixpkgs: outputs by package and platform",
 }
 """Summaries of file kinds that others define, by the name for `schema`."""
-CONFIGURATION = "configuration"
 
 
 def schema_summaries() -> dict[str, str]:
     """Map the schema names of files to summaries."""
     own = {kind.name: (kind.model.__doc__ or "").splitlines()[0] for kind in FILE_KINDS.values()}
-    return own | UPSTREAM_KINDS | {CONFIGURATION: str(Configuration.__doc__)}
+    return own | UPSTREAM_KINDS
 
 
 def kind_of_document(document: object) -> FileKind | None:

@@ -7,6 +7,9 @@ from pydantic import ConfigDict, Field, field_validator
 
 from cudaredist.formats.base import Channel, OwnModel
 
+CONFIGURATION = "configuration"
+"""The name for `schema`."""
+
 
 class _Settings(OwnModel):
     """Settings with the names of options."""

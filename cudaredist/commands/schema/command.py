@@ -54,5 +54,7 @@ def schema(options: SchemaOptions, session: Session) -> int:
 def _summaries() -> dict[str, str]:
     from cudaredist.commands.schema.report_kinds import report_summaries
     from cudaredist.formats.registry import schema_summaries
+    from cudaredist.formats.settings import CONFIGURATION, Configuration
 
-    return dict(sorted((schema_summaries() | report_summaries()).items()))
+    configuration = {CONFIGURATION: str(Configuration.__doc__)}
+    return dict(sorted((schema_summaries() | report_summaries() | configuration).items()))
