@@ -52,16 +52,19 @@ let
 
     int main() {
         const int n = 1024;
-        float *x = nullptr, *y = nullptr, result = 0;
-        cudaError_t error = cudaMallocManaged(&x, n * sizeof(float));
-        if (!error) error = cudaMallocManaged(&y, n * sizeof(float));
+        const size_t size = n * sizeof(float);
+        float values[n], *x = nullptr, *y = nullptr, result = 0;
+        for (int i = 0; i < n; ++i) values[i] = float(i);
+        cudaError_t error = cudaMalloc(&x, size);
+        if (!error) error = cudaMalloc(&y, size);
+        if (!error) error = cudaMemcpy(x, values, size, cudaMemcpyHostToDevice);
+        if (!error) error = cudaMemcpy(y, values, size, cudaMemcpyHostToDevice);
         if (!error) {
-            for (int i = 0; i < n; ++i) x[i] = y[i] = float(i);
             saxpy<<<n / 256, 256>>>(n, 2, x, y);
             error = cudaGetLastError();
         }
-        if (!error) error = cudaDeviceSynchronize();
-        if (!error) result = y[n - 1];
+        if (!error) error = cudaMemcpy(values, y, size, cudaMemcpyDeviceToHost);
+        if (!error) result = values[n - 1];
         std::printf("error %d (%s), result %g\n", int(error), cudaGetErrorString(error), result);
         if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) return 0;
         return error || result != 3 * (n - 1);
