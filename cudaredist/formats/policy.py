@@ -233,6 +233,7 @@ class Preload(Reasoned):
     module: str = Field(description="Path below site-packages of the file that loads them")
     function: str = Field(description="A name in that file. Absent from versions that load nothing")
     names: tuple[str, ...] = Field(description="Names of files. `*` matches any characters")
+    is_optional: bool = optional("Whether the package can be imported without them", default=False)
 
 
 class LibraryPolicy(OwnFile):

@@ -27,12 +27,22 @@ def file_majors(
     """Return the CUDA majors of each file with libraries that state one.
 
     The libraries of a file are those that it needs, and those that the program's own libraries
-    among them need. If no file needs any, libraries that files may open count.
+    among them need. Copies that no file needs count if nothing else is for one major. If no file
+    needs any library, those that files may open count.
     """
     by_name = {key_of(need.soname): need for need in needs if need.kind == "needed"}
+    loaded = {path for need in by_name.values() for path in need.bundled}
     stated = {file.display_path: dict(_stated(file, by_name, catalog)) for file in program}
-    if any(stated.values()):
-        return _with_loaded(program, by_name, stated)
+    without_copies = {
+        file.display_path: stated[file.display_path]
+        for file in program
+        if file.display_path in loaded or not is_bundled_copy(file, catalog)
+    }
+    found = _with_loaded(program, by_name, without_copies)
+    if not any(each.single for each in found):
+        found = _with_loaded(program, by_name, stated)
+    if found:
+        return found
     for need in needs:
         majors = majors_of(need.libraries)
         for path in need.by if need.kind == "opened" and majors else ():

@@ -287,10 +287,14 @@ class JudgedEnvironment:
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
             hint = self._fix(soname)
+            if all(self._is_optional(soname, user) for user in users):
+                packages = {self._package_of(user) or "" for user in users}
+                code, rest = EXIT_OK, f"which is optional for {', '.join(sorted(packages))}"
         if users:
             paths = paths_of(users)
             message = f"the loader does not find {soname} for {_first(paths)}, {rest}"
-            kind: AuditFindingKind = "run-path" if code == EXIT_OK else "missing-library"
+            is_preloaded = loaded.found_by == "preloaded"
+            kind: AuditFindingKind = "run-path" if is_preloaded else "missing-library"
             yield _finding(kind, message, path=paths[0], hint=hint, code=code)
 
     def _symbol_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
@@ -344,6 +348,16 @@ class JudgedEnvironment:
             for each in gpu_findings([name for name in gpus if name in coverage], coverage):
                 message = f"{title}: {each.message}"
                 yield each.model_copy(update={"message": message, "path": paths_of(files)[0]})
+
+    def _is_optional(self, soname: str, user: ProgramFile) -> bool:
+        """Check if the package of a file can be imported without a library."""
+        owner = self._owner(user)
+        return owner is not None and any(
+            fnmatchcase(soname, pattern)
+            for rule in self._data.policy.preloads
+            if rule.is_optional and owner.project in rule.projects
+            for pattern in rule.names
+        )
 
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""

@@ -273,6 +273,18 @@ def test_fix_is_no_wheel_if_pip_does_not_install_the_libraries(tmp_path: Path, n
     assert (finding.kind, finding.hint) == ("missing-library", None)
 
 
+@pytest.mark.parametrize(("project", "code"), [("cupy-cuda12x", 0), ("example", 1)])
+def test_library_that_a_package_can_do_without_is_a_warning(
+    tmp_path: Path, project: str, code: int
+) -> None:
+    install(tmp_path, project, "14.0", {"cupy/a.so": user("libcutensor.so.2")})
+    libraries = [known("libcutensor.so.2", "2.3.1", "cutensor", "cutensor-cu12", redist="cutensor")]
+    (finding,) = judge(tmp_path, libraries=libraries).findings()
+    assert (finding.kind, finding.exit_code) == ("missing-library", code)
+    assert ("optional for cupy-cuda12x 14.0" in finding.message) == (not code)
+    assert finding.hint == "pip install 'cutensor-cu12>=2.3.1.7,<3'"
+
+
 def test_missing_library_of_any_major_follows_the_other_files(tmp_path: Path) -> None:
     """The soname of cuRAND is the same for several CUDA majors."""
     files = {"example/a.so": user("libcurand.so.10"), "example/b.so": user(CUBLAS)}

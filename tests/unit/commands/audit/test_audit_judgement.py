@@ -445,6 +445,15 @@ def test_libraries_for_each_major_are_separate_parts() -> None:
     assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13", "nvidia-cublas>=13.0.2.7,<14"]
 
 
+def test_copy_that_no_file_needs_states_no_major_for_the_others() -> None:
+    """The wheel of triton 3.6 for CUDA 13 contains libcupti.so.12."""
+    copy = file("libcudart.so.12")
+    program = [file("a.so", "libcublas.so.13", "libcurand.so.10"), copy]
+    libraries = cuda("12.4.1", "13.0.2")
+    assert judged(program, libraries).cuda_majors == (13,)
+    assert judged([file("a.so", "libcurand.so.10"), copy], libraries).cuda_majors == (12,)
+
+
 @pytest.mark.parametrize(
     "program",
     [
