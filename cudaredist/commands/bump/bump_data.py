@@ -5,17 +5,16 @@ validate package sets. Files are written atomically, and a second run resumes an
 a stage fails, the later stages still do as much as they can.
 """
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
+from cudaredist.cli.session import Session, find_redists, open_cache
 from cudaredist.commands.build.build_sets import make_sets, specs_for, write_sets
 from cudaredist.commands.build.report import SetOutcome
 from cudaredist.commands.bump.bump_plan import Step, plan_steps
+from cudaredist.commands.bump.command import BumpOptions
 from cudaredist.commands.bump.report import BumpedRelease, BumpedSet, BumpReport
 from cudaredist.commands.diff.diff_releases import compare_releases
 from cudaredist.commands.diff.report import DiffReport
@@ -42,19 +41,17 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version, find_release
-from cudaredist.progress import NO_PROGRESS, Progress
-from cudaredist.redists import CUDA, Redist
+from cudaredist.redists import CUDA, REDISTS, Redist
 from cudaredist.sets.assemble import count_statuses
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import RefusedSet, Request, SetSpec
-from cudaredist.sources.chain import SourceChain
 from cudaredist.store.archive_service import ArchiveService
-from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
-from cudaredist.store.locate import store_to_read
+from cudaredist.store.locate import data_folder, store_to_read
+from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
-from cudaredist.store.targets import FeatureTarget, read_local_manifests
+from cudaredist.store.targets import FeatureTarget, read_local_manifests, targets_in_store
 
 _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
     (NVCC_TABLE, partial(update_nvcc_table, accept_new=True)),
@@ -63,52 +60,42 @@ _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] =
 
 
 _ALL = Selection(versions=(ALL,))
+_LISTINGS = 16
+"""Number of listings and manifests to request at the same time."""
 _Run = TypeVar("_Run")
 _Report = TypeVar("_Report", ProcessReport, SymbolReport, TableReport)
 
 
-@dataclass(kw_only=True)
 class Bump:
     """A run of bump."""
 
-    store: Store
-    redists: Sequence[Redist]
-    is_explicit: bool
-    """Whether the user named them. If so, a missing one is a failure."""
-    sources: SourceChain
-    """The sources of manifests."""
-    targets: Sequence[FeatureTarget]
-    """The targets of `redists`, with the sources of archives."""
-    chains: Mapping[tuple[str, ...], SourceChain]
-    """The sources of archives, by the bases of targets."""
-    cache: Cache
-    stop: threading.Event
-    versions: Sequence[str] = ()
-    """The labels to bump to. If empty: all newer ones."""
-    with_archives: bool = True
-    """Whether to inspect archives, and to build package sets."""
-    output: Path | None = None
-    """The folder for package sets. None: build and validate them without writing."""
-    allow_missing_features: bool = False
-    strict: bool = False
-    use_shipped: bool = True
-    """Whether shipped tables complete the local ones in package sets."""
-    write: bool = True
-    begin: Callable[[], object] = lambda: None
-    """Called before the first write, to create and lock the folder."""
-    jobs: int = 16
-    archive_jobs: int = 1
-    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(NO_PROGRESS)
-    announce: Callable[[str], None] = lambda _: None
-    _errors: list[ErrorReport] = field(default_factory=list)
-    _codes: list[int] = field(default_factory=list)
-    _findings: list[str] = field(default_factory=list)
-    _failed: set[tuple[str, Version]] = field(default_factory=set)
-    """Releases that are incomplete because of a failure."""
-    _features: list[FeatureOutcome] = field(default_factory=list)
-    _tables: list[TableReport] = field(default_factory=list)
-    _symbol_files: list[Path] = field(default_factory=list)
-    _fetched: int = 0
+    def __init__(self, options: BumpOptions, session: Session) -> None:
+        """Open the sources and lock the data folder."""
+        Selection.parse(options.version or (), None, None)
+        self.options, self.write = options, not options.check
+        root = data_folder(
+            options.folders.data_dir, writing=self.write, use_shipped=options.shipped_data
+        )
+        self.store = Store(root, options.channel)
+        self.redists = _redists(self.store, options.redist, session)
+        bases = session.connect(options.network, options.channel)
+        self.targets = targets_in_store(self.store, self.redists, bases)
+        every = {bases, *(target.bases for target in self.targets)}
+        self.chains = {one: session.sources(one) for one in every}
+        self.sources = self.chains[bases]
+        self.begin = session.lock(root) if self.write else lambda: None
+        self.cache = open_cache(options.folders.cache_dir)
+        self.stop, self.console = session.settings.stop, session.console
+        self.jobs = _LISTINGS if options.jobs.parallel else 1
+        self._errors: list[ErrorReport] = []
+        self._codes: list[int] = []
+        self._findings: list[str] = []
+        self._failed: set[tuple[str, Version]] = set()
+        """Releases that are incomplete because of a failure."""
+        self._features: list[FeatureOutcome] = []
+        self._tables: list[TableReport] = []
+        self._symbols: tuple[str, ...] = ()
+        self._fetched = 0
 
     def run(self) -> BumpReport:
         """Bump to new releases, or report them if `write` is off.
@@ -128,11 +115,11 @@ class Bump:
         self.store.write_pending(self.store.pending() | started)
         local = self._download(steps)
         sets: tuple[BumpedSet, ...] = ()
-        if self.with_archives:
+        if self.options.process:
             self._examine(local)
             self._update_tables(local)
             self._update_symbols(local)
-            if (local or self.output is not None) and self.store.manifests(CUDA).labels():
+            if (local or self.options.output is not None) and self.store.manifests(CUDA).labels():
                 sets = self._build_sets(local)
         return self._report(tuple(map(self._bumped, steps)), sets)
 
@@ -149,7 +136,7 @@ class Bump:
     # -- stages
 
     def _plan(self) -> tuple[Step, ...]:
-        with self.progress("listing") as progress:
+        with self.console.progress("listing") as progress:
             upstream = read_versions(
                 self.store,
                 self.redists,
@@ -157,7 +144,7 @@ class Bump:
                 stop=self.stop,
                 jobs=self.jobs,
                 progress=progress,
-                is_explicit=self.is_explicit,
+                is_explicit=bool(self.options.redist),
             )
         for report in upstream.errors:
             self._fail(report)
@@ -165,12 +152,12 @@ class Bump:
             self.store,
             self.redists,
             upstream,
-            named=self.versions,
-            with_archives=self.with_archives,
+            named=self.options.version or (),
+            with_archives=self.options.process,
         )
         known = [Version.parse(label) for labels in upstream.releases.values() for label in labels]
         known += [step.label for step in steps]
-        for text in self.versions:
+        for text in self.options.version or ():
             if upstream.releases and find_release(text, known) is None:
                 newest = ", ".join(f"{name} {ls[-1]}" for name, ls in upstream.releases.items())
                 self._fail(
@@ -185,7 +172,7 @@ class Bump:
         """Fetch missing manifests, and return the steps with a manifest."""
         local = [step for step in steps if step.is_recorded]
         waiting = [step for step in steps if not step.is_recorded]
-        with self.progress("manifests") as progress:
+        with self.console.progress("manifests") as progress:
             for redist in dict.fromkeys(step.redist for step in waiting):
                 of_redist = {str(s.label): s for s in waiting if s.redist == redist}
                 to = store_destination(self.store, [redist], is_explicit=True)
@@ -197,7 +184,7 @@ class Bump:
                     cache=self.cache,
                     stop=self.stop,
                     jobs=self.jobs,
-                    strict=self.strict,
+                    strict=self.options.strict,
                     progress=progress,
                 ).run()
                 self._codes.append(report.exit_code)
@@ -223,7 +210,7 @@ class Bump:
             target.features.sweep()
         if not targets:
             return
-        make = partial(FeatureRun, cache=self.cache, announce=self.announce)
+        make = partial(FeatureRun, cache=self.cache, announce=self.console.note)
         report = self._run("archives", targets, make, FeatureRun.run)
         if report is None:
             self._failed |= {(step.redist.name, step.label) for step in local}
@@ -254,7 +241,7 @@ class Bump:
         report = self._run("symbols", targets, make, SymbolRun.run)
         if report is None:
             return
-        self._symbol_files = [self.store.symbol_path / f"{name}.json" for name in report.changed]
+        self._symbols = report.changed
         for one in report.archives:
             if one.error is not None:
                 self._failed.add((one.redist, Version.parse(one.release)))
@@ -299,14 +286,14 @@ class Bump:
         run: Callable[[_Run], _Report],
     ) -> _Report | None:
         """Run a stage for all manifests of targets. Return None if it failed as a whole."""
-        with self.progress(stage) as progress:
+        with self.console.progress(stage) as progress:
             try:
-                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
+                manifests = read_local_manifests(targets, _ALL, strict=self.options.strict)
                 service = ArchiveService(
                     chains=self.chains,
                     cache=self.cache,
                     stop=self.stop,
-                    jobs=self.archive_jobs,
+                    jobs=self.options.jobs.count,
                     progress=progress,
                 )
                 report = run(make(manifests=manifests, service=service))
@@ -323,20 +310,22 @@ class Bump:
         If only CUDA was bumped and nothing is written, these are the sets of its new releases.
         Otherwise they are the sets of the newest patch of every minor release.
         """
-        is_cuda_alone = all(step.redist.name == CUDA for step in local) and self.output is None
+        is_cuda_alone = (
+            all(step.redist.name == CUDA for step in local) and self.options.output is None
+        )
         labels = [str(step.label) for step in local] if is_cuda_alone else []
-        template = Request(allow_missing_features=self.allow_missing_features)
-        with self.progress("building") as progress:
+        template = Request(allow_missing_features=self.options.allow_missing_features)
+        with self.console.progress("building") as progress:
             try:
                 layered = store_to_read(
-                    self.store.root, self.store.channel, use_shipped=self.use_shipped
+                    self.store.root, self.store.channel, use_shipped=self.options.shipped_data
                 )
                 data = read_set_data(layered)
                 specs = specs_for(template, data, labels)
                 attempts = list(make_sets(specs, data, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)
-                if self.output is not None:
-                    written = write_sets(attempts, self.output).sets
+                if self.options.output is not None:
+                    written = write_sets(attempts, self.options.output).sets
             except CudaRedistError as error:
                 self._fail(error)
                 return ()
@@ -363,9 +352,9 @@ class Bump:
             self.store.lock_path,
             self.store.features(name).path_of(label),
         ]
-        if name == CUDA and self.with_archives:
+        if name == CUDA and self.options.process:
             paths += [self.store.table_path(table.name) for table in TABLES]
-        paths += self._symbol_files
+        paths += (self.store.symbol_path / f"{soname}.json" for soname in self._symbols)
         return step.report(
             "incomplete" if (name, label) in self._failed else "bumped",
             files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
@@ -404,6 +393,17 @@ class Bump:
             fetched_bytes=self._fetched,
             exit_code=worst_exit_code(self._codes),
         )
+
+
+def _redists(store: Store, names: list[str] | None, session: Session) -> list[Redist]:
+    """Return the selected redistributables, by default the local ones."""
+    if names:
+        return find_redists(names, store.channel)
+    local = require_manifests(store)
+    for name in local:
+        if name not in REDISTS:
+            session.console.warning(f"skipped {name}: not a known redistributable")
+    return [REDISTS[name] for name in local if name in REDISTS]
 
 
 def _bumped_set(

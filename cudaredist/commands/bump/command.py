@@ -23,17 +23,11 @@ from cudaredist.cli.options import (
     shipped_data_option,
     strict_option,
 )
-from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
+from cudaredist.cli.session import Refusal, Session, command
 from cudaredist.errors import WriteError
-from cudaredist.redists import REDISTS, Redist
 
 if TYPE_CHECKING:
-    from cudaredist.commands.bump.bump_data import Bump
     from cudaredist.commands.bump.report import BumpReport
-    from cudaredist.store.data_folder import Store
-
-_LISTINGS = 16
-"""Number of listings and manifests to request at the same time."""
 
 BumpFormat: TypeAlias = Literal["text", "markdown", "github", "nixpkgs-commit"]
 
@@ -115,9 +109,10 @@ def bump(options: BumpOptions, session: Session) -> int:
     If a step fails, the results so far are kept, and the next run resumes. The exit code is 0 if
     everything succeeded or nothing is new. With --check it is 1 if there are newer releases.
     """
+    from cudaredist.commands.bump.bump_data import Bump
     from cudaredist.commands.bump.text import bump_troubles
 
-    run = _bump(options, session)
+    run = Bump(options, session)
     report = run.run()
     if not options.check:
         _write_outputs(report, options.write_commit_message, options.changelog)
@@ -130,60 +125,6 @@ def bump(options: BumpOptions, session: Session) -> int:
     session.errors(("", error) for error in report.errors)
     run.mark_reported(report)
     return report.exit_code
-
-
-def _bump(options: BumpOptions, session: Session) -> "Bump":
-    """Open the sources and lock the data folder."""
-    from cudaredist.commands.bump.bump_data import Bump
-    from cudaredist.store.data_folder import Store
-    from cudaredist.store.locate import data_folder
-    from cudaredist.store.selection import Selection
-    from cudaredist.store.targets import targets_in_store
-
-    Selection.parse(options.version or (), None, None)
-    data_dir, is_writing = options.folders.data_dir, not options.check
-    root = data_folder(data_dir, writing=is_writing, use_shipped=options.shipped_data)
-    store = Store(root, options.channel)
-    redists = _redists(store, options.redist, session)
-    bases = session.connect(options.network, store.channel)
-    targets = targets_in_store(store, redists, bases)
-    chains = {one: session.sources(one) for one in {bases, *(target.bases for target in targets)}}
-    begin = session.lock(store.root) if is_writing else lambda: None
-    return Bump(
-        store=store,
-        redists=redists,
-        is_explicit=bool(options.redist),
-        sources=chains[bases],
-        targets=targets,
-        chains=chains,
-        cache=open_cache(options.folders.cache_dir),
-        stop=session.settings.stop,
-        versions=tuple(options.version or ()),
-        with_archives=options.process,
-        output=options.output,
-        allow_missing_features=options.allow_missing_features,
-        strict=options.strict,
-        use_shipped=options.shipped_data,
-        write=is_writing,
-        begin=begin,
-        jobs=_LISTINGS if options.jobs.parallel else 1,
-        archive_jobs=options.jobs.count,
-        progress=session.console.progress,
-        announce=session.console.note,
-    )
-
-
-def _redists(store: "Store", names: list[str] | None, session: Session) -> list[Redist]:
-    """Return the selected redistributables, by default the local ones."""
-    from cudaredist.store.read_data import require_manifests
-
-    if names:
-        return find_redists(names, store.channel)
-    local = require_manifests(store)
-    for name in local:
-        if name not in REDISTS:
-            session.console.warning(f"skipped {name}: not a known redistributable")
-    return [REDISTS[name] for name in local if name in REDISTS]
 
 
 def _write_outputs(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
