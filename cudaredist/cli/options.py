@@ -159,8 +159,10 @@ output_path_option = partial(output_option, names="--output -o")
 output_flag = partial(output_option, default=False)
 
 
-def parse_size(text: str) -> int:
-    """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`."""
+def parse_size(text: str | None) -> int | None:
+    """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`. None is no number."""
+    if text is None:
+        return None
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
     if match is None:
         call = corrected(text, ["5GB"])

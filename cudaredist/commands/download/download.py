@@ -1,12 +1,12 @@
 """download-manifests: list, fetch, compare and store manifests."""
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from cudaredist.commands.download.report import DownloadReport, RedistOutcome
 from cudaredist.errors import (
@@ -120,18 +120,14 @@ class ManifestDownload:
     """Called before every write, to create and lock the folder."""
     _redists: list[RedistOutcome] = field(default_factory=list)
     _manifests: list[ManifestOutcome] = field(default_factory=list)
-    _errors: dict[str, ErrorReport] = field(default_factory=dict)
-    _open: Counter[str] = field(default_factory=Counter)
-    _mutex: threading.Lock = field(default_factory=threading.Lock)
-    _writes: list[Future[None]] = field(default_factory=list)
-    _writers: ThreadPoolExecutor = field(init=False)
-    _unwritten: threading.Semaphore = field(init=False)
-    """Limits the number of fetched manifests that wait to be written."""
+    _errors: list[ErrorReport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Create one writer per connection, so that no connection waits for the disk."""
         self._writers = ThreadPoolExecutor(self.jobs, thread_name_prefix="cudaredist-write")
+        self._writes: list[Future[None]] = []
         self._unwritten = threading.Semaphore(2 * self.jobs)
+        """Limits the number of fetched manifests that wait to be written."""
 
     def run(self) -> DownloadReport:
         """Download the manifests and return an outcome for each.
@@ -139,7 +135,6 @@ class ManifestDownload:
         Finished manifests stay in place, even if Ctrl-C or `fail_fast` ends the run.
         """
         self.progress.expect(len(self.to.targets))
-        self._open.update(target.redist.name for target in self.to.targets)
         try:
             tasks = [partial(self._list, target) for target in self.to.targets]
             with self._writers:
@@ -152,55 +147,28 @@ class ManifestDownload:
 
     def _save(self) -> None:
         """Save the lock, or add the failure to the report."""
-        if not self.write:
-            return
-        with self._mutex:
+        if self.write:
             try:
                 self.to.save_lock()
             except WriteError as error:
                 # The fetched manifests are in place and in the report. The next run records them.
-                self._errors[error.message] = ErrorReport.of(error)
-            else:
-                self._errors.clear()
-
-    def _finish(self, name: str, *, failed: bool, more: int = 0) -> None:
-        """Count an item as done.
-
-        Saves the lock after the last item of a redistributable.
-        """
-        if failed and self.fail_fast:
-            self.stop.set()
-        with self._mutex:
-            self._open[name] += more - 1
-            is_complete = self._open[name] == 0
-        if is_complete:
-            self._save()
+                self._errors.append(ErrorReport.of(error))
 
     def _list(self, target: Target) -> list[Task]:
         """List a redistributable upstream, and return the tasks that fetch it."""
-        name = target.redist.name
         tasks: list[Task] = []
         try:
             raise_if_stopped(self.stop)
             # These labels are searched for in all sources, not only in the first.
             labels = map(Version.parse, {*target.recorded, *self.selection.named})
             listing = self.sources.listing(target.redist.manifest_folders, labels)
-        except NotAtSourceError as error:
-            is_local = target.recorded or target.folder.is_there()
-            # No server has the manifests that packagers write themselves.
-            is_failure = target.is_explicit or (is_local and not target.redist.handwritten)
-            outcome = RedistOutcome(
-                redist=name,
-                status="failed" if is_failure else "absent",
-                error=ErrorReport.of(_with_redist_hint(error, target.redist)),
-            )
         except CudaRedistError as error:
-            outcome = RedistOutcome(redist=name, status="failed", error=ErrorReport.of(error))
+            outcome = self._unlisted(target, error)
         else:
             selected = self.selection.of(tuple(listing.folders))
             tasks = [partial(self._fetch, target, label, listing) for label in selected]
             outcome = RedistOutcome(
-                redist=name,
+                redist=target.redist.name,
                 status="listed",
                 source=listing.source,
                 newest=str(max(listing.folders)),
@@ -209,9 +177,24 @@ class ManifestDownload:
             )
         self._redists.append(outcome)
         self.progress.expect(len(tasks), None if tasks else 0)
-        self.progress.done()
-        self._finish(name, failed=outcome.status == "failed", more=len(tasks))
+        self._finish(is_failed=outcome.status == "failed")
         return tasks
+
+    def _unlisted(self, target: Target, error: CudaRedistError) -> RedistOutcome:
+        is_failure = True
+        if isinstance(error, NotAtSourceError):
+            error = _with_redist_hint(error, target.redist)
+            is_local = target.recorded or target.folder.is_there()
+            # No server has the manifests that packagers write themselves.
+            is_failure = target.is_explicit or bool(is_local and not target.redist.handwritten)
+        status: Literal["failed", "absent"] = "failed" if is_failure else "absent"
+        return RedistOutcome(redist=target.redist.name, status=status, error=ErrorReport.of(error))
+
+    def _finish(self, *, is_failed: bool, size: int = 0) -> None:
+        """Count an item as done."""
+        if is_failed and self.fail_fast:
+            self.stop.set()
+        self.progress.done(size)
 
     def _mark_gone(self, target: Target, listing: Listing) -> tuple[str, ...]:
         """Update in the lock which labels upstream no longer lists.
@@ -225,8 +208,7 @@ class ManifestDownload:
             for text, entry in target.recorded.items()
             if (Version.parse(text) not in listing.folders) is not entry.gone
         }
-        with self._mutex:
-            target.changed.update(changed)
+        target.changed.update(changed)
         return tuple(sorted((n for n, entry in changed.items() if entry.gone), key=Version.parse))
 
     def _fetch(self, target: Target, label: Version, listing: Listing) -> None:
@@ -235,7 +217,7 @@ class ManifestDownload:
             raise_if_stopped(self.stop)
             upstream, status = self._compare(target, label, listing)
         except CudaRedistError as error:
-            self._record(target, label, error)
+            self._record(target, label, "failed", error=ErrorReport.of(error))
         else:
             self._unwritten.acquire()
             self._writes.append(self._writers.submit(self._write, target, label, upstream, status))
@@ -274,43 +256,25 @@ class ManifestDownload:
         try:
             if status == "written":
                 target.folder.write(label, upstream.data)
-            self._record(target, label, upstream, status)
         except WriteError as error:
-            self._record(target, label, error)
+            self._record(target, label, "failed", error=ErrorReport.of(error))
+        else:
+            entry = LockEntry(sha256=upstream.sha256, size=len(upstream.data))
+            if entry != target.recorded.get(str(label)):
+                target.changed[str(label)] = entry
+            about = {"sha256": entry.sha256, "size": entry.size, "warnings": upstream.warnings}
+            self._record(target, label, status, source=upstream.source, **about)
         finally:
             self._unwritten.release()
 
     def _record(
-        self,
-        target: Target,
-        label: Version,
-        result: UpstreamManifest | CudaRedistError,
-        status: ManifestStatus = "failed",
+        self, target: Target, label: Version, status: ManifestStatus, **about: object
     ) -> None:
-        """Add a manifest's outcome and, if it succeeded, its lock entry."""
-        name, text = target.redist.name, str(label)
-        if isinstance(result, CudaRedistError):
-            outcome = ManifestOutcome(
-                redist=name, release=text, status=status, error=ErrorReport.of(result)
-            )
-        else:
-            size = len(result.data)
-            entry = LockEntry(sha256=result.sha256, size=size)
-            if entry != target.recorded.get(text):
-                with self._mutex:
-                    target.changed[text] = entry
-            outcome = ManifestOutcome(
-                redist=name,
-                release=text,
-                status=status,
-                source=result.source,
-                size=size,
-                sha256=result.sha256,
-                warnings=result.warnings,
-            )
+        """Add a manifest's outcome."""
+        fields = {"redist": target.redist.name, "release": str(label), "status": status}
+        outcome = ManifestOutcome.model_validate(fields | about)
         self._manifests.append(outcome)
-        self.progress.done(outcome.size or 0)
-        self._finish(name, failed=outcome.status == "failed")
+        self._finish(is_failed=status == "failed", size=outcome.size or 0)
 
     def _refuse_change(
         self,
@@ -339,7 +303,7 @@ class ManifestDownload:
         labels = [Version.parse(outcome.release) for outcome in self._manifests]
         redists = sorted(self._redists, key=lambda outcome: outcome.redist)
         listed = [outcome for outcome in redists if outcome.status == "listed"]
-        codes = [error.exit_code for error in self._errors.values()]
+        codes = [error.exit_code for error in self._errors]
         for text in self.selection.named:
             if listed and find_release(text, labels) is None:
                 self._manifests.append(
@@ -361,7 +325,7 @@ class ManifestDownload:
                 sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.release)))
             ),
             is_lock_changed=self.to.is_lock_changed,
-            errors=tuple(self._errors.values()),
+            errors=tuple(self._errors),
             exit_code=exit_code_of(
                 [*self._manifests, *(o for o in redists if o.status == "failed")], *codes
             ),

@@ -137,7 +137,7 @@ def _materialization(
             hint=f"to download them, run `{again(without=['--archives'])}`",
         )
     value, sha256 = read_package_set(package_set)
-    limit = None if options.max_download is None else parse_size(options.max_download)
+    limit = parse_size(options.max_download)
     store = Store(data_folder(options.data_dir, writing=False))
     selection = select_packages(value, options.component or (), options.exclude or (), store)
     bases = session.connect(network, value.channel)

@@ -140,7 +140,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     from cudaredist.store.targets import read_local_manifests
 
     selection, cache = options.releases.selection, open_cache(options.folders.cache_dir)
-    size = None if options.max_download is None else parse_size(options.max_download)
+    size = parse_size(options.max_download)
     folder = options.manifest_dir or options.folders.data_dir
     root = data_folder(folder, writing=not options.check)
     targets = _targets(options, session, root)
@@ -158,13 +158,8 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
         manifests=read_local_manifests(targets, selection, strict=options.strict),
         service=service,
         cache=cache,
-        filter=options.archives.filter,
-        write=not options.check,
-        legacy=options.legacy,
-        fill_cache=options.fill_cache,
-        allow_unverified=options.allow_unverified,
+        options=options,
         max_download=size,
-        fail_fast=not options.keep_going,
         announce=session.console.note,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from cudaredist.commands.process.command import ProcessOptions
 from cudaredist.commands.process.feature_file import (
     EXCLUDED,
     ArchiveItem,
@@ -36,7 +37,7 @@ from cudaredist.primitives import Version, sha256_of
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import FILES_KIND
-from cudaredist.store.targets import Filter, LocalManifest, LocalManifests
+from cudaredist.store.targets import LocalManifest, LocalManifests
 from cudaredist.tasks import run_tasks
 
 _NO_HASH = "the manifest states no hash"
@@ -77,16 +78,9 @@ class FeatureRun:
     manifests: LocalManifests
     service: ArchiveService
     cache: Cache
-    filter: Filter = field(default_factory=Filter)
-    write: bool = True
-    """Whether to read archives and write files. If not, outcomes report the changes to expect."""
-    legacy: bool = False
-    fill_cache: bool = False
-    """Whether to also read archives with known features, if the cache lacks their facts."""
-    allow_unverified: bool = False
+    options: ProcessOptions = field(default_factory=ProcessOptions)
     max_download: int | None = None
     """The limit of bytes to fetch. With a limit, the smallest archives are selected first."""
-    fail_fast: bool = False
     engine: Engine | None = None
     announce: Callable[[str], None] = lambda _: None
     """Called with a summary of the work before anything is fetched."""
@@ -94,15 +88,18 @@ class FeatureRun:
     _outcomes: dict[tuple[str, Version], FeatureOutcome] = field(default_factory=dict)
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        self._filter, self._may_write = self.options.archives.filter, not self.options.check
+
     def run(self) -> ProcessReport:
         """Inspect unknown archives, and write a feature file per manifest.
 
-        Finished work is kept, even if Ctrl-C or `fail_fast` ends the run. Raises `UnknownNameError`
+        Finished work is kept, even if Ctrl-C or --fail-fast ends the run. Raises `UnknownNameError`
         if the filter has a name that matches no archive.
         """
         jobs = self._plan()
         try:
-            if jobs and self.write:
+            if jobs and self._may_write:
                 self.cache.sweep()
                 self.service.expect([job.request.size for job in jobs])
                 (self.engine or run_locally)(self, jobs)
@@ -122,12 +119,12 @@ class FeatureRun:
         readable, broken = self.manifests.readable, self.manifests.broken
         if not broken:
             # With an unreadable manifest, this check could refuse a name that is in it.
-            self.filter.check(a for manifest in readable for a in manifest.manifest.archives)
+            self._filter.check(a for manifest in readable for a in manifest.manifest.archives)
         for outcome in broken:
             self._outcomes[outcome.redist, Version.parse(outcome.release)] = outcome
         jobs: dict[str, Job] = {}
         self._files = [self._file(manifest, jobs) for manifest in readable]
-        if self.write:
+        if self._may_write:
             requests = self.service.sized([job.request for job in jobs.values()])
             for job, request in zip(jobs.values(), requests, strict=True):
                 job.request = request
@@ -169,7 +166,7 @@ class FeatureRun:
     def _is_done(self, file: FeatureFile) -> bool:
         """Check if the existing feature file is complete and unchanged."""
         sha256 = self.cache.get(FILES_KIND, file.source.sha256)
-        if sha256 is None or self.legacy or self.fill_cache:
+        if sha256 is None or self.options.legacy or self.options.fill_cache:
             return False
         data = file.read()
         return data is not None and sha256_of(data).encode() == sha256
@@ -177,17 +174,17 @@ class FeatureRun:
     def _item(self, file: FeatureFile, archive: Archive, jobs: dict[str, Job]) -> ArchiveItem:
         """Return an archive's item, and add a job if necessary."""
         item = ArchiveItem(archive=archive, status="known")
-        option = self.filter.excluding(archive)
+        option = self._filter.excluding(archive)
         item.features = known_features(self.cache, archive.sha256)
         if item.features is not None:
             return item
         # Archives without a hash are never cached.
-        is_filling = self.fill_cache and archive.sha256 is not None
+        is_filling = self.options.fill_cache and archive.sha256 is not None
         if (not is_filling or option is not None) and self._is_in_file(file, item):
             return item
         if option is not None:
             item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
-        elif archive.sha256 is None and not self.allow_unverified:
+        elif archive.sha256 is None and not self.options.allow_unverified:
             item.status, item.reason = "skipped", _NO_HASH
         else:
             key = file.source.key(archive)
@@ -195,14 +192,14 @@ class FeatureRun:
                 jobs[key] = Job(request=file.source.request(archive), users=[])
             jobs[key].add(file, item)
             item.status = "would-examine"
-            item.reason = UNREACHED if self.write else _NOT_READ
+            item.reason = UNREACHED if self._may_write else _NOT_READ
         return item
 
     def _is_in_file(self, file: FeatureFile, item: ArchiveItem) -> bool:
         """Check if the existing feature file has an archive's features."""
         # If the entries are needed to write the file, an error is raised again there.
         with contextlib.suppress(CudaRedistError):
-            previous = None if self.legacy else file.earlier_entry(item)
+            previous = None if self.options.legacy else file.earlier_entry(item)
             return previous is not None and previous["status"] == "examined"
         return False
 
@@ -238,14 +235,14 @@ class FeatureRun:
     def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
         """Record why an archive could not be examined.
 
-        Stops the run if `fail_fast`.
+        Stops the run with --fail-fast.
         """
         report = ErrorReport.of(error)
         is_stopped = report.kind == StoppedError.kind
         for _, item in job.users:
             item.status, item.error = "failed", report
             item.reason = UNREACHED if is_stopped else f"{FAILED}{report.kind}"
-        if self.fail_fast:
+        if not self.options.keep_going:
             self.service.stop.set()
         self._finish(job)
 
@@ -294,23 +291,25 @@ class FeatureRun:
         Returns the status, and the number of archives with features.
         """
         before = file.read()
-        document = file.document(self.cache, is_new=self.legacy)
+        document = file.document(self.cache, is_new=self.options.legacy)
         entries = [e for p in document["packages"].values() for e in p["archives"]]
         examined = sum(entry["status"] == "examined" for entry in entries)
         if not examined and before is None:
             if statuses["failed"]:
                 raise IncompleteError("none of its archives could be examined")
-            return "unchanged" if self.write or not statuses["would-examine"] else "would-write", 0
+            return "unchanged" if self._may_write or not statuses[
+                "would-examine"
+            ] else "would-write", 0
         data = checked_bytes(document)
         is_whole = examined == len(entries) and all(entry["sha256"] for entry in entries)
         sha256 = sha256_of(data)
-        if self.legacy:
+        if self.options.legacy:
             data = legacy_json(Features.model_validate_json(data), before)
-        if data != before and self.write:
+        if data != before and self._may_write:
             file.source.target.features.write(file.source.label, data)
-        if is_whole and not self.legacy and (self.write or data == before):
+        if is_whole and not self.options.legacy and (self._may_write or data == before):
             self.cache.put(FILES_KIND, file.source.sha256, sha256.encode())
-        if not self.write and (data != before or statuses["would-examine"]):
+        if not self._may_write and (data != before or statuses["would-examine"]):
             return "would-write", examined
         return ("unchanged" if data == before else "written"), examined
 
@@ -334,7 +333,7 @@ class FeatureRun:
         for file in self._files:
             for item in file.items:
                 status = item.status
-                if status == "would-examine" and self.write:
+                if status == "would-examine" and self._may_write:
                     status = "failed"
                 yield ArchiveOutcome.of(
                     file.source.target.redist.name,
