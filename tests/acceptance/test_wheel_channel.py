@@ -116,7 +116,7 @@ def test_release_of_wheels_is_downloaded_and_processed(index: Path, wheels: Run)
     assert not Path("data/manifests/lock.json").exists()
 
     result = expect_output(wheels("process-manifests"), 0)
-    assert re.search(r"2 archives to read, [0-9.]+ [a-zA-Z]+; 0 bytes already known", result.stderr)
+    assert re.search(r"2 archives to read, [0-9.]+ [a-zA-Z]+; 0 B already known", result.stderr)
     packages = json.loads(FEATURES.read_bytes())["packages"]
     (library,) = packages["cuda_cudart"]["archives"][1]["libraries"]
     assert library["path"] == "lib/libcudart.so.12"

@@ -34,6 +34,7 @@ from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, sha256_of
+from cudaredist.progress import size_words
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import FILES_KIND
@@ -157,11 +158,11 @@ class FeatureRun:
             for item in file.items
             if item.status == "known"
         }
-        total = _size(sum(job.request.size or 0 for job in selection))
+        total = size_words(sum(job.request.size or 0 for job in selection))
         count = f"{len(selection):,} archive{'' if len(selection) == 1 else 's'}"
         unknown = sum(job.request.size is None for job in selection)
         sizes = f"{total}, {unknown:,} of unknown size" if unknown else total
-        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} already known")
+        self.announce(f"{count} to read, {sizes}; {size_words(sum(known.values()))} already known")
 
     def _is_done(self, file: FeatureFile) -> bool:
         """Check if the existing feature file is complete and unchanged."""
@@ -363,12 +364,3 @@ def _inspect(run: FeatureRun, job: Job) -> None:
         run.failed(job, error)
     else:
         run.succeeded(job, facts)
-
-
-def _size(count: int) -> str:
-    """Format a number of bytes for people."""
-    size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= 1000 and len(units) > 1:  # noqa: PLR2004 - a thousand is a thousand
-        size /= 1000
-        units.pop(0)
-    return f"{count} bytes" if units[0] == "bytes" else f"{size:.1f} {units[0]}"

@@ -158,10 +158,8 @@ def test_download_size_is_printed_first(cuda_archives: FaultServer, process: Run
     total = sum(
         len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
     )
-    assert process().stderr == f"5 archives to read, {total / 1000:.1f} kB; 0 bytes already known\n"
-    assert process().stderr == (
-        f"0 archives to read, 0 bytes; {total / 1000:.1f} kB already known\n"
-    )
+    assert process().stderr == f"5 archives to read, {total / 1000:.1f} kB; 0 B already known\n"
+    assert process().stderr == (f"0 archives to read, 0 B; {total / 1000:.1f} kB already known\n")
 
 
 def test_missing_manifests_suggest_download(run: Run) -> None:
