@@ -21,6 +21,7 @@ from typing import (
     TypeGuard,
     dataclass_transform,
     get_args,
+    get_origin,
 )
 
 import typer
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cudaredist.store.selection import Selection
     from cudaredist.store.targets import Filter
 
+_METAVARS = {str: "NAME", int: "N", float: "SECONDS", Path: "FILE"}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
 
@@ -105,8 +107,10 @@ def _parameter(field: dataclasses.Field[Any], *, is_typical: bool) -> inspect.Pa
         settings |= {"show_envvar": False, "show_default": False}
         if bool in (field.type, *get_args(field.type)):
             settings["metavar"] = ""
-        elif field.default and field.default is not MISSING:
-            settings["help"] += f" Default: {field.default}."
+        else:
+            settings.setdefault("metavar", _metavar(field.type))
+            if field.default and field.default is not MISSING:
+                settings["help"] += f" Default: {field.default}."
         if is_typical:
             settings["rich_help_panel"] = "Options"
         names = settings.pop("names", f"--{field.name.replace('_', '-')}")
@@ -115,6 +119,14 @@ def _parameter(field: dataclasses.Field[Any], *, is_typical: bool) -> inspect.Pa
         default = typer.Argument(**settings)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(field.name, kind, default=default, annotation=field.type)
+
+
+def _metavar(kind: Any) -> str:  # noqa: ANN401 - any type of an option
+    """Return the placeholder for a value: its choices, or a noun for its type."""
+    choices = get_args(kind)
+    if get_origin(kind) is Literal:
+        return "|".join(choices)
+    return _metavar(choices[0]) if choices else _METAVARS[kind]
 
 
 def argument(text: str, *, default: object = None, **settings: object) -> Any:  # noqa: ANN401 - as dataclasses.field
@@ -153,7 +165,8 @@ def complete_platform(incomplete: str) -> list[str]:
     return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
 
 
-platform_option = partial(select_option, metavar="NAME", autocompletion=complete_platform)
+label_option = partial(select_option, metavar="LABEL")
+platform_option = partial(select_option, autocompletion=complete_platform)
 format_option = partial(output_option, metavar="FORMAT", default="text")
 output_path_option = partial(output_option, names="--output -o")
 output_flag = partial(output_option, default=False)
@@ -174,20 +187,12 @@ def parse_size(text: str | None) -> int | None:
 redist_option = partial(
     select_option,
     "Redistributable, such as cuda or cudnn. Repeatable.",
-    metavar="NAME",
     autocompletion=complete_redist,
 )
-channel_option = partial(
-    select_option,
-    "NVIDIA's archives or NVIDIA's wheels.",
-    metavar="redist|wheels",
-    default="redist",
-)
+channel_option = partial(select_option, "NVIDIA's archives or NVIDIA's wheels.", default="redist")
 _jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
-jobs_option = partial(_jobs_option, "Simultaneous downloads.", metavar="N", default=16)
-archive_jobs_option = partial(
-    _jobs_option, "Simultaneous archives. Default: one per core.", metavar="N"
-)
+jobs_option = partial(_jobs_option, "Simultaneous downloads.", default=16)
+archive_jobs_option = partial(_jobs_option, "Simultaneous archives. Default: one per core.")
 parallel_option = partial(
     work_option,
     "Alias from the nixpkgs manual: --no-parallel is --jobs 1.",
@@ -256,7 +261,6 @@ class Requests(OptionGroup):
 
     retries: int = network_option(
         "Retries after a transient failure.",
-        metavar="N",
         min=0,
         max=20,
         envvar="CUDAREDIST_RETRIES",
@@ -266,7 +270,6 @@ class Requests(OptionGroup):
         "Seconds until a request times out.",
         min=0.1,
         max=3600,
-        metavar="SECONDS",
         envvar="CUDAREDIST_TIMEOUT",
         default=30,
     )
@@ -299,14 +302,11 @@ class ArchiveJobs(OptionGroup):
 class Releases(OptionGroup):
     """Releases upstream, by default the latest."""
 
-    version: list[str] | None = select_option(
-        "Release, prefix, latest or all. Repeatable. Default: latest.",
-        metavar="LABEL",
+    version: list[str] | None = label_option(
+        "Release, prefix, latest or all. Repeatable. Default: latest."
     )
-    min_version: str | None = select_option("Oldest release.", metavar="LABEL")
-    max_version: str | None = select_option(
-        "Newest release. 12.9 includes every 12.9.x.", metavar="LABEL"
-    )
+    min_version: str | None = label_option("Oldest release.")
+    max_version: str | None = label_option("Newest release. 12.9 includes every 12.9.x.")
     default: ClassVar[Sequence[str]] = ()
 
     @property
@@ -322,10 +322,7 @@ class Releases(OptionGroup):
 class LocalReleases(Releases):
     """Releases in the data folder, by default all."""
 
-    version: list[str] | None = select_option(
-        "Local release, prefix, latest or all. Default: all.",
-        metavar="LABEL",
-    )
+    version: list[str] | None = label_option("Local release, prefix, latest or all. Default: all.")
     default: ClassVar[Sequence[str]] = ("all",)
 
 
@@ -333,14 +330,12 @@ class Archives(OptionGroup):
     """Archives of the releases, by default all."""
 
     package: list[str] | None = select_option(
-        "Package, such as cuda_cudart. Repeatable. Default: all.", metavar="NAME"
+        "Package, such as cuda_cudart. Repeatable. Default: all."
     )
     platform: list[str] | None = platform_option(
         "Platform, such as linux-x86_64. Repeatable. Default: all."
     )
-    variant: list[str] | None = select_option(
-        "Variant, such as cuda12. Repeatable. Default: all.", metavar="NAME"
-    )
+    variant: list[str] | None = select_option("Variant, such as cuda12. Repeatable. Default: all.")
 
     @property
     def filter(self) -> "Filter":
@@ -378,8 +373,7 @@ class Data(OptionGroup):
     """The data of a command that does not change it."""
 
     channel: ChannelName | None = select_option(
-        "NVIDIA's archives or wheels. Default: redist if available.",
-        metavar="redist|wheels",
+        "NVIDIA's archives or wheels. Default: redist if available."
     )
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()

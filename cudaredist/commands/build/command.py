@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     check_option,
     folder_option,
     host_option,
+    label_option,
     output_option,
     output_path_option,
     platform_option,
@@ -37,9 +38,8 @@ class BuildOptions(Options):
 
     typical = ("cuda", "platform", "capability", "redist", "output")
 
-    cuda: list[str] | None = select_option(
-        "Release, prefix or all; repeatable. Default: newest patches.",
-        metavar="LABEL",
+    cuda: list[str] | None = label_option(
+        "Release, prefix or all; repeatable. Default: newest patches."
     )
     platform: str | None = platform_option(
         "Platform, such as linux-x86_64. Default: all of the release."
@@ -61,7 +61,7 @@ class BuildOptions(Options):
         metavar="NAME=LABEL",
     )
     redist_map: Path | None = select_option(
-        'JSON file, such as {"cuda": "12.9", "cudnn": "9.13.0"}.', metavar="FILE"
+        'JSON file, such as {"cuda": "12.9", "cudnn": "9.13.0"}.'
     )
     also: list[str] | None = select_option(
         "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.",
@@ -90,8 +90,7 @@ class BuildOptions(Options):
     )
     allow_hollow: bool = safety_option("Accept a set without nvcc or cudart.")
     require_coverage: CoverageName | None = capability_option(
-        "Use the newest libraries with code for every capability.",
-        metavar="native|ptx",
+        "Use the newest libraries with code for every capability."
     )
     strict: bool = safety_option("Reject sets with warnings, except about default capabilities.")
     check: bool = check_option()

@@ -14,6 +14,7 @@ from cudaredist.cli.options import (
     channel_option,
     check_option,
     format_option,
+    label_option,
     output_flag,
     output_option,
     output_path_option,
@@ -39,10 +40,7 @@ class BumpOptions(Options):
 
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
-    version: list[str] | None = select_option(
-        "Release to add. Repeatable. Default: newer ones.",
-        metavar="LABEL",
-    )
+    version: list[str] | None = label_option("Release to add. Repeatable. Default: newer ones.")
     process: bool = select_option(
         "Inspect archives and build sets. Default: on.",
         names="--process/--no-process",
@@ -58,15 +56,11 @@ class BumpOptions(Options):
     output: Path | None = output_path_option(
         "Folder for the newest package sets. Default: none.", metavar="FOLDER"
     )
-    changelog: Path | None = output_option(
-        "Changelog for new entries under Unreleased, ### Data.", metavar="FILE"
-    )
+    changelog: Path | None = output_option("Changelog for new entries under Unreleased, ### Data.")
     print_commit_message: bool = output_flag(
         "Print only the commit message. Nothing new: print nothing."
     )
-    write_commit_message: Path | None = output_option(
-        "File for the commit message.", metavar="FILE"
-    )
+    write_commit_message: Path | None = output_option("File for the commit message.")
     format: BumpFormat = format_option("Output: text, markdown, github or nixpkgs-commit.")
     folders: Folders = field(default_factory=Folders)
     shipped_data: bool = shipped_data_option()

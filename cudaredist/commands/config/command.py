@@ -24,9 +24,7 @@ class ConfigOptions(Options):
 
     data_dir: Path | None = read_data_dir_option()
     cache_dir: Path | None = cache_dir_option()
-    channel: ChannelName | None = select_option(
-        "NVIDIA's archives or wheels.", metavar="redist|wheels"
-    )
+    channel: ChannelName | None = select_option("NVIDIA's archives or wheels.")
     base_url: list[str] | None = base_url_option()
     jobs: int | None = archive_jobs_option()
     requests: Requests = field(default_factory=Requests)

@@ -41,14 +41,9 @@ class MaterializeOptions(Options):
         metavar="FOLDER",
         default=...,
     )
-    layout: LayoutName = output_option(
-        "One tree, or one for each output.",
-        metavar="merged|split",
-        default="merged",
-    )
+    layout: LayoutName = output_option("One tree, or one for each output.", default="merged")
     component: list[str] | None = select_option(
-        "compiler, runtime, math, all or a package. Repeatable.",
-        metavar="NAME",
+        "compiler, runtime, math, all or a package. Repeatable."
     )
     exclude: list[str] | None = select_option(
         "Package to skip, even if required. Repeatable.", metavar="PACKAGE"

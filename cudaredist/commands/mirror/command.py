@@ -54,7 +54,7 @@ class MirrorOptions(Options):
     releases: Releases = field(default_factory=Releases)
     archives: Archives = field(default_factory=Archives)
     package_set: Path | None = select_option(
-        "Package set with the releases and archives to select.", names="--set", metavar="FILE"
+        "Package set with the releases and archives to select.", names="--set"
     )
     accept_changed: bool = safety_option("Replace manifests that changed in place upstream.")
     checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")

@@ -67,9 +67,7 @@ class ProcessOptions(ManifestOptions):
         "Also inspect archives missing from the cache, for diff.",
         default=False,
     )
-    engine: EngineName = work_option(
-        "Threads or a Dask cluster.", metavar="local|dask", default="local"
-    )
+    engine: EngineName = work_option("Threads or a Dask cluster.", default="local")
     scheduler: str | None = work_option(
         "Dask scheduler, such as tls://host:8786.",
         metavar="ADDRESS",

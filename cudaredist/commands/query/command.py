@@ -27,12 +27,10 @@ class QueryOptions(Options):
     sql: str | None = argument("One SELECT statement of SQLite.", metavar="[SQL]")
     tables: bool = output_flag("List the tables and columns.")
     format: QueryFormat = format_option("Output: table, csv, json or markdown.", default="table")
-    output: Path | None = output_path_option(
-        "Write the database to a file for other programs.", metavar="FILE"
-    )
-    max_rows: int = select_option("Rows to print.", metavar="N", min=1, default=1000)
+    output: Path | None = output_path_option("Write the database to a file for other programs.")
+    max_rows: int = select_option("Rows to print.", min=1, default=1000)
     max_seconds: float = select_option(
-        "Seconds until the query ends.", metavar="SECONDS", min=0.1, max=86400, default=10
+        "Seconds until the query ends.", min=0.1, max=86400, default=10
     )
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
