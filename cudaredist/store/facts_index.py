@@ -181,16 +181,24 @@ class Index:
 
         Raises the error of the first table that cannot be read.
         """
-        query = "SELECT layer, name FROM documents WHERE kind = 'symbols' AND NOT is_readable"
-        for layer, soname in sorted(self.rows(query)):
-            table = self._symbols[layer].document(soname)
-            for group in (*table.exports, *table.imports) if table else ():
-                group.symbols()
+        self.check_symbols()
         query = """
             SELECT library, name FROM symbols JOIN symbol_groups ON id = symbol_group
             WHERE imported_from IS NULL AND instr(name, ?)"""
         rows = self.rows(query, pattern.literal)
         return tuple(sorted({library for library, name in rows if pattern.fits(name)}))
+
+    def check_symbols(self, libraries: Collection[str] | None = None) -> None:
+        """Raise the error of the first table of symbols that cannot be read.
+
+        `libraries` limits the tables to theirs.
+        """
+        query = "SELECT layer, name FROM documents WHERE kind = 'symbols' AND NOT is_readable"
+        for layer, soname in sorted(self.rows(query)):
+            if libraries is None or soname in libraries:
+                table = self._symbols[layer].document(soname)
+                for group in (*table.exports, *table.imports) if table else ():
+                    group.symbols()
 
     def _make(self) -> sqlite3.Connection:
         database = _open_memory()

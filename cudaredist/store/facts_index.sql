@@ -85,6 +85,7 @@ CREATE TABLE binaries (
     output TEXT NOT NULL, -- such as `lib`
     kind TEXT NOT NULL, -- `library`, `stub` or `program`
     soname TEXT, -- of a DLL its own name. Null: none
+    library TEXT, -- the library's name in tables of symbols. Null: a program
     glibc TEXT, -- the newest required version
     libstdcxx TEXT -- the newest required version
 );
@@ -161,6 +162,16 @@ CREATE TABLE symbol_providers (
 );
 CREATE INDEX providers_of_document ON symbol_providers (document);
 
+-- Archives of a provider's releases.
+CREATE TABLE symbol_archives (
+    provider INTEGER NOT NULL REFERENCES symbol_providers ON DELETE CASCADE,
+    label TEXT NOT NULL, -- such as `12.9.1`
+    archive TEXT NOT NULL, -- the first 16 digits of its SHA-256
+    is_read INTEGER NOT NULL -- 0: the symbols could not be read
+);
+CREATE INDEX archives_of_provider ON symbol_archives (provider);
+CREATE INDEX providers_of_archive ON symbol_archives (archive);
+
 -- Groups of symbols that the same releases of a library have.
 CREATE TABLE symbol_groups (
     id INTEGER PRIMARY KEY,
@@ -196,6 +207,18 @@ SELECT name, version, layer, symbol_providers.library, channel, redist, package,
 FROM symbol_providers JOIN symbol_releases ON provider = symbol_providers.id
 JOIN symbol_groups ON symbol_groups.id = symbol_group AND imported_from IS NULL
 JOIN symbols USING (symbol_group);
+
+-- Groups of symbols that the library of an archive exports. `local` takes precedence.
+CREATE VIEW archive_exports AS
+SELECT own.library, archive, channel, redist, package, is_stub, label,
+    iif(imported_from IS NULL, symbol_group, NULL) AS symbol_group
+FROM symbol_archives AS one JOIN symbol_providers AS own ON own.id = one.provider
+LEFT JOIN symbol_releases USING (provider, label)
+LEFT JOIN symbol_groups ON symbol_groups.id = symbol_group
+WHERE is_read AND NOT EXISTS (
+    SELECT 1 FROM symbol_archives AS more JOIN symbol_providers AS upper ON upper.id = more.provider
+    WHERE (upper.library, more.archive) = (own.library, one.archive) AND upper.layer < own.layer
+);
 
 -- Compute capabilities of GPUs.
 CREATE TABLE gpus (

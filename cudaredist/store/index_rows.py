@@ -14,6 +14,7 @@ from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.primitives import parse_label
 from cudaredist.store.read_data import examined_archives
+from cudaredist.store.symbol_folder import table_name
 from cudaredist.tables.symbols.symbol_table import labels_in
 
 _KINDS = ("library", "stub")
@@ -84,10 +85,12 @@ def _add_contents(
     sizes = archive.outputs.items()
     _add(database, "outputs", ((row, name, size.files, size.bytes) for name, size in sizes))
     for binary in (*archive.libraries, *archive.programs):
-        kind, soname, links = "program", None, tuple[str, ...]()
+        names: tuple[str | None, ...] = ("program", None, None)
+        links = tuple[str, ...]()
         if isinstance(binary, Library):
-            kind, soname, links = _KINDS[binary.stub], binary.soname, binary.links
-        values = (binary.path, binary.output, kind, soname, binary.glibc, binary.libstdcxx)
+            names = (_KINDS[binary.stub], binary.soname, table_name(binary))
+            links = binary.links
+        values = (binary.path, binary.output, *names, binary.glibc, binary.libstdcxx)
         number = add_row(database, "binaries", (row, *values))
         _add(database, "links", ((number, link) for link in links))
         _add(database, "needs", ((number, name, "needed") for name in binary.needed))
@@ -128,6 +131,9 @@ def add_symbols(database: Connection, document: int, layer: str, table: Symbols)
         source = (one.channel, one.redist, one.package, one.platform, one.variant, one.stub)
         row = add_row(database, "symbol_providers", (document, layer, table.soname, *source))
         providers.append((row, sorted(one.releases, key=parse_label)))
+        for is_read, archives in enumerate((one.unread, one.releases)):
+            keys = ((row, *item, is_read) for item in archives.items())
+            _add(database, "symbol_archives", keys)
     for group, names in groups:
         library = group.library if isinstance(group, ImportGroup) else None
         releases = json.dumps(group.releases)

@@ -21,7 +21,8 @@ from cudaredist.store.facts_index import Index
 
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
-TABLES_OF_SYMBOLS = ("symbol_providers", "symbol_releases", "exports", "gpus", "compilers")
+TABLES_OF_SYMBOLS = ("symbol_providers", "symbol_releases", "symbol_archives", "exports")
+OTHER_TABLES = ("archive_exports", "gpus", "compilers")
 LABELS = ("2.24.3", "2.27.7", "2.28.9")
 
 
@@ -46,7 +47,7 @@ def copy(source: Path, target: Path) -> None:
 def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows without their numbers."""
     listed = {}
-    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS):
+    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *OTHER_TABLES):
         columns = [row[1] for row in index.rows(f"PRAGMA table_info({table})")]
         named = ", ".join(name for name in columns if name not in NUMBERS)
         listed[table] = sorted(index.rows(f"SELECT {named} FROM {table}"), key=repr)
@@ -196,6 +197,26 @@ def test_packed_names_that_cannot_be_read_are_an_error(run: Run, data: Path) -> 
     assert "packed: is not the bzip2 of names" in failed.stderr
     index = open_index(data, data.parent / "cache")
     assert rows_of(index)["symbols"] == rows_of(index)["symbol_groups"] == []
+
+
+@pytest.mark.parametrize("part", ["releases", "unread"])
+def test_archives_of_the_data_folder_hide_the_shipped_ones(
+    data: Path, tmp_path: Path, part: str
+) -> None:
+    path = data / "symbols/libnccl.so.2.json"
+    table = json.loads(path.read_bytes()) | {"exports": [], "imports": []}
+    for provider in table["providers"]:
+        releases = {label: provider["releases"].get(label) for label in LABELS}
+        provider["releases"] = {}
+        provider[part] = {label: archive for label, archive in releases.items() if archive}
+    path.write_text(json.dumps(table))
+    index = Index(Store(data, "wheels", Store(shipped_data(), "wheels")), Cache(tmp_path / "cache"))
+    query = "SELECT DISTINCT label FROM archive_exports WHERE library = 'libnccl.so.2'"
+    labels = {label for (label,) in index.rows(f"{query} AND symbol_group IS NOT NULL")}
+    hidden = {label for (label,) in index.rows(f"{query} AND symbol_group IS NULL")}
+    assert labels
+    assert not labels & set(LABELS)
+    assert hidden == (set(LABELS) if part == "releases" else set())
 
 
 EDITS = st.lists(

@@ -15,7 +15,7 @@ from cudaredist.commands.diff.comparable import (
     of_tables,
 )
 from cudaredist.commands.diff.compare import compare
-from cudaredist.commands.diff.export_changes import EXPORTS, exports_by_place, keep_common_libraries
+from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.archive_tree import build_tree
@@ -37,10 +37,10 @@ from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_cache import known_facts
+from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
 from cudaredist.store.read_data import load_features, load_manifest, located, require_manifests
-from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
@@ -81,7 +81,8 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     names = read_own_file(store.read_policy("names"), NamePolicy)
     for side in (first, second):
         side.comparable.files = _files_of(side.manifest, cache)
-    keep_common_libraries(first.comparable, second.comparable)
+    if is_local_release(old) and is_local_release(new):
+        add_exports(first.comparable, second.comparable, Index(store, cache))
     report = compare(first.comparable, second.comparable, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
@@ -160,10 +161,6 @@ def _read_release(text: str, store: Store) -> _Side:
         raise UnknownNameError(f"local release of {redist}", label_text, map(str, labels))
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
     comparable = _of_release(redist, label, manifest, features, _Tables(store))
-    if features is not None:
-        symbols = LayeredSymbols(store.symbol_paths)
-        for package, place, names in exports_by_place(features, symbols):
-            comparable.packages[package][EXPORTS, place] = names
     return _Side("manifest", comparable, redist, manifest)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from cudaredist.commands.diff.export_changes import ExportChanges
 from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
     ChangedLibrary,
@@ -15,7 +16,6 @@ from cudaredist.commands.site.page_models import (
     StartPage,
 )
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
-from cudaredist.commands.site.site_symbols import ExportChanges
 from cudaredist.formats.symbol_tables import is_mangled
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.progress import total_size
@@ -80,8 +80,10 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
             packages=tuple(_packages(facts)),
             topics=facts.topics,
             changes=facts.changes,
-            exports=_changed_libraries(facts.exports) if data.libraries else None,
-            unknown_exports=facts.exports.unknown if facts.exports else (),
+            exports=_changed_libraries(facts.exports) if data.symbols else None,
+            unknown_exports=tuple(
+                sorted({name for name, _ in facts.exports.unknown} if facts.exports else ())
+            ),
         )
 
 

@@ -53,7 +53,7 @@ _Address = Callable[..., str]
 def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
     """Map the paths of the site's files to functions that return the contents."""
     pages = _pages(data)
-    index = make_index(pages, data.libraries)
+    index = make_index(pages, data.symbols)
     pages["search"] = make_search_page(index.counts(), data)
     packages = frozenset(page.title for page in pages.values() if isinstance(page, PackagePage))
     environment = _environment(data)

@@ -18,8 +18,8 @@ from cudaredist.commands.site.page_models import (
     ReleasePage,
     Span,
 )
+from cudaredist.commands.site.site_symbols import SymbolGroups
 from cudaredist.commands.site.symbol_index import SymbolPiece, piece_path, symbol_pieces
-from cudaredist.tables.symbols.library_exports import LibraryExports
 
 KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
 """The kinds of entries, in the order of results."""
@@ -68,12 +68,10 @@ class SearchIndex:
         return f"window.cudaredistIndex={text};\n".encode("ascii")
 
 
-def make_index(
-    pages: Mapping[str, AnyPage], libraries: Mapping[str, LibraryExports]
-) -> SearchIndex:
+def make_index(pages: Mapping[str, AnyPage], symbols: Mapping[str, SymbolGroups]) -> SearchIndex:
     """Return the index of all pages, by address, and of the symbols of libraries."""
     packages = {page.title for page in pages.values() if isinstance(page, PackagePage)}
-    index = SearchIndex(pieces=symbol_pieces(libraries.values(), packages))
+    index = SearchIndex(pieces=symbol_pieces(symbols.values(), packages))
     for address, page in pages.items():
         match page:
             case ProductPage():

@@ -1,46 +1,33 @@
 """site: the facts that the web site shows, read from a data folder."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cudaredist.commands.diff.diff_releases import compare_in_order
+from cudaredist.commands.diff.export_changes import ExportChanges, ReleaseExports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.explain_by_tables import CudaTables
 from cudaredist.commands.explain.explain_package import explain_archives
 from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainedArchive, NewestTogether, PackageCoverage
-from cudaredist.commands.site.site_symbols import (
-    ExportChanges,
-    ExportingArchive,
-    changed_exports,
-    exporting_archives,
-    read_exports,
-    unknown_libraries,
-)
+from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
-from cudaredist.formats.features import Features
 from cudaredist.formats.policy import OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
-from cudaredist.primitives import ArchiveId, Version
+from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
+from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
-from cudaredist.store.read_data import (
-    examined_archives,
-    load_features,
-    load_manifest,
-    require_manifests,
-)
-from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import read_gpu_policy
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explanation import Topic
-from cudaredist.tables.symbols.library_exports import LibraryExports
 
 
 class ArchiveFacts(NamedTuple):
@@ -79,7 +66,6 @@ class ReleaseFacts:
     archives: tuple[ArchiveFacts, ...]
     changes: DiffReport | None
     """The changes since the release before it. None for the first one."""
-    exporting: tuple[ExportingArchive, ...]
     exports: ExportChanges | None
     """The changes of exported symbols. None for the first one."""
     topics: tuple[Topic, ...]
@@ -93,7 +79,7 @@ class SiteData:
     channel: Channel
     releases: Mapping[str, tuple[ReleaseFacts, ...]]
     """By redistributable, the oldest release first."""
-    files: Mapping[str, tuple[FilePlace, ...]]
+    files: Mapping[str, Sequence[FilePlace]]
     """By package. A package without a key has no known files."""
     compat: NvccCompat | None
     gpus: Gpus | None
@@ -101,7 +87,7 @@ class SiteData:
     coverage: tuple[PackageCoverage, ...]
     newest: Mapping[str, NewestTogether]
     """By capability."""
-    libraries: Mapping[str, LibraryExports]
+    symbols: Mapping[str, SymbolGroups]
     """The exports of each library with a table of symbols."""
     unknown_libraries: tuple[str, ...]
     """Libraries whose symbols are unknown in a release."""
@@ -117,15 +103,13 @@ def read_site_data(index: Index) -> SiteData:
     """
     store = index.store
     compat, gpus = read_nvcc_compat(store), read_gpus(store)
-    files: dict[str, list[FilePlace]] = defaultdict(list)
-    redists = require_manifests(store)
-    labels = {(name, str(label)) for name in redists for label in store.manifests(name).labels()}
-    libraries = read_exports(LayeredSymbols(store.symbol_paths), store.channel, labels)
+    redists = index.redists()
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
-    outputs = read_own_file(store.read_policy("outputs"), OutputPolicy)
+    archives = _archives(index, redists)
+    names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
+    exports = ReleaseExports(index, names)
     releases = {
-        redist: tuple(_releases(redist, index, files, libraries, tables, outputs))
-        for redist in redists
+        redist: tuple(_releases(redist, store, archives, exports, tables)) for redist in redists
     }
     capabilities: dict[str, Topic] = {}
     coverage: tuple[PackageCoverage, ...] = ()
@@ -139,83 +123,78 @@ def read_site_data(index: Index) -> SiteData:
         read = read_coverage(plain, index, gpus.table)
         coverage = coverage_of_releases(plain, read, gpus.table)
         newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
-    every = [archive for group in releases.values() for one in group for archive in one.archives]
     return SiteData(
         channel=store.channel,
         releases=releases,
-        files={package: tuple(sorted(places)) for package, places in sorted(files.items())},
+        files=_files(index),
         compat=None if compat is None else compat.table,
         gpus=None if gpus is None else gpus.table,
         capabilities=capabilities,
         coverage=coverage,
         newest=newest,
-        libraries=libraries,
-        unknown_libraries=unknown_libraries(
-            (archive for group in releases.values() for one in group for archive in one.exporting),
-            libraries,
+        symbols=exported_symbols(index),
+        unknown_libraries=exports.unknown_libraries(),
+        unexamined=sum(
+            not one.explained.is_examined for group in archives.values() for one in group
         ),
-        unexamined=sum(not archive.explained.is_examined for archive in every),
     )
+
+
+def _archives(
+    index: Index, redists: Collection[str]
+) -> Mapping[tuple[str, str], list[ArchiveFacts]]:
+    """Return the archives of each release."""
+    policy = read_own_file(index.store.read_policy("outputs"), OutputPolicy)
+    own = {(one.redist, str(one.label), one.archive.id): one for one in index.archives(redists)}
+    code: dict[int, dict[str, int]] = defaultdict(dict)
+    query = "SELECT contents, architecture, sum(unpacked) FROM device_code GROUP BY 1, 2"
+    for contents, architecture, size in index.rows(query):
+        code[contents][architecture] = size
+    archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
+    for one in explain_archives(index, own.values(), policy):
+        _, _, archive, contents = own[one.redist, one.release, one.id]
+        archives[one.redist, one.release].append(ArchiveFacts(archive, one, code[contents]))
+    return archives
 
 
 def _releases(
     redist: str,
-    index: Index,
-    files: dict[str, list[FilePlace]],
-    libraries: Mapping[str, LibraryExports],
+    store: Store,
+    archives: Mapping[tuple[str, str], list[ArchiveFacts]],
+    exports: ReleaseExports,
     tables: CudaTables | None,
-    policy: OutputPolicy,
 ) -> Iterator[ReleaseFacts]:
-    """Yield the releases of a redistributable, and add their files."""
-    store = index.store
+    """Yield the releases of a redistributable."""
     loaded = {
         label: (load_manifest(store, redist, label), load_features(store, redist, label))
         for label in store.manifests(redist).labels()
     }
     changes = compare_in_order(redist, loaded, store)
-    own = {(one.label, one.archive.id): one for one in index.archives([redist])}
-    explained: dict[str, list[ExplainedArchive]] = defaultdict(list)
-    for one in explain_archives(index, own.values(), policy):
-        explained[one.release].append(one)
-    before: tuple[ExportingArchive, ...] | None = None
-    for label, (manifest, features) in loaded.items():
+    before: str | None = None
+    for label, (manifest, _) in loaded.items():
         topics: tuple[Topic, ...] = ()
         if redist == CUDA and tables is not None and tables.has_line(label):
             topics, _ = tables.explain(str(label))
-        code = dict(_device_code(features))
-        archives = {archive.id: archive for archive in manifest.archives}
-        exporting = tuple(exporting_archives(archives.values(), features))
+        name = f"{redist}@{label}"
         yield ReleaseFacts(
             redist=redist,
             label=label,
             manifest=manifest,
-            archives=tuple(
-                ArchiveFacts(archives[one.id], one, code.get(one.id, {}))
-                for one in explained[str(label)]
-            ),
+            archives=tuple(archives[redist, str(label)]),
             changes=changes.get(label),
             topics=topics,
-            exporting=exporting,
-            exports=None if before is None else changed_exports(before, exporting, libraries),
+            exports=None if before is None else exports.changes(before, name),
         )
-        before = exporting
-        for package, place in () if features is None else _files(redist, label, features):
-            files[package].append(place)
+        before = name
 
 
-def _device_code(features: Features | None) -> Iterator[tuple[ArchiveId, Mapping[str, int]]]:
-    """Yield the decompressed bytes of device code of each archive, by architecture."""
-    for identity, _, _, archive in examined_archives(features):
-        sizes: Counter[str] = Counter()
-        for code in (archive.code_by_file or {}).values():
-            sizes.update(code.unpacked)
-        yield identity, sizes
-
-
-def _files(redist: str, label: Version, features: Features) -> Iterator[tuple[str, FilePlace]]:
-    """Yield the files of each package."""
-    for package, entry in features.packages.items():
-        for position, archive in enumerate(entry.archives):
-            for path, output in (entry.files_of(position) or {}).items():
-                place = FilePlace(path, output, redist, str(label), archive.platform)
-                yield package, place
+def _files(index: Index) -> dict[str, list[FilePlace]]:
+    """Return the files of each package, sorted."""
+    files: dict[str, list[FilePlace]] = defaultdict(list)
+    query = """
+        SELECT package, path, output, redist, label, platform
+        FROM releases JOIN archives ON release = releases.id JOIN files USING (contents)
+        WHERE layer = ? AND has_manifest ORDER BY 1, 2, 3, 4, 5, 6"""
+    for package, *place in index.rows(query, index.layer):
+        files[package].append(FilePlace(*place))
+    return files

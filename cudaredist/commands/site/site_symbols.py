@@ -1,121 +1,74 @@
-"""site: exported symbols, and their changes from release to release."""
+"""site: the symbols that libraries export, with their packages and releases."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, TypeAlias
 
-from cudaredist.formats.base import Channel
-from cudaredist.formats.features import Features
-from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import Place
-from cudaredist.store.read_data import examined_archives
-from cudaredist.store.symbol_folder import LayeredSymbols, table_name
-from cudaredist.tables.symbols.library_exports import LibraryExports
+from cudaredist.primitives import parse_label
+from cudaredist.store.facts_index import Index
+from cudaredist.tables.symbols.symbol_table import label_ranges
 
 
-class ExportingArchive(NamedTuple):
-    """An archive that has shared libraries, or was not examined."""
-
-    package: str
-    place: Place
-    sha256: str
-    libraries: tuple[str, ...] | None
-    """The names of their tables. None if the archive was not examined."""
-
-
-class ExportChange(NamedTuple):
-    """Names that a library of a package no longer exports, and new ones."""
+class ExportSpan(NamedTuple):
+    """A package that exports symbols from a library, and its releases on any platform."""
 
     package: str
     library: str
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-    places: tuple[Place, ...]
+    redist: str
+    releases: str
+    """Labels and ranges, such as `12.0.1..12.4.1 12.9.1`."""
+    is_newest: bool
+    """Whether the newest release of the library has the symbols."""
+    is_stub: bool
 
 
-class ExportChanges(NamedTuple):
-    """The changes of exports since the release before."""
-
-    changes: tuple[ExportChange, ...]
-    """Libraries with removed symbols are first."""
-    unknown: tuple[str, ...]
-    """Packages with symbols that are unknown in one of the two releases."""
+SymbolGroups: TypeAlias = Sequence[tuple[tuple[ExportSpan, ...], Sequence[str]]]
+"""Names of symbols, with the packages that export them."""
+_Provider: TypeAlias = tuple[str, str, bool]
+_Groups: TypeAlias = Mapping[_Provider, Mapping[str, AbstractSet[int]]]
+"""The rows of symbols by redistributable, package and kind, and by release."""
 
 
-def read_exports(
-    symbols: LayeredSymbols, channel: Channel, releases: Collection[tuple[str, str]]
-) -> dict[str, LibraryExports]:
-    """Return the exports of each library in some releases of redistributables.
-
-    Raises `ReadError` and `InvalidFileError`.
-    """
-    libraries = {}
-    for soname in symbols.sonames():
-        table = symbols.tables([soname])[soname]
-        table.drop(
-            lambda column: (
-                column.provider.channel != channel
-                or (column.provider.redist, column.label) not in releases
-            )
-        )
-        if table.columns:
-            libraries[soname] = LibraryExports(table)
-    return libraries
-
-
-def exporting_archives(
-    archives: Iterable[Archive], features: Features | None
-) -> Iterator[ExportingArchive]:
-    """Yield the archives of a release that have shared libraries, or were not examined."""
-    examined = {identity: archive for identity, _, _, archive in examined_archives(features)}
-    for archive in archives:
-        key = archive.package, archive.id.place
-        if archive.id not in examined:
-            yield ExportingArchive(*key, "", None)
-            continue
-        found = examined[archive.id]
-        names = {table_name(library) for library in found.libraries if not library.stub}
-        if names:
-            yield ExportingArchive(*key, found.sha256 or "", tuple(sorted(names)))
-
-
-def changed_exports(
-    old: Iterable[ExportingArchive],
-    new: Iterable[ExportingArchive],
-    libraries: Mapping[str, LibraryExports],
-) -> ExportChanges:
-    """Return the changes of libraries that both releases have for a platform and variant."""
-    before = {(one.package, one.place): one for one in old}
-    places: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], list[Place]] = defaultdict(list)
-    unknown = set()
-    for after in new:
-        earlier = before.get((after.package, after.place))
-        if earlier is None:
-            continue
-        if earlier.libraries is None or after.libraries is None:
-            unknown.add(after.package)
-            continue
-        for soname in sorted({*earlier.libraries} & {*after.libraries}):
-            library = libraries.get(soname)
-            if library is None or not library.knows(earlier.sha256, after.sha256):
-                unknown.add(after.package)
-                continue
-            removed, added = map(tuple, library.changes(earlier.sha256, after.sha256))
-            if removed or added:
-                places[after.package, soname, removed, added].append(after.place)
-    changes = [ExportChange(*key, tuple(sorted(names))) for key, names in places.items()]
-    changes.sort(key=lambda change: (not change.removed, change))
-    return ExportChanges(tuple(changes), tuple(sorted(unknown)))
-
-
-def unknown_libraries(
-    archives: Iterable[ExportingArchive], libraries: Mapping[str, LibraryExports]
-) -> tuple[str, ...]:
-    """Return the libraries whose symbols are unknown in an archive, sorted."""
-    unknown = {
-        soname
-        for archive in archives
-        for soname in archive.libraries or ()
-        if soname not in libraries or not libraries[soname].knows(archive.sha256)
+def exported_symbols(index: Index) -> dict[str, SymbolGroups]:
+    """Return the symbols that each library exports in local releases."""
+    query = """
+        SELECT library, redist, package, is_stub, label, symbol_group FROM archive_exports
+        WHERE channel = ? AND (redist, label) IN (
+            SELECT redist, label FROM releases WHERE layer = ? AND has_manifest)"""
+    libraries: dict[str, dict[_Provider, dict[str, set[int]]]]
+    libraries = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    for library, redist, package, is_stub, label, group in index.rows(
+        query, index.store.channel, index.layer
+    ):
+        libraries[library][redist, package, bool(is_stub)][label].add(group)
+    names: dict[int, list[str]] = defaultdict(list)
+    for group, name in index.rows("SELECT symbol_group, name FROM symbols"):
+        names[group].append(name)
+    return {
+        library: tuple(_symbols(library, groups, names))
+        for library, groups in sorted(libraries.items())
     }
-    return tuple(sorted(unknown))
+
+
+def _symbols(
+    library: str, groups: _Groups, names: Mapping[int, Sequence[str]]
+) -> Iterator[tuple[tuple[ExportSpan, ...], Sequence[str]]]:
+    rows: dict[str, tuple[int, ...]] = defaultdict(tuple)
+    for group in {row for labels in groups.values() for own in labels.values() for row in own}:
+        for name in names.get(group, ()):
+            rows[name] += (group,)
+    same: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for name, own in rows.items():
+        same[own].append(name)
+    for own, found in same.items():
+        yield tuple(_spans(library, groups, own)), found
+
+
+def _spans(library: str, groups: _Groups, rows: Sequence[int]) -> Iterator[ExportSpan]:
+    for (redist, package, is_stub), labels in sorted(groups.items()):
+        ordered = sorted(labels, key=parse_label)
+        bits = [(label, not labels[label].isdisjoint(rows)) for label in ordered]
+        releases = label_ranges(mask=1, labels=bits)
+        if releases:
+            yield ExportSpan(package, library, redist, releases, bits[-1][1], is_stub)

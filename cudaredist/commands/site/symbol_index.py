@@ -8,9 +8,10 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from cudaredist.commands.site.addresses import package_address, page_link
-from cudaredist.tables.symbols.library_exports import ExportSpan, LibraryExports
+from cudaredist.commands.site.site_symbols import ExportSpan, SymbolGroups
 
 PIECE_SIZE = 1 << 16
 _Spans = tuple[ExportSpan, ...]
@@ -51,19 +52,18 @@ class SymbolPiece:
 
 
 def symbol_pieces(
-    libraries: Iterable[LibraryExports], packages: Collection[str]
+    libraries: Iterable[SymbolGroups], packages: Collection[str]
 ) -> list[SymbolPiece]:
     """Return the names that some packages export, in parts.
 
     `packages` has the packages with a page.
     """
     groups: dict[str, tuple[_Spans, ...]] = defaultdict(tuple)
-    for library in libraries:
-        for mask, names in library.groups.items():
-            spans = tuple(span for span in library.spans(mask) if span.package in packages)
-            if spans:
-                for name in names:
-                    groups[name] += (spans,)
+    for every, names in chain.from_iterable(libraries):
+        spans = tuple(span for span in every if span.package in packages)
+        if spans:
+            for name in names:
+                groups[name] += (spans,)
     combined: dict[tuple[_Spans, ...], _Spans] = {}
     pieces: list[SymbolPiece] = []
     previous = lower = ""

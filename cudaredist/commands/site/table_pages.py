@@ -53,6 +53,6 @@ def make_search_page(counts: Mapping[str, int], data: SiteData) -> SearchPage:
         channel=data.channel,
         title="Search",
         counts=dict(counts),
-        libraries=len(data.libraries),
+        libraries=len(data.symbols),
         unknown_libraries=data.unknown_libraries,
     )

@@ -16,11 +16,10 @@ from support.small_sets import site_contents
 from cudaredist.commands.diff.diff_releases import compare_releases
 from cudaredist.commands.site import symbol_index
 from cudaredist.commands.site.site_data import SiteData, read_site_data
+from cudaredist.commands.site.site_symbols import ExportSpan
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index
-from cudaredist.tables.symbols.library_exports import LibraryExports
-from cudaredist.tables.symbols.symbol_table import Column, Export, LibrarySource, SymbolColumns
 
 SONAME = "libcublasLt.so.12"
 INTERNAL = "_ZN2lt4initEv"
@@ -117,20 +116,17 @@ def test_small_pieces_have_the_same_symbols(
     assert [first for first, _ in pieces][: 5 - size] == ["", "l", "ltm", "ltmo"][: 5 - size]
 
 
+SPAN = ExportSpan("libx", "libx.so", "cuda", "12.9.1", is_newest=True, is_stub=False)
+
+
 def test_names_with_other_characters_are_stored_completely() -> None:
-    table = SymbolColumns("libx.so")
-    provider = LibrarySource("redist", "cuda", "libx", "linux-x86_64", "", is_stub=False)
     names = ["a😀b", "a😀c", "ab", "ac"]
-    table.add(Column(provider, "12.9.1", "0" * 16), [Export(name) for name in names])
-    (piece,) = symbol_index.symbol_pieces([LibraryExports(table)], {"libx"})
+    (piece,) = symbol_index.symbol_pieces([[((SPAN,), names)]], {"libx"})
     assert piece.rows == ["0 ab 0", "1 c 0", "0 a😀b 0", "0 a😀c 0"]
 
 
 def test_symbols_of_packages_without_a_page_are_left_out() -> None:
-    table = SymbolColumns("libx.so")
-    provider = LibrarySource("redist", "cuda", "libx", "linux-x86_64", "", is_stub=False)
-    table.add(Column(provider, "12.9.1", "0" * 16), [Export("a")])
-    assert symbol_index.symbol_pieces([LibraryExports(table)], {"liby"}) == []
+    assert symbol_index.symbol_pieces([[((SPAN,), ["a"])]], {"liby"}) == []
 
 
 def test_symbols_of_releases_without_a_page_are_left_out(data: Path, tmp_path: Path) -> None:
