@@ -36,7 +36,7 @@ from cudaredist.sources.protocol import Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
-from cudaredist.wheels import COMPONENTS, METAPACKAGE
+from cudaredist.wheels import COMPONENTS
 
 LIMIT = 3.0
 CLIENTS = 16
@@ -55,10 +55,10 @@ Requests = list[tuple[str, dict[str, str]]]
 def files_of_index() -> dict[str, bytes]:
     """Return the pages and wheels of an index, by path."""
     files: dict[str, bytes] = {}
-    for project in (METAPACKAGE, *PROJECTS):
+    for project in ("cuda-toolkit", *PROJECTS):
         entries = []
         for label in LABELS:
-            dependencies = [f"{name}=={label}.*" for name in PROJECTS if project == METAPACKAGE]
+            dependencies = [f"{name}=={label}.*" for name in PROJECTS if project == "cuda-toolkit"]
             content = {} if dependencies else {"nvidia/x/padding": PADDING}
             data = wheel(project, label, content, requires=dependencies)
             for tag in ("any",) if dependencies else TAGS:

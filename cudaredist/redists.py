@@ -77,6 +77,7 @@ _CATALOGUE = (
     # 9.27.0 has a flat and a nested archive for one platform.
     Redist(name="cudnn", title="cuDNN", packages=("cudnn", "cudnn_samples", "cudnn_jit")),
     Redist(name="cudss", title="cuDSS", packages=("libcudss",)),
+    Redist(name="cufftmp", title="cuFFTMp", packages=("libcufftmp",)),
     # 23.03.0 has libraries for two CUDA majors in one archive.
     Redist(name="cuquantum", title="cuQuantum", packages=("cuquantum",)),
     Redist(name="cusolvermp", title="cuSOLVERMp", packages=("libcusolvermp",)),

@@ -1,7 +1,7 @@
 """NVIDIA's wheels as a second channel: projects, packages and platforms.
 
-To add a component, add a line to `COMPONENTS`. To add a product, add a line to `FAMILIES`. This
-module sends no requests.
+To add a component, add a line to `COMPONENTS`. To add a product, add a line to `FAMILIES`, with the
+source of its evidence. This module sends no requests.
 """
 
 import functools
@@ -18,9 +18,6 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from cudaredist.jsontext import canonical_json
-
-METAPACKAGE = "cuda-toolkit"
-"""The project whose requirements list the components of a CUDA release."""
 
 COMPONENTS = {
     "cublas": "libcublas",
@@ -58,25 +55,71 @@ COMPONENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A product other than CUDA: its package, and a project per CUDA variant."""
+    """A product's wheels: its package, and a project per CUDA variant."""
 
-    package: str
-    projects: Mapping[str, str]
+    projects: Mapping[str | None, str]
+    package: str | None = None
+    """None: the projects are metapackages, whose requirements are the packages."""
+
+    label: str = "{}.{}.{}"
+    """The form of NVIDIA's labels."""
+
+    elsewhere: str = ""
+    """The reason if the public index has no wheels."""
 
 
-def _family(package: str, project: str) -> Family:
-    return Family(package, {f"cuda{n}": f"{project}-cu{n}" for n in (11, 12, 13)})
+def _family(package: str | None, project: str, **details: str) -> Family:
+    projects: dict[str | None, str] = {None: project}
+    if "{}" in project:
+        projects = {f"cuda{major}": project.format(major) for major in (11, 12, 13)}
+    return Family(projects, package, **details)
 
 
+# A comment names a release with equal versions in NVIDIA's manifest and in the wheels.
 FAMILIES = {
-    "cudnn": _family("cudnn", "nvidia-cudnn"),
-    "cudss": _family("libcudss", "nvidia-cudss"),
-    "cusparselt": _family("libcusparse_lt", "nvidia-cusparselt"),
-    "cutensor": _family("libcutensor", "cutensor"),
-    "nccl": _family("nccl", "nvidia-nccl"),
-    "nvshmem": _family("libnvshmem", "nvidia-nvshmem"),
+    # 0.10.0: libcublasmp 0.10.0.3695.
+    "cublasmp": _family("libcublasmp", "nvidia-cublasmp-cu{}"),
+    # 13.0.2: the requirements of cuda-toolkit.
+    "cuda": _family(None, "cuda-toolkit"),
+    "cudnn": _family("cudnn", "nvidia-cudnn-cu{}"),
+    "cudss": _family("libcudss", "nvidia-cudss-cu{}"),
+    # 11.4.0: Spack's package of cuFFTMp has NVIDIA's archives libcufftmp 11.4.0.6.
+    "cufftmp": _family("libcufftmp", "nvidia-cufftmp-cu{}"),
+    # 26.09.0: cuquantum 26.09.0.8 is one archive with the libraries that cuquantum-cu12 26.9.0
+    # requires. NVIDIA's labels have two digits for the month.
+    "cuquantum": _family(None, "cuquantum-cu{}", label="{}.{:02}.{}"),
+    # 0.7.1: libcusolvermp 0.7.1.851.
+    "cusolvermp": _family("libcusolvermp", "nvidia-cusolvermp-cu{}"),
+    "cusparselt": _family("libcusparse_lt", "nvidia-cusparselt-cu{}"),
+    "cutensor": _family("libcutensor", "cutensor-cu{}"),
+    "nccl": _family("nccl", "nvidia-nccl-cu{}"),
+    # 5.3.0: nvcomp 5.3.0.16. Before 5.1, only the wheels of Python's modules have the libraries.
+    "nvcomp": _family("nvcomp", "nvidia-libnvcomp-cu{}"),
+    # 0.9.0: libnvjpeg_2k 0.9.0.43.
+    "nvjpeg2000": _family("libnvjpeg_2k", "nvidia-nvjpeg2k-cu{}"),
+    # 25.5: nvpl 25.5 requires projects with the names of the manifest's packages.
+    "nvpl": _family(None, "nvpl"),
+    "nvshmem": _family("libnvshmem", "nvidia-nvshmem-cu{}"),
+    # 0.8.0: libnvtiff 0.8.0.82.
+    "nvtiff": _family("libnvtiff", "nvidia-nvtiff-cu{}"),
+    # 11.3.0: the package's version is that of the source distributions. Their pyproject.toml has
+    # `build-backend = "wheel_stub.buildapi"` with an index of NVIDIA as `index_url`.
+    "tensorrt": _family(
+        "tensorrt",
+        "tensorrt-cu{}-libs",
+        elsewhere="PyPI has only source distributions, which download wheels of TensorRT from "
+        "NVIDIA's own index",
+    ),
 }
-"""Other products with wheels, by the name of the redistributable."""
+"""Products with wheels, by the name of the redistributable."""
+
+METAPACKAGES = {
+    project: redist
+    for redist, family in FAMILIES.items()
+    if family.package is None
+    for project in family.projects.values()
+}
+"""Redistributables by the projects whose requirements are their packages."""
 
 OTHERS = {
     "libnvcomp.so.5": "nvidia-libnvcomp-cu{}",
@@ -126,25 +169,24 @@ PLATFORMS = {
 }
 """Platforms of manifests with wheels."""
 
-_PROJECT = re.compile(r"nvidia-(?P<component>.+?)(?:-cu[0-9]+)?")
-_LABEL_NUMBERS = 3
+_PROJECT = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?")
 _is_plain_name = re.compile(r"[A-Za-z0-9_.+!-]{1,255}").fullmatch
 _LINE_LIMIT, _PARENTHESES_LIMIT = 1000, 50
 """Maximum characters and opening parentheses of a requirement, against hostile metadata."""
 
 
 def package_of(project: str) -> tuple[str, bool]:
-    """Return the package of a project, and whether `COMPONENTS` lists it.
+    """Return the package of a project, and whether that is certain.
 
-    Other projects keep their own name, in the form of manifests.
+    Projects that `COMPONENTS` does not list keep their own name, in the form of manifests. That is
+    not certain for projects of CUDA.
     """
-    match = _PROJECT.fullmatch(project)
-    component = match["component"] if match else project
-    known = COMPONENTS.get(component)
-    return (known, True) if known else (component.replace("-", "_"), False)
+    component = _PROJECT.sub(r"\1", project)
+    is_known = component in COMPONENTS or not project.startswith("nvidia-")
+    return COMPONENTS.get(component, component.replace("-", "_")), is_known
 
 
-def newest_builds(versions: Iterable[str]) -> dict[str, str]:
+def newest_builds(versions: Iterable[str], form: str = "{}.{}.{}") -> dict[str, str]:
     """Return the newest version for each label (its first three numbers)."""
     newest: dict[str, Version] = {}
     for text in versions:
@@ -152,10 +194,10 @@ def newest_builds(versions: Iterable[str]) -> dict[str, str]:
             version = Version(text)
         except InvalidVersion:
             continue
-        numbers = version.release[:_LABEL_NUMBERS]
+        numbers = version.release
         if version.is_prerelease or version.epoch or len(numbers) < 2:  # noqa: PLR2004 - a label has two
             continue
-        label = ".".join(map(str, numbers))
+        label = ".".join(form.split(".")[: len(numbers)]).format(*numbers)
         if label not in newest or version > newest[label]:
             newest[label] = version
     return {label: str(version) for label, version in newest.items()}

@@ -384,7 +384,8 @@ def find_redists(
     """
     from cudaredist.wheels import FAMILIES
 
-    catalogue = REDISTS if channel == "redist" else {"cuda": None, **FAMILIES}
+    has_wheels = (name for name, family in FAMILIES.items() if not family.elsewhere)
+    catalogue = REDISTS if channel == "redist" else has_wheels
     return [find_redist(name, own) for name in dict.fromkeys(names or catalogue)]
 
 

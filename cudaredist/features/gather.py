@@ -26,7 +26,9 @@ def gather(reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False) -
     record = Record() if is_wheel else None
     facts = _MemberFacts(storage)
     for position, (member, content) in enumerate(reader):
-        passing = content if record is None else record.following(member.name, content)
+        # A RECORD has no folders.
+        is_recorded = record is not None and member.kind != "directory"
+        passing = record.following(member.name, content) if record and is_recorded else content
         entries.append(facts.read(position, member, passing))
         if record is not None:
             # A hash requires the complete file.

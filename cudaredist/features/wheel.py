@@ -1,7 +1,7 @@
 """Wheels as redistributable archives, verified against their RECORD.
 
-A wheel is a zip with its files in `nvidia/<name>/` (or `<name>/`) next to metadata. It lacks things
-that Python packaging does not support: modes and development links.
+A wheel is a zip with its files in `nvidia/<name>/` (or `<name>/`, or `nvidia/<name>/cu12/`) next to
+metadata. It lacks things that Python packaging does not support: modes and development links.
 """
 
 import base64
@@ -27,7 +27,7 @@ _METADATA = re.compile(r"[^/]+\.(?:dist-info|data)/")
 _is_license = re.compile(
     r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e(?:\.txt)?", re.IGNORECASE
 ).fullmatch
-_PREFIX = re.compile(r"(?:nvidia/)?[^/]+/")
+_PREFIX = re.compile(r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?")
 _VERSIONED = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]+(?:\.[0-9]+)*)")
 _EXECUTABLE = 0o755
 _GLUE = "__init__.py"

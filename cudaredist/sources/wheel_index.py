@@ -221,10 +221,12 @@ class WheelIndex:
         if len(requires) > _REQUIREMENTS_LIMIT:
             reason = f"its METADATA has more than {_REQUIREMENTS_LIMIT:,} requirements"
             raise InvalidArchiveError(wheel.file_name, reason)
-        texts = (str(headers.get(name, "")).strip() for name in ("License-Expression", "License"))
+        texts = (str(headers.get(name, "")) for name in ("License-Expression", "License"))
+        lines = (line.strip() for text in texts for line in text.splitlines())
         return Metadata(
             summary=(headers.get("Summary") or wheel.project).strip(),
-            license=next(filter(None, texts), "unknown").splitlines()[0][:_LICENSE_LIMIT],
+            # Some texts begin with a line of asterisks.
+            license=next((x for x in lines if x.strip("*")), "unknown")[:_LICENSE_LIMIT],
             requires=requires,
         )
 

@@ -3,16 +3,14 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 
-from packaging.specifiers import SpecifierSet
-
 from cudaredist.errors import NotAtSourceError, TooLargeError
 from cudaredist.primitives import Version, label_of_manifest_name, parse_label
 from cudaredist.sources.protocol import Delivery, Settings
 from cudaredist.sources.wheel_index import INDEX, LocalMetadata, WheelIndex
 from cudaredist.wheels import (
     FAMILIES,
-    METAPACKAGE,
     PLATFORMS,
+    Family,
     Wheel,
     best_wheel,
     lower_bound,
@@ -50,13 +48,15 @@ class WheelSource:
 
     def labels(self, folder: str) -> tuple[Version, ...]:
         """Return a redistributable's labels: its wheels' versions, truncated to three numbers."""
-        projects = self._projects(_redist_in(folder))
-        wheels = self._index.wheels(list(projects.values()))
-        labels = {label for of_project in wheels.values() for label in _newest_builds(of_project)}
+        redist = _redist_in(folder)
+        family = _family(redist)
+        wheels = self._index.wheels([*family.projects.values()])
+        labels = {label for listed in wheels.values() for label in _newest_builds(listed, family)}
         if not labels:
+            reason = f"no wheels of {redist}"
             raise NotAtSourceError(
                 INDEX,
-                f"no wheels of {_redist_in(folder)}",
+                f"{reason}: {family.elsewhere}" if family.elsewhere else reason,
                 hint="check the indexes with `pip config list`",
             )
         return tuple(sorted(map(parse_label, labels)))
@@ -68,8 +68,7 @@ class WheelSource:
         redist = _redist_in(folder)
         if label is None:
             raise NotAtSourceError(INDEX, f"{name} is not a manifest")
-        is_cuda = redist == "cuda"
-        packages = self._release(str(label)) if is_cuda else self._family(redist, str(label))
+        packages = self._packages(redist, str(label))
         if not packages:
             raise NotAtSourceError(INDEX, f"no wheels of {redist} {label}")
         wheels = [wheel for places in packages.values() for wheel in places.values()]
@@ -102,10 +101,14 @@ class WheelSource:
         wheels = {wheel.file_name: wheel for of_one in listed.values() for wheel in of_one}
         return {p: wheels[w.file_name] for p, w in names.items() if w and w.file_name in wheels}
 
-    def metapackages(self, labels: Iterable[str]) -> list[Wheel]:
-        """Return the metapackages of CUDA releases, with their hashes."""
-        releases = self._index.wheels([METAPACKAGE])[METAPACKAGE]
-        return self._index.verified([_metapackage(releases, label) for label in labels])
+    def metapackages(self, redist: str, label: str) -> list[Wheel]:
+        """Return the metapackages of a redistributable's release, with their hashes."""
+        family = _family(redist)
+        projects = [] if family.package else [*family.projects.values()]
+        listed = self._index.wheels(projects).values()
+        return self._index.verified(
+            [wheel for of_one in listed for wheel in _newest_builds(of_one, family).get(label, ())]
+        )
 
     def _wheel(self, path: str) -> Wheel:
         wheel = self.wheels_at([path]).get(path)
@@ -113,82 +116,76 @@ class WheelSource:
             raise NotAtSourceError(INDEX, f"no wheel {path}")
         return wheel
 
-    def _projects(self, redist: str) -> dict[str, str]:
-        """Return the projects that determine a redistributable's labels, by variant."""
-        if redist == "cuda":
-            return {"": METAPACKAGE}
-        family = FAMILIES.get(redist)
-        if family is None:
-            raise NotAtSourceError(
-                INDEX,
-                f"NVIDIA does not publish wheels of {redist}",
-                hint=f"available as wheels: cuda, {', '.join(FAMILIES)}",
-            )
-        return dict(family.projects)
-
-    # -- CUDA itself
-
-    def _release(self, label: str) -> dict[str, _Places]:
-        """Return the wheels that the metapackage requires, by package."""
-        releases = self._index.wheels([METAPACKAGE])[METAPACKAGE]
-        builds = _newest_builds(releases)
-        (release,) = self._index.metadata([_metapackage(releases, label)])
-        requirements_of = {
-            platform: requirements_on(platform, release.requires) for platform in PLATFORMS
+    def _packages(self, redist: str, label: str) -> dict[str, _Places]:
+        """Return the wheels of a release by package, platform and variant."""
+        family = _family(redist)
+        listed = self._index.wheels([*family.projects.values()])
+        newest = {
+            variant: _newest_builds(listed[project], family)
+            for variant, project in family.projects.items()
         }
-        projects = dict.fromkeys(name for names in requirements_of.values() for name in names)
-        wheels = self._index.wheels(list(projects))
+        releases = {v: builds[label][0] for v, builds in newest.items() if label in builds}
+        if family.package is None:
+            required = [one.requires for one in self._index.metadata([*releases.values()])]
+        else:
+            required = [(f"{wheel.project}=={wheel.version}",) for wheel in releases.values()]
+        requirements_of = {
+            (platform, variant): requirements_on(platform, lines)
+            for platform in PLATFORMS
+            for variant, lines in zip(releases, required, strict=True)
+        }
+        names = dict.fromkeys(name for pins in requirements_of.values() for name in pins)
+        wheels = self._index.wheels([*names])
         packages: dict[str, _Places] = {}
-        for platform, requirements in requirements_of.items():
+        for (platform, variant), requirements in requirements_of.items():
             for project, versions in requirements.items():
                 if lower_bound(versions) is None:
-                    _log.warning("%s does not pin %s to a version", METAPACKAGE, project)
+                    release = releases[variant].project
+                    _log.warning("%s does not pin %s to a version", release, project)
                 wheel = best_wheel(wheels[project], platform, versions)
                 if wheel is not None:
-                    package, is_known = package_of(project)
-                    if not is_known:
-                        _log.warning("unknown project %s: using package %s", project, package)
-                    packages.setdefault(package, {})[platform, None] = wheel
-        if label == max(builds, key=Version.parse):
+                    package = family.package or _package_of(project)
+                    packages.setdefault(package, {})[platform, variant] = wheel
+        labels = {name for builds in newest.values() for name in builds}
+        if family.package is None and label == max(labels, key=Version.parse, default=None):
             _warn_about_newer(wheels, (w for places in packages.values() for w in places.values()))
         return packages
-
-    # -- other products
-
-    def _family(self, redist: str, label: str) -> dict[str, _Places]:
-        places: _Places = {}
-        projects = self._projects(redist)
-        wheels = self._index.wheels(list(projects.values()))
-        for variant, project in projects.items():
-            released = _released(wheels[project])
-            version = _newest_builds(released).get(label)
-            for platform in PLATFORMS if version is not None else ():
-                wheel = best_wheel(released, platform, SpecifierSet(f"=={version}"))
-                if wheel is not None:
-                    places[platform, variant] = wheel
-        return {FAMILIES[redist].package: places} if places else {}
 
 
 def _redist_in(folder: str) -> str:
     parts = folder.split("/")
-    return parts[1] if parts[:1] == ["compute"] and len(parts) > 1 else folder
+    return parts[1] if len(parts) > 1 else folder
+
+
+def _family(redist: str) -> Family:
+    if redist not in FAMILIES:
+        raise NotAtSourceError(
+            INDEX,
+            f"NVIDIA does not publish wheels of {redist}",
+            hint=f"available as wheels: {', '.join(FAMILIES)}",
+        )
+    return FAMILIES[redist]
+
+
+def _package_of(project: str) -> str:
+    package, is_known = package_of(project)
+    if not is_known:
+        _log.warning("unknown project %s: using package %s", project, package)
+    return package
 
 
 def _released(wheels: Iterable[Wheel]) -> list[Wheel]:
     return [wheel for wheel in wheels if not wheel.is_yanked]
 
 
-def _newest_builds(wheels: Iterable[Wheel]) -> dict[str, str]:
-    return newest_builds(str(wheel.version) for wheel in _released(wheels))
-
-
-def _metapackage(releases: Iterable[Wheel], label: str) -> Wheel:
-    """Return the newest build of a CUDA release."""
-    released = _released(releases)
-    build = _newest_builds(released).get(label)
-    if build is None:
-        raise NotAtSourceError(INDEX, f"no {METAPACKAGE} {label}")
-    return next(wheel for wheel in released if str(wheel.version) == build)
+def _newest_builds(wheels: Iterable[Wheel], family: Family) -> dict[str, list[Wheel]]:
+    """Return the wheels of the newest build for each label."""
+    released = _released(wheels)
+    builds = newest_builds((str(wheel.version) for wheel in released), family.label)
+    return {
+        label: [wheel for wheel in released if str(wheel.version) == build]
+        for label, build in builds.items()
+    }
 
 
 def _warn_about_newer(wheels: Mapping[str, Iterable[Wheel]], released: Iterable[Wheel]) -> None:

@@ -184,6 +184,30 @@ def test_wheels_of_other_products_have_variants(index: Path, run: Run) -> None:
     ]
 
 
+def test_release_of_a_product_with_metapackages_has_their_requirements(
+    index: Path, run: Run
+) -> None:
+    files = {"custatevec/lib/libcustatevec.so.1": binaries.elf(soname="libcustatevec.so.1")}
+    for major, version in ((12, "1.14.0"), (13, "1.15.0")):
+        requires = [f"custatevec-cu{major}=={version}"]
+        for tag in (X86, ARM):
+            put_wheel(index, f"cuquantum-cu{major}", "26.9.0", tag=tag, requires=requires)
+        put_wheel(index, f"custatevec-cu{major}", version, files, tag=X86)
+    options = ("--channel", "wheels", "--redist", "cuquantum")
+    expect_output(run("download-manifests", *options), 0)
+    path = Path("data/manifests/wheels/cuquantum/redistrib_26.09.0.json")
+    manifest = json.loads(path.read_bytes())
+    assert platforms(manifest) == {"custatevec": {"linux-x86_64"}}
+    package = manifest["custatevec"]
+    assert (package["version"], package["cuda_variant"]) == ("1.15.0", ["12", "13"])
+    assert package["linux-x86_64"].keys() == {"cuda12", "cuda13"}
+    expect_output(run("process-manifests", *options), 0)
+    expect_output(run("mirror", "sync", "mirror", *options), 0)
+    expect_output(run("mirror", "prune", "mirror", *options), 0)
+    names = {file.name for file in Path("mirror/simple").rglob("*.whl")}
+    assert names == {file.name for file in index.iterdir() if file.name.startswith(("cuq", "cus"))}
+
+
 def test_changed_wheel_exits_4(index: Path, wheels: Run) -> None:
     wheels("download-manifests")
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": b"more"}, tag=X86)
@@ -196,7 +220,8 @@ def test_redists_missing_from_index_exit_3(index: Path, run: Run) -> None:
     for redist, words in (
         ("nccl", "no wheels of nccl"),
         ("cudss", "no wheels of cudss"),
-        ("nvpl", "NVIDIA does not publish wheels of nvpl"),
+        ("nppplus", "NVIDIA does not publish wheels of nppplus"),
+        ("tensorrt", "PyPI has only source distributions, which download wheels"),
     ):
         expect_error(run("download-manifests", "--channel", "wheels", "--redist", redist), 3, words)
 

@@ -12,8 +12,8 @@ def test_catalog_is_in_alphabetical_order() -> None:
 
 def test_catalog_contains_every_known_redist() -> None:
     names = (
-        "cublasmp cuda cudnn cudss cuquantum cusolvermp cusparselt cutensor nccl nppplus nvcomp "
-        "nvidia-driver nvidia-hpc-benchmarks nvjpeg2000 nvpl nvshmem nvtiff tensorrt"
+        "cublasmp cuda cudnn cudss cufftmp cuquantum cusolvermp cusparselt cutensor nccl nppplus "
+        "nvcomp nvidia-driver nvidia-hpc-benchmarks nvjpeg2000 nvpl nvshmem nvtiff tensorrt"
     )
     assert " ".join(REDISTS) == names
 

@@ -24,7 +24,7 @@ from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.errors import EXIT_FINDINGS, printable, shortened
 from cudaredist.formats.policy import Preload
 from cudaredist.redists import CUDA
-from cudaredist.wheels import METAPACKAGE, applies_on, parse_requirements
+from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
 
 _METADATA_LIMIT = 4 << 20
 _SHOWN = 3
@@ -48,20 +48,23 @@ class Declared(NamedTuple):
 
     def names(self, library: KnownLibrary) -> bool:
         """Check if it names the wheel with a library, in any version."""
-        if self.project == METAPACKAGE:
-            return self.names_other_major(library)
-        return self.project == library.project
+        if self.project not in METAPACKAGES:
+            return self.project == library.project
+        major = self.project.rpartition("-cu")[2]
+        return self.names_other_major(library) and major in {self.project, str(library.major)}
 
     def names_other_major(self, library: KnownLibrary) -> bool:
         """Check if it names the wheel with a library, for any CUDA major."""
-        if self.project != METAPACKAGE:
+        redist = METAPACKAGES.get(self.project)
+        if redist is None:
             return _without_major(self.project) == _without_major(library.project or "")
         component = library.package.removeprefix("lib").removeprefix("cuda_")
-        return library.redist == CUDA and bool({component, "all"} & self.requirement.extras)
+        has_component = redist != CUDA or {component, "all"} & self.requirement.extras
+        return library.redist == redist and bool(has_component)
 
     def allows(self, library: KnownLibrary) -> bool:
         """Check if the required versions include that of a library's wheel."""
-        is_metapackage = self.project == METAPACKAGE
+        is_metapackage = self.project in METAPACKAGES
         version = str(library.label) if is_metapackage else wheel_version(library)
         specifier = self.requirement.specifier
         return version is not None and specifier.contains(version, prereleases=True)
@@ -89,7 +92,7 @@ def with_declared(
     """Add the declared wheels of NVIDIA, and their differences from the needed libraries."""
     platform = next(iter(report.platforms), None)
     applying = [each for each in declared if applies_on(each.requirement, platform)]
-    projects = catalog.projects() | {METAPACKAGE}
+    projects = catalog.projects() | METAPACKAGES.keys()
     nvidias = [each for each in applying if each.project in projects]
     needs = [
         need

@@ -23,6 +23,13 @@ _FIXED = "fixed"
 """The folder of repaired wheels."""
 _without_major = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?").fullmatch
 _MAJOR_WITH_COMMON_FOLDER = 13
+_OWN_FOLDERS = {
+    "cublasmp": "nvidia/cublasmp/cu{}/lib",
+    "cufftmp": "nvidia/cufftmp/cu{}/lib",
+    "cuquantum": "cuquantum/lib",
+    "nvcomp": "nvidia/libnvcomp/lib64",
+}
+"""Folders of libraries in the wheels of products that do not follow the names of projects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +159,9 @@ def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
     if match is None:
         return
     name, major = match[1].replace("-", "_"), library.major or 0
-    if library.redist == "cuda":
+    if library.redist in _OWN_FOLDERS:
+        yield _OWN_FOLDERS[library.redist].format(major)
+    elif library.redist == "cuda":
         yield f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
     else:
         yield from (f"nvidia/{name}/lib", f"nvidia/cu{major}/lib", f"{name}/lib")

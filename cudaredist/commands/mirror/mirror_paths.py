@@ -7,7 +7,7 @@ from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE
 from cudaredist.formats.base import Channel
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Sha256, manifest_name
-from cudaredist.redists import CUDA, find_redist
+from cudaredist.redists import find_redist
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.targets import (
@@ -17,7 +17,7 @@ from cudaredist.store.targets import (
     read_local_manifests,
     targets_in_store,
 )
-from cudaredist.wheels import METAPACKAGE, newest_builds, parse_wheel
+from cudaredist.wheels import FAMILIES, newest_builds, parse_wheel
 
 _RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)
 
@@ -71,7 +71,7 @@ def names_of(
 ) -> Iterator[str]:
     """Yield the paths of a manifest and its archives.
 
-    The wheel of the metapackage is one of the `paths` in the mirror.
+    The wheels of metapackages are some of the `paths` in the mirror.
     """
     if channel == "redist":
         yield published_path(manifest)
@@ -80,9 +80,11 @@ def names_of(
         if path is not None:
             yield path
             yield f"{path}{METADATA_SUFFIX}"
-    if channel == "wheels" and manifest.target.redist.name == CUDA:
+    family = FAMILIES.get(manifest.target.redist.name)
+    if channel == "wheels" and family is not None and family.package is None:
+        folders = tuple(f"{SIMPLE}/{project}/" for project in family.projects.values())
         for path in paths:
-            name = path.removeprefix(f"{SIMPLE}/{METAPACKAGE}/").removesuffix(METADATA_SUFFIX)
-            wheel = None if "/" in name else parse_wheel(name, "")
-            if wheel is not None and str(manifest.label) in newest_builds([str(wheel.version)]):
+            name = path.rpartition("/")[2].removesuffix(METADATA_SUFFIX)
+            wheel = parse_wheel(name, "") if path.startswith(folders) else None
+            if wheel and str(manifest.label) in newest_builds([str(wheel.version)], family.label):
                 yield path

@@ -24,7 +24,6 @@ from cudaredist.formats.mirror_lock import MirrorFile
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
-from cudaredist.redists import CUDA
 from cudaredist.sources.wheel_index import LocalMetadata, metadata_in
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
@@ -32,7 +31,7 @@ from cudaredist.store.files import read_file
 from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.targets import FeatureTarget, LocalManifest, read_local_manifests
 from cudaredist.tasks import each, raise_if_stopped
-from cudaredist.wheels import METAPACKAGE, Wheel
+from cudaredist.wheels import Wheel
 
 _SAVE_EVERY = 32
 """Archives after which the lock is saved, so that a killed run verifies few of them again."""
@@ -183,15 +182,14 @@ class MirrorSync:
         contents: dict[Sha256, _Content],
         manifests: Sequence[LocalManifest],
     ) -> None:
-        """Add the metapackage of each CUDA release, and mark yanked wheels."""
-        labels = [str(m.label) for m in manifests if m.target.redist.name == CUDA]
-        bases = {m.target.bases for m in manifests}
-        for wheel in source.metapackages(labels) if labels else ():
-            name = f"{METAPACKAGE}/{wheel.file_name}"
-            request = ArchiveRequest(
-                wheel.file_name, (name,), wheel.sha256, wheel.size, next(iter(bases))
-            )
-            _add(contents, f"{SIMPLE}/{name}", request)
+        """Add the metapackages of each release, and mark yanked wheels."""
+        for manifest in manifests:
+            for wheel in source.metapackages(manifest.target.redist.name, str(manifest.label)):
+                name = f"{wheel.project}/{wheel.file_name}"
+                request = ArchiveRequest(
+                    wheel.file_name, (name,), wheel.sha256, wheel.size, manifest.target.bases
+                )
+                _add(contents, f"{SIMPLE}/{name}", request)
         paths = {path: content for content in contents.values() for path in content.paths}
         for path, wheel in source.wheels_at(paths).items():
             paths[path].yanked = wheel.is_yanked

@@ -552,10 +552,16 @@ def test_hostile_metadata_of_server_is_an_error(
         index.metadata([only_wheel(index)])
 
 
-def test_blank_license_expression_is_ignored(open_index: Open, tmp_path: Path) -> None:
-    put_wheel(tmp_path, "x", "1.0", requires=["y\nLicense-Expression:\n  \n "])
+@pytest.mark.parametrize(
+    ("expression", "license_"),
+    [("\n  \n ", "NVIDIA Proprietary Software"), (" ****\n  Terms of X\n ****", "Terms of X")],
+)
+def test_lines_without_text_in_license_are_ignored(
+    open_index: Open, tmp_path: Path, expression: str, license_: str
+) -> None:
+    put_wheel(tmp_path, "x", "1.0", requires=[f"y\nLicense-Expression:{expression}"])
     index = open_index(find_links=tmp_path)
-    assert index.metadata([only_wheel(index)])[0].license == "NVIDIA Proprietary Software"
+    assert index.metadata([only_wheel(index)])[0].license == license_
 
 
 def test_wheels_of_all_pages_have_a_limit(

@@ -23,6 +23,12 @@ LIBRARIES = [
     *cuda("12.4.1", "12.9.1", "13.0.2"),
     known("libcufile.so.0", "13.0.2", "libcufile", "nvidia-cufile"),
     known("libnccl.so.2", "2.27.3", "nccl", "nvidia-nccl-cu12", redist="nccl"),
+    known(
+        *("libcustatevec.so.1", "26.09.0", "custatevec", "custatevec-cu12"),
+        redist="cuquantum",
+        version="1.15.0",
+        variant="cuda12",
+    ),
 ]
 TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.9.1": ["old", "new"]})}
 
@@ -62,6 +68,23 @@ def test_needed_library_is_declared(requirement: str, finding: str | None) -> No
     report = declaring([requirement], CUBLAS)
     assert kinds(report) == ([finding] if finding else [])
     assert report.exit_code == (1 if finding else 0)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("custatevec-cu12>=1.15", []),
+        ("cuquantum-cu12==26.9.*", []),
+        ("cuquantum-cu12<26", ["declared"]),
+        ("cuquantum-cu13", ["declared"]),
+        ("cuda-toolkit[all]", ["undeclared"]),
+        ("nvpl", ["undeclared"]),
+    ],
+)
+def test_metapackage_of_a_variant_declares_its_libraries(
+    requirement: str, found: list[str]
+) -> None:
+    assert kinds(declaring([requirement], "libcustatevec.so.1")) == found
 
 
 @pytest.mark.parametrize(

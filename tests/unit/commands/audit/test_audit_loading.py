@@ -4,7 +4,7 @@ import tracemalloc
 from shlex import split
 
 import pytest
-from support.programs import cuda, cudnn, defined, file, judged, table, undefined
+from support.programs import cuda, cudnn, defined, file, judged, known, table, undefined
 
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
 from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
@@ -45,6 +45,9 @@ TWELVE = cuda("12.4.1")
         ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cudnn/lib",), True),
         ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cu12/lib",), True),
         ("libcudnn.so.9", ("$ORIGIN/../../cudnn/lib",), True),
+        # The wheels of some products have folders of their own.
+        ("libcublasmp.so.0", ("$ORIGIN/../../nvidia/cublasmp/cu12/lib",), True),
+        ("libcublasmp.so.0", ("$ORIGIN/../../nvidia/cublasmp/lib",), False),
         # These libraries do not belong to CUDA.
         ("libc.so.6", (), True),
         ("libelse.so.1", (), True),
@@ -54,7 +57,9 @@ TWELVE = cuda("12.4.1")
 def test_run_path_leads_to_the_folder_of_a_wheel(
     needed: str, runpath: tuple[str, ...], *, is_found: bool
 ) -> None:
-    libraries = [*TWELVE, *cuda("13.0.2"), *cudnn("9.5.1", 12)]
+    details = {"redist": "cublasmp", "variant": "cuda12"}
+    mp = known("libcublasmp.so.0", "0.9.1", "libcublasmp", "nvidia-cublasmp-cu12", **details)
+    libraries = [*TWELVE, *cuda("13.0.2"), *cudnn("9.5.1", 12), mp]
     report = judged([installed("example/lib/a.so", needed, runpath=runpath)], libraries)
     assert (not warnings(report, "run-path")) == is_found
     assert report.exit_code == 0
