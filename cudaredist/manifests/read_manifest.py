@@ -139,6 +139,10 @@ class _ManifestReader(FieldReader):
         super().__init__()
         self.shapes: set[Shape] = set()
         self.keys = 0
+        self._package = ""
+        """The package that is being read."""
+        self._version: Version | None = None
+        self._archives: list[Archive] = []
 
     def manifest(self, document: object, label: Version | None) -> Manifest:
         if not isinstance(document, dict):
@@ -216,12 +220,12 @@ class _ManifestReader(FieldReader):
                 self.problem(path, "is not a valid package name")
                 return None
             self.warn(path, "is an unusual package name")
-        return (self.early_package if is_early else self.modern_package)(name, path, value)
+        self._package, self._archives = name, []
+        return (self.early_package if is_early else self.modern_package)(path, value)
 
-    def early_package(self, name: str, path: str, value: JsonObject) -> Package:
+    def early_package(self, path: str, value: JsonObject) -> Package:
         self.shapes.add("early")
-        versions: list[Version] = []
-        archives: list[Archive] = []
+        name, versions = self._package, list[Version]()
         for key, platforms in value.items():
             below = f"{path}.{key}"
             version = self.version(path, key, key)
@@ -240,17 +244,16 @@ class _ManifestReader(FieldReader):
                 relative_path = self.path(below, platform, place)
                 if version is not None and relative_path is not None:
                     self.compare_path(at, relative_path, usual_stem(name, version, platform, None))
-                    archives.append(
-                        Archive(name, version, platform, None, relative_path, None, None, None)
-                    )
+                    archive = (name, version, platform, None, relative_path, None, None, None)
+                    self._archives.append(Archive(*archive))
             if version is not None:
                 versions.append(version)
-        return Package(name, None, None, None, tuple(versions), (), tuple(archives))
+        return Package(name, None, None, None, tuple(versions), (), tuple(self._archives))
 
-    def modern_package(self, name: str, path: str, value: JsonObject) -> Package:
-        version = self.version(path, "version", value.get("version"))
+    def modern_package(self, path: str, value: JsonObject) -> Package:
+        name, archives = self._package, self._archives
+        version = self._version = self.version(path, "version", value.get("version"))
         variants: list[str] = []
-        archives: list[Archive] = []
         has_platform = has_variants = is_flat = False
         self.keys += len(value)
         for key, item in value.items():
@@ -263,7 +266,7 @@ class _ManifestReader(FieldReader):
                     archives.append(usual)
                     has_platform = is_flat = True
                 else:
-                    has_platform |= self.platform(name, version, path, key, item, archives)
+                    has_platform |= self.platform(path, key, item)
                     has_variants = True
             elif key.endswith("_variant") and not differs_little(key, "cuda_variant"):
                 variants += self.declared_variants(f"{path}.{key}", key, item)
@@ -277,7 +280,7 @@ class _ManifestReader(FieldReader):
         if is_flat:
             self.shapes.add("flat")
         if variants or has_variants:
-            self.compare_variants(path, variants, archives)
+            self.compare_variants(path, variants)
         fields = (
             name,
             self.text(path, "name", value.get("name")),
@@ -311,12 +314,12 @@ class _ManifestReader(FieldReader):
                     self.problem(path, _contradicts(place, other))
                     return
 
-    def compare_variants(self, path: str, declared: list[str], archives: list[Archive]) -> None:
+    def compare_variants(self, path: str, declared: list[str]) -> None:
         """Warn if a package's declared variants differ from the used ones.
 
         A single platform may lack some of them.
         """
-        used = {archive.variant for archive in archives if archive.variant is not None}
+        used = {archive.variant for archive in self._archives if archive.variant is not None}
         if used != set(declared):
             self.warn(
                 path,
@@ -324,16 +327,8 @@ class _ManifestReader(FieldReader):
                 f"uses {', '.join(sorted(used)) or 'none'}",
             )
 
-    def platform(
-        self,
-        package: str,
-        version: Version | None,
-        path: str,
-        name: str,
-        value: JsonObject,
-        archives: list[Archive],
-    ) -> bool:
-        """Read one platform into `archives`.
+    def platform(self, path: str, name: str, value: JsonObject) -> bool:
+        """Read the archives of one platform.
 
         Returns False if the object is not a platform.
         """
@@ -353,16 +348,17 @@ class _ManifestReader(FieldReader):
         if is_flat:
             self.shapes.add("mixed" if variants else "flat")
             self.unknown_fields(here, value, variants)
-            self.archive(package, version, name, None, here, value, archives)
+            self.archive(here, name, None, value)
         elif variants:
             self.shapes.add("nested")
             self.unknown_fields(here, value, variants)
         for variant, item in variants.items():
             self.keys += len(item)
             is_known = _is_known_variant(variant)
-            usual = _usual_archive(package, version, name, variant, item) if is_known else None
+            of_package = self._package, self._version
+            usual = _usual_archive(*of_package, name, variant, item) if is_known else None
             if usual is not None:
-                archives.append(usual)
+                self._archives.append(usual)
                 continue
             below = join_path(here, variant)
             if not is_known:
@@ -371,7 +367,7 @@ class _ManifestReader(FieldReader):
                     continue
                 self.warn(below, "unknown variant, kept")
             self.unknown_fields(below, item, ())
-            self.archive(package, version, name, variant, below, item, archives)
+            self.archive(below, name, variant, item)
         return True
 
     def unknown_fields(self, path: str, value: JsonObject, variants: Collection[str]) -> None:
@@ -391,17 +387,9 @@ class _ManifestReader(FieldReader):
         else:
             self.problem(path, "is not a valid platform name")
 
-    def archive(
-        self,
-        package: str,
-        version: Version | None,
-        platform: str,
-        variant: str | None,
-        path: str,
-        value: JsonObject,
-        archives: list[Archive],
-    ) -> None:
-        """Read one archive into `archives`, or record its problems."""
+    def archive(self, path: str, platform: str, variant: str | None, value: JsonObject) -> None:
+        """Read one archive, or record its problems."""
+        package, version = self._package, self._version
         place = self.path(path, "relative_path", value.get("relative_path"))
         sha256 = self.hash(path, "sha256", value.get("sha256"), SHA256_DIGITS)
         md5 = self.hash(path, "md5", value["md5"], MD5_DIGITS) if "md5" in value else None
@@ -414,4 +402,5 @@ class _ManifestReader(FieldReader):
         is_wheel = place.endswith(".whl")
         if not is_wheel and place.endswith(".zip") is not (Platform(platform).os == "windows"):
             self.warn(f"{path}.relative_path", f"is an unusual archive format for {platform}")
-        archives.append(Archive(package, version, platform, variant, place, sha256, md5, size))
+        fields = (package, version, platform, variant, place, sha256, md5, size)
+        self._archives.append(Archive(*fields))
