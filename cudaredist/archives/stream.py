@@ -112,34 +112,6 @@ class Stream:
         return False
 
 
-class NameBudget:
-    """Limits of each name and of all names together.
-
-    Callers keep all names in memory.
-    """
-
-    def __init__(self, stream: Stream, limits: Limits) -> None:
-        self._stream = stream
-        self._limits = limits
-        self._members = 0
-        self._spent = 0
-
-    def member(self, name: bytes) -> None:
-        """Count a member and its name, and enforce the limits."""
-        self._members += 1
-        if self._members > self._limits.members:
-            self._stream.refuse(f"has more than {self._limits.members:,} members")
-        self.spend(name)
-
-    def spend(self, name: bytes) -> None:
-        """Count a name or link target, and enforce the limits."""
-        if len(name) > self._limits.name:
-            self._stream.refuse(f"has a name of {len(name):,} bytes: {shown(text_of(name))}")
-        self._spent += len(name)
-        if self._spent > self._limits.names:
-            self._stream.refuse(f"its names take more than {self._limits.names:,} bytes")
-
-
 def text_of(name: bytes) -> str:
     """Decode UTF-8, with lone surrogates for invalid bytes.
 
@@ -154,7 +126,8 @@ class StreamReader(abc.ABC):
     def __init__(self, stream: Stream, limits: Limits) -> None:
         self._stream = stream
         self._limits = limits
-        self._names = NameBudget(stream, limits)
+        self._count = 0
+        self._name_bytes = 0
         self._members = self._read()
         self.corrections: dict[int, Member] = {}
 
@@ -166,6 +139,24 @@ class StreamReader(abc.ABC):
         """End the pass, and release its threads and shared memory."""
         self._members.close()
         self._stream.close()
+
+    def _count_member(self, name: bytes) -> None:
+        """Count a member and its name, and enforce the limits."""
+        self._count += 1
+        if self._count > self._limits.members:
+            self._stream.refuse(f"has more than {self._limits.members:,} members")
+        self._count_name(name)
+
+    def _count_name(self, name: bytes) -> None:
+        """Count a name or link target, and enforce the limits.
+
+        Callers keep all names in memory.
+        """
+        if len(name) > self._limits.name:
+            self._stream.refuse(f"has a name of {len(name):,} bytes: {shown(text_of(name))}")
+        self._name_bytes += len(name)
+        if self._name_bytes > self._limits.names:
+            self._stream.refuse(f"its names take more than {self._limits.names:,} bytes")
 
     @abc.abstractmethod
     def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]: ...

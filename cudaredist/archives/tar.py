@@ -78,7 +78,7 @@ class TarReader(StreamReader):
             self._index += 1
             if header.type == _LABEL:
                 # The name of a tape is not a member.
-                self._names.member(header.name)
+                self._count_member(header.name)
                 stream.skip(header.size + -header.size % _BLOCK)
                 continue
             member = self._member(header)
@@ -110,9 +110,9 @@ class TarReader(StreamReader):
             if header.type in _OLD_FILES and header.size:
                 self._stream.refuse(f"{shown(name)} is a directory with content")
         is_link = kind in {"symlink", "hardlink"}
-        self._names.member(header.name)
+        self._count_member(header.name)
         if is_link:
-            self._names.spend(header.target)
+            self._count_name(header.target)
         return Member(
             name=name,
             kind=kind,

@@ -152,7 +152,7 @@ class ZipReader(StreamReader):
             fields
         )
         header = _ZipHeader(stream.read(name_length), flags, method, crc, packed, size)
-        self._names.member(header.name)
+        self._count_member(header.name)
         self._check(header)
         wide = self._zip64(header, stream.read(extra_length))
         size, packed = self._widened(header, wide, size, packed)
@@ -298,7 +298,7 @@ class ZipReader(StreamReader):
             target = self._small_contents.get(index, b"")
             if len(target) != header.size:
                 self._refuse(header, "is a link after too many small files")
-            self._names.spend(target)
+            self._count_name(target)
             member = replace(member, kind="symlink", size=0, target=text_of(target))
         elif member.kind == "file" and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
             member = replace(member, kind="other", size=0)

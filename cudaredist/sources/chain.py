@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -26,7 +26,14 @@ from cudaredist.errors import (
 from cudaredist.hints import redacted, server_line
 from cudaredist.primitives import Version
 from cudaredist.sources.folder import FolderSource
-from cudaredist.sources.protocol import Delivery, Listing, Settings, Source, check_locations
+from cudaredist.sources.protocol import (
+    ByteStream,
+    Delivery,
+    Listing,
+    Settings,
+    Source,
+    check_locations,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +179,7 @@ class SourceChain:
     def consume(
         self,
         paths: Sequence[str],
-        use: Callable[[str, Callable[[int], Iterator[bytes]]], _Answer],
+        use: Callable[[str, ByteStream], _Answer],
         *,
         size: int | None = None,
     ) -> _Answer:
@@ -226,9 +233,7 @@ class SourceChain:
 
 
 def _restarting(
-    use: Callable[[str, Callable[[int], Iterator[bytes]]], _Answer],
-    place: str,
-    stream: Callable[[int], Iterator[bytes]],
+    use: Callable[[str, ByteStream], _Answer], place: str, stream: ByteStream
 ) -> _Answer:
     """Call `use` again if its stream cannot resume, for example because the file changed."""
     for _ in range(_RESTARTS):

@@ -3,13 +3,16 @@
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from cudaredist.errors import UsageError
 from cudaredist.hints import redacted
 from cudaredist.primitives import Version
+
+ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
+"""A function that yields a file's bytes from an offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,12 @@ import contextlib
 import hashlib
 import logging
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.archives.open_archive import open_archive
@@ -35,9 +34,10 @@ from cudaredist.hints import again
 from cudaredist.private import private_size
 from cudaredist.progress import NO_PROGRESS, Progress, total_size
 from cudaredist.sources.chain import SourceChain
+from cudaredist.sources.protocol import ByteStream
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import known_facts, remember_facts
-from cudaredist.store.kept_archive import ByteStream, PartialArchive, remove_part, stream_of
+from cudaredist.store.kept_archive import PartialArchive, remove_part, stream_of
 from cudaredist.tasks import raise_if_stopped
 
 _log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class ArchiveService:
 
         Raises what `read` raises.
         """
-        self._run(request, list, keep_at, opener=_Unopened)
+        self._run(request, list, keep_at, opener=_unopened)
 
     def kept_at(self, request: ArchiveRequest) -> Path | None:
         """Return the path of an archive in the cache, or None."""
@@ -208,12 +208,12 @@ class ArchiveService:
         keep_at: Path | None,
         *,
         is_temporary: bool = False,
-        opener: Callable[..., ArchiveReader],
+        opener: Callable[..., Any],
     ) -> _Result:
         raise_if_stopped(self.stop)
         number, is_done = self.progress.begin(request.name, request.size), False
         try:
-            result = _Reading(self, request, number, keep_at, is_temporary, opener).read(use)
+            result = _Reading(self, request, use, number, keep_at, is_temporary, opener).read()
             is_done = True
         finally:
             self.progress.end(number, is_done=is_done)
@@ -251,30 +251,26 @@ class ArchiveService:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Generic[_Result]):
     """An archive that is being read."""
 
     service: ArchiveService
     request: ArchiveRequest
+    use: Callable[[Any], _Result]
     number: int
     keep_at: Path | None
     is_temporary: bool
-    opener: Callable[..., ArchiveReader]
+    opener: Callable[..., Any]
 
-    def read(self, use: Callable[[ArchiveReader], _Result]) -> _Result:
+    def read(self) -> _Result:
         """Read the stored archive, else fetch it from a source."""
-        result = self._from_kept(use)
+        result = self._from_kept()
         if result is not None:
             return result
+        chain = self.service.chains[self.request.bases]
+        return chain.consume(self.request.paths, self._from_source, size=self.request.size)
 
-        def consume(location: str, stream: ByteStream) -> _Result:
-            return self._from_source(location, stream, use)
-
-        request = self.request
-        chain = self.service.chains[request.bases]
-        return chain.consume(request.paths, consume, size=request.size)
-
-    def _from_kept(self, use: Callable[[ArchiveReader], _Result]) -> _Result | None:
+    def _from_kept(self) -> _Result | None:
         """Read the stored archive.
 
         Return None if it is missing, unreadable or damaged.
@@ -283,16 +279,14 @@ class _Reading:
         if path is None or private_size(path) is None:
             return None
         try:
-            return self._once(str(path), stream_of(path), use)
+            return self._once(str(path), stream_of(path))
         except (ArchiveMismatchError, SourceError) as error:
             _log.warning("fetching the stored archive again: %s", error)
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
 
-    def _from_source(
-        self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
-    ) -> _Result:
+    def _from_source(self, location: str, stream: ByteStream) -> _Result:
         """Read an archive from a source, and store it if necessary."""
 
         def counted(start: int) -> Iterator[bytes]:
@@ -302,7 +296,7 @@ class _Reading:
 
         path = self.keep_at
         if path is None:
-            return self._once(location, counted, use)
+            return self._once(location, counted)
         with contextlib.ExitStack() as stack:
             try:
                 part = stack.enter_context(PartialArchive(path, is_temporary=self.is_temporary))
@@ -310,28 +304,22 @@ class _Reading:
                 if not self.is_temporary:
                     raise
                 _log.info("%s: cannot resume if interrupted: %s", self.request.name, error)
-                return self._once(location, counted, use)
-            return self._through_file(part, location, counted, use)
+                return self._once(location, counted)
+            return self._through_file(part, location, counted)
 
-    def _through_file(
-        self,
-        part: PartialArchive,
-        location: str,
-        stream: ByteStream,
-        use: Callable[[ArchiveReader], _Result],
-    ) -> _Result:
+    def _through_file(self, part: PartialArchive, location: str, stream: ByteStream) -> _Result:
         """Read and store an archive, resuming from the bytes of earlier runs.
 
         Raises `CannotResumeError` if the stored bytes are damaged.
         """
         if part.is_done:
             # Another run has finished it while this one waited.
-            kept = self._from_kept(use)
+            kept = self._from_kept()
             if kept is None:
                 raise CannotResumeError(location, "the stored archive is damaged")
             return kept
         try:
-            result = self._once(location, part.through(stream, self.request.size), use)
+            result = self._once(location, part.through(stream, self.request.size))
         except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError) as error:
             part.forget()
             if not part.resumed:
@@ -342,9 +330,7 @@ class _Reading:
             part.complete()
         return result
 
-    def _once(
-        self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
-    ) -> _Result:
+    def _once(self, location: str, stream: ByteStream) -> _Result:
         """Read an archive once, from its first byte, and verify it."""
         request, service = self.request, self.service
         verifier = _Verifier(request, location)
@@ -360,7 +346,7 @@ class _Reading:
             try:
                 reader = self.opener(request.name, passing, size=request.size, jobs=service.threads)
                 with contextlib.closing(reader):
-                    result = use(reader)
+                    result = self.use(reader)
             except InvalidArchiveError as error:
                 # An invalid archive with the right hash is NVIDIA's defect. With the wrong hash,
                 # it is damaged.
@@ -377,22 +363,10 @@ class _Reading:
         return result
 
 
-class _Unopened:
-    """A reader that passes all bytes and finds no members."""
-
-    corrections: Mapping[int, Member] = MappingProxyType({})
-
-    def __init__(self, _: str, chunks: Iterator[bytes], **__: object) -> None:
-        self._chunks = chunks
-
-    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        """Read to the end."""
-        for _ in self._chunks:
-            pass
-        return iter(())
-
-    def close(self) -> None:
-        """Do nothing, because no thread was started."""
+def _unopened(_: str, chunks: Iterator[bytes], **__: object) -> Iterator[Member]:
+    """Read a whole archive, and yield no members."""
+    deque(chunks, maxlen=0)
+    yield from ()
 
 
 class _Verifier:

@@ -5,18 +5,16 @@ import errno
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self, TypeAlias
+from typing import BinaryIO, Self
 
 from cudaredist.errors import CannotResumeError, SourceError, WriteError, WritingTo
 from cudaredist.locks import lock_handle
 from cudaredist.private import ForeignFileError, discard, open_private, private_size
+from cudaredist.sources.protocol import ByteStream
 
 _log = logging.getLogger(__name__)
-
-ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
-"""A function that yields a file's bytes from an offset."""
 
 _CHUNK = 1 << 18
 _WRITE = os.O_RDWR | os.O_CREAT
