@@ -21,6 +21,7 @@ from support.golden import golden
 from support.releases import publish, release
 from support.running import assert_report_fits, invoke
 from support.server import FaultServer
+from support.shared_index import share_index
 from support.toolkits import MadeSet, Materialize, put_packages
 from typer.main import get_command
 from typer.testing import Result
@@ -75,6 +76,14 @@ def examples(share: float) -> settings:
     """Return settings with a share of the profile's number of examples."""
     assert settings.default is not None
     return settings(max_examples=round(share * settings.default.max_examples))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shared_index(tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = tmp_path_factory.getbasetemp()
+    folder = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "shared"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    share_index(folder)
 
 
 @pytest.fixture(autouse=True)

@@ -87,7 +87,7 @@ class Store:
     ) -> None:
         self.root = root
         self.channel = channel
-        self._base = base
+        self.base = base
         self.manifest_root = root
         """The folder that contains the manifests and features: this one or the base's."""
         self._set_folders()
@@ -181,9 +181,9 @@ class Store:
 
     def feature_stores(self) -> tuple["Store", ...]:
         """Return the layers with feature files of the channel, the data folder first."""
-        if self._base is None or self.manifest_root == self._base.root:
+        if self.base is None or self.manifest_root == self.base.root:
             return (self,)
-        return (self, self._base)
+        return (self, self.base)
 
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with feature files, sorted."""
@@ -219,7 +219,7 @@ class Store:
 
         If both layers have the same bytes, only the data folder's is returned. Raises `ReadError`.
         """
-        layers: dict[Layer, bytes] = {} if self._base is None else self._base.table_layers(name)
+        layers: dict[Layer, bytes] = {} if self.base is None else self.base.table_layers(name)
         data = self.read_table(name)
         if data is not None:
             layers = {layer: lower for layer, lower in layers.items() if lower != data}
@@ -234,7 +234,7 @@ class Store:
     @property
     def symbol_paths(self) -> tuple[Path, ...]:
         """The folders of the tables of symbols in all layers, the lowest layer first."""
-        below = () if self._base is None else self._base.symbol_paths
+        below = () if self.base is None else self.base.symbol_paths
         return (*below, self.symbol_path)
 
     def write_table(self, name: str, data: bytes) -> bool:
@@ -266,8 +266,8 @@ class Store:
 
     def relative(self, path: Path) -> str:
         """Return a path relative to its data folder, with slashes."""
-        if self._base is not None and path.is_relative_to(self._base.root):
-            return f"shipped {self._base.relative(path)}"
+        if self.base is not None and path.is_relative_to(self.base.root):
+            return f"shipped {self.base.relative(path)}"
         return path.relative_to(self.root).as_posix()
 
 

@@ -68,13 +68,11 @@ class Index:
         self._symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
         self.layer = layer_of(store.manifest_root)
         """The layer of the manifests."""
-        self._schema = index_schema()
-        folders = [one.manifest_root for one in self._stores.values()]
-        folders += [one.path for one in self._symbols.values()]
-        names = [str(folder.resolve()) for folder in folders]
-        self._key = sha256_of(repr((self._schema, store.channel, names)).encode())
+        self._key = index_key(store)
         self._states = dict(self._read_states())
-        path = cache.stored_index(self._key)
+        # Without an index of all layers, begin with the one of the shipped data.
+        keys = (index_key(one) for one in (store, store.base) if one is not None)
+        path = next(filter(None, map(cache.stored_index, keys)), None)
         self._is_new = path is None
         self._use(_open_file(path) if path else self._make())
         try:
@@ -202,7 +200,7 @@ class Index:
 
     def _make(self) -> sqlite3.Connection:
         database = _open_memory()
-        database.executescript(self._schema)
+        database.executescript(index_schema())
         return database
 
     def _use(self, database: sqlite3.Connection) -> None:
@@ -320,6 +318,13 @@ class Index:
 
 
 _version = cache(Version.parse)
+
+
+def index_key(store: Store) -> str:
+    """Return the name of an index in the cache."""
+    folders = [*(one.manifest_root for one in store.feature_stores()), *store.symbol_paths]
+    names = [str(folder.resolve()) for folder in folders]
+    return sha256_of(repr((index_schema(), store.channel, names)).encode())
 
 
 def index_schema() -> str:

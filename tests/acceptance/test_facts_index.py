@@ -103,6 +103,26 @@ def test_file_that_changed_just_now_is_read_again(
     assert index.rows("SELECT 1 FROM binaries WHERE soname = 'libnccl.so.9'")
 
 
+def test_index_of_layers_begins_with_index_of_shipped_data(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the files of the data folder are read."""
+    settle(monkeypatch)
+    monkeypatch.setattr("cudaredist.store.data_folder.shipped_data", lambda: data)
+    own = tmp_path / "own"
+    for path in (data / "manifests/wheels/nccl").iterdir():
+        copy(path, own / "manifests/wheels/nccl/redistrib_2.99.json")
+    copy(data / "gpus.json", own / "gpus.json")
+    store = Store(own, "wheels", Store(data, "wheels"))
+    expected = rows_of(Index(store, Cache(tmp_path / "new")))
+    shipped = rows_of(open_index(data, tmp_path / "cache"))
+    monkeypatch.setattr("cudaredist.store.facts_index.load_features", lambda *_: None)
+    monkeypatch.setattr("cudaredist.store.facts_index.add_symbols", None)
+    assert rows_of(Index(store, Cache(tmp_path / "cache"))) == expected != shipped
+    assert rows_of(open_index(data, tmp_path / "cache")) == shipped
+    assert {row[0] for row in expected["gpus"]} == {"local", "shipped"}
+
+
 def garbage(path: Path) -> None:
     path.write_bytes(os.urandom(8192))
 

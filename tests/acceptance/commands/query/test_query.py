@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import REPOSITORY, Run
 from support.pages import is_shown
+from support.releases import put
 from support.running import expect_error
 
 from cudaredist.commands.query.list_tables import list_tables
@@ -29,17 +30,6 @@ QUESTIONS = re.findall(
     PAGE,
     re.MULTILINE,
 )
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a cache that all tests of a process share, because a new index takes two seconds."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def _shared_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(cache))
 
 
 def rows_of(run: Run, *call: object) -> list[list[object]]:
@@ -136,7 +126,9 @@ def test_limit_of_time_is_reported(run: Run) -> None:
     assert (report["limit"], report["rows"][:2]) == ("time", [[1], [2]])
 
 
-def test_interruption_is_not_a_limit_of_time(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_is_not_a_limit_of_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     times = iter([0.0, None, 0.0])
 
     def clock() -> float:
@@ -145,7 +137,7 @@ def test_interruption_is_not_a_limit_of_time(cache: Path, monkeypatch: pytest.Mo
             raise KeyboardInterrupt
         return time
 
-    index = Index(Store(shipped_data(), "wheels"), Cache(cache))
+    index = Index(Store(shipped_data(), "wheels"), Cache(tmp_path / "cache"))
     monkeypatch.setattr(f"{run_query.__module__}.time", SimpleNamespace(monotonic=clock))
     with pytest.raises(KeyboardInterrupt):
         run_query(index, ENDLESS.format("max(n)"), max_rows=1, max_seconds=10)
@@ -266,17 +258,19 @@ def test_changed_table_changes_the_answer(run: Run, tmp_path: Path) -> None:
 
 
 def test_damaged_index_is_made_again(run: Run, tmp_path: Path) -> None:
-    cache = ("--cache-dir", tmp_path / "cache")
+    names = ("gpus.json", "symbols/libcublasLt.so.13.json")
+    put(tmp_path / "data", {name: (shipped_data() / name).read_bytes() for name in names})
+    options = ("--data-dir", tmp_path / "data", "--no-shipped-data")
     sql = "SELECT count(*), sum(length(name)) FROM symbols"
-    expected = rows_of(run, sql, *cache)
+    expected = rows_of(run, sql, *options)
     (path,) = (path for path in (tmp_path / "cache/index").rglob("*") if path.is_file())
     data = bytearray(path.read_bytes())
     # Only a page of symbols, which the start of a command does not read.
     start = data.index(b"cublasLtMatmulAlgoInit") // 4096 * 4096
     data[start : start + 100] = b"\xff" * 100
     path.write_bytes(data)
-    assert rows_of(run, sql, *cache) == expected
+    assert rows_of(run, sql, *options) == expected
     path.write_bytes(data)
-    assert run("query", "--output", "facts.db", *cache).exit_code == 0
+    assert run("query", "--output", "facts.db", *options).exit_code == 0
     with closing(sqlite3.connect("facts.db")) as database:
         assert database.execute("PRAGMA quick_check").fetchall() == [("ok",)]
