@@ -4,9 +4,12 @@ To add a CUDA release to nixpkgs, add its manifests, its row in `nvccCompatibili
 `cudaCapabilityToInfo`, and the releases of its package set.
 """
 
+import contextlib
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
 from cudaredist.errors import UsageError
 from cudaredist.exporters.export_format import (
@@ -21,12 +24,13 @@ from cudaredist.exporters.nix_code import (
     NixValue,
     nix_binding,
     nix_comment,
-    nix_indented,
     nix_string,
 )
+from cudaredist.exporters.nix_file import NixFile
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
-from cudaredist.primitives import Version, parse_label
+from cudaredist.jsontext import load_json
+from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.nvcc.nvcc_table import newest_of
@@ -43,8 +47,32 @@ _BUILT_FROM_SOURCE = frozenset({"nccl", "nvshmem"})
 """Redistributables without manifests in nixpkgs."""
 X86, SERVER_ARM, JETSON = "linux-x86_64", "linux-sbsa", "linux-aarch64"
 
+_CONDITIONS = {JETSON: "hasJetsonCudaCapability", SERVER_ARM: "hostPlatform.isAarch64"}
+_DEFINITIONS = {
+    "hasJetsonCudaCapability": (
+        "hasJetsonCudaCapability = lib.any (",
+        "  name: _cuda.db.cudaCapabilityToInfo.${name}.isJetson or false",
+        ") (config.cudaCapabilities or [ ]);",
+    ),
+    "hostPlatform": ("hostPlatform = callPackage ({ stdenv }: stdenv.hostPlatform) { };",),
+}
+"""The variables of the conditions."""
+
+T = TypeVar("T")
 CompilerBounds: TypeAlias = Mapping[str, str]
 """`maxMajorVersion` and `minMajorVersion`."""
+Rows: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Table rows by name."""
+
+
+@dataclass(frozen=True)
+class NixpkgsTables:
+    """The tables in the files of a checkout, as evaluated by Nix."""
+
+    compilers: Rows = field(default_factory=dict)
+    capabilities: Rows = field(default_factory=dict)
+    releases: Mapping[str, Rows] = field(default_factory=dict)
+    """Releases by platform, package set and redistributable."""
 
 
 @exporter("nixpkgs", None, reads_tables=True)
@@ -53,18 +81,76 @@ def nixpkgs(exported: ExportedSet) -> Files:
 
     Sets of the wheel channel have no manifests and no releases in nixpkgs' format.
     """
+    return merged_files(exported, NixpkgsTables(), lambda _: None)
+
+
+def merged_files(
+    exported: ExportedSet, theirs: NixpkgsTables, read: Callable[[str], bytes | None]
+) -> Files:
+    """Return nixpkgs' files with our values.
+
+    Changes only the cells that differ. A missing file is made. Raises `ContentError` for a file of
+    an unknown form.
+    """
     tables = exported.tables
     if tables is None:
         raise UsageError("nixpkgs requires a data folder", hint="add --data-dir FOLDER")
-    files = {
-        NVCC_PATH: filled_template("nvcc.nix", lines=_nvcc_lines(tables.compat)),
-        CAPABILITY_PATH: filled_template("cuda.nix", lines=_capability_lines(tables.gpus)),
-    }
+
+    def opened(path: str) -> NixFile:
+        data = read(path) or filled_template(path.rpartition("/")[2])
+        return NixFile(path, data.decode())
+
+    compilers, capabilities = opened(NVCC_PATH), opened(CAPABILITY_PATH)
+    rows, entries = nvcc_bounds(tables.compat), _nvcc_entries(tables.compat)
+    _merge_rows(compilers, "nvccCompatibilities", rows, theirs.compilers, entries)
+    fields, entries = capability_fields(tables.gpus), _capability_entries(tables.gpus)
+    _merge_rows(capabilities, "cudaCapabilityToInfo", fields, theirs.capabilities, entries)
+    files = {file.path: file.text.encode() for file in (compilers, capabilities)}
     versions = set_versions(exported.all_sets)
     if versions:
-        files[VERSIONS_PATH] = filled_template("cuda-packages.nix", lines=_version_lines(versions))
-        files |= manifest_files(exported.all_sets, tables)
+        releases = opened(VERSIONS_PATH)
+        _merge_versions(releases, versions, theirs.releases)
+        files[VERSIONS_PATH] = releases.text.encode()
+        for path, data in manifest_files(exported.all_sets, tables).items():
+            current = read(path)
+            files[path] = current if current and is_same_json(current, data) else data
     return dict(sorted(files.items()))
+
+
+def is_same_json(current: bytes, data: bytes) -> bool:
+    """Compare manifests without white space. An invalid file is different."""
+    with contextlib.suppress(ValueError):
+        return bool(load_json(current) == load_json(data))
+    return False
+
+
+def current_rows(rows: Mapping[str, T], theirs: Rows) -> dict[str, T]:
+    """Return the rows that are not older than nixpkgs' oldest one, because it removes old rows."""
+    oldest = natural_order(min(theirs, key=natural_order, default=""))
+    return {name: row for name, row in rows.items() if natural_order(name) >= oldest}
+
+
+def _merge_rows(
+    file: NixFile, table: str, rows: Rows, theirs: Rows, entries: Mapping[str, list[str]]
+) -> None:
+    """Add the missing rows of a table, and change the cells that differ."""
+    for name, row in current_rows(rows, theirs).items():
+        if name not in theirs:
+            file.add([table], name, entries[name], siblings={*theirs, *rows}, gap="\n\n")
+            continue
+        old = flat_cells(theirs[name])
+        for cell, value in flat_cells(row).items():
+            if value is not None and value != old.get(cell):
+                file.put((table, name, *cell), value)
+
+
+def flat_cells(rows: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    """Return the cells of nested tables by their path."""
+    cells: dict[tuple[str, ...], Any] = {}
+    for name, row in rows.items():
+        below = flat_cells(row) if isinstance(row, Mapping) else {(): row}
+        cells |= {(name, *path): value for path, value in below.items()}
+    return cells
 
 
 # -- host compilers
@@ -90,14 +176,14 @@ def nvcc_bounds(compat: NvccCompat) -> dict[str, dict[str, CompilerBounds]]:
     return rows
 
 
-def _nvcc_lines(compat: NvccCompat) -> Iterator[str]:
-    entries = []
+def _nvcc_entries(compat: NvccCompat) -> dict[str, list[str]]:
+    entries = {}
     for minor, row in nvcc_bounds(compat).items():
         label = newest_of(minor, compat)
         nvcc = compat.releases[label].nvcc
         words = f"CUDA {label}" if nvcc is None else f"CUDA {label}, nvcc {nvcc}"
-        entries.append([*nix_comment(words), *nix_binding(minor, row)])
-    return _separated(entries)
+        entries[minor] = [*nix_comment(words), *nix_binding(minor, row)]
+    return entries
 
 
 # -- compute capabilities
@@ -124,8 +210,8 @@ def _fields(name: str, entry: CapabilityEntry) -> dict[str, str | bool | None]:
     }
 
 
-def _capability_lines(gpus: Gpus) -> Iterator[str]:
-    entries = []
+def _capability_entries(gpus: Gpus) -> dict[str, list[str]]:
+    entries = {}
     derived = {"cudaCapability", "isArchitectureSpecific", "isFamilySpecific"}
     for name, fields in capability_fields(gpus).items():
         written: dict[str, NixValue] = {
@@ -135,8 +221,8 @@ def _capability_lines(gpus: Gpus) -> Iterator[str]:
         }
         entry = gpus.capabilities[name]
         products = ", ".join(entry.products) if entry.variant is None else ""
-        entries.append([*nix_comment(products), *nix_binding(name, written)])
-    return _separated(entries)
+        entries[name] = [*nix_comment(products), *nix_binding(name, written)]
+    return entries
 
 
 # -- releases of package sets
@@ -168,31 +254,88 @@ def _numbers(attribute: str) -> str:
 
 def _release(labels: Mapping[str, str]) -> NixValue:
     """Return a redistributable's release, with conditions if platforms differ."""
-    names = {JETSON: "isJetson", SERVER_ARM: "isAarch64"}
     fallback = labels.get(X86) or labels.get(SERVER_ARM) or labels[JETSON]
-    others = [p for p in names if labels.get(p, fallback) != fallback]
+    others = [p for p in _CONDITIONS if labels.get(p, fallback) != fallback]
     if others == [SERVER_ARM] and JETSON in labels:
         # A Jetson is also ARM, so its condition is first.
         others = [JETSON, *others]
     if not others:
         return fallback
-    conditions = [f"if {names[p]} then {nix_string(labels[p])}" for p in others]
+    conditions = [f"if {_CONDITIONS[p]} then {nix_string(labels[p])}" for p in others]
     if len(conditions) == 1:
         return NixExpression(f"{conditions[0]} else {nix_string(fallback)}")
     lines = []
     for number, platform in enumerate(others):
         word = "else if" if number else "if"
-        lines += [f"{word} {names[platform]} then", f"  {nix_string(labels[platform])}"]
+        lines += [f"{word} {_CONDITIONS[platform]} then", f"  {nix_string(labels[platform])}"]
     return NixExpression("\n".join([*lines, "else", f"  {nix_string(fallback)}"]))
 
 
-def _version_lines(versions: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[str]:
-    entries = []
+def _merge_versions(
+    file: NixFile,
+    versions: Mapping[str, Mapping[str, Mapping[str, str]]],
+    theirs: Mapping[str, Rows],
+) -> None:
+    """Add the missing package sets, and change the releases that differ."""
+    before = file.text
+    known = {name for rows in theirs.values() for name in rows}
     for attribute, redists in versions.items():
-        releases: dict[str, NixValue] = {name: _release(each) for name, each in redists.items()}
-        first, *rest = nix_binding(attribute, releases)
-        entries.append([first.replace(" = {", " = packageSet {", 1), *rest])
-    return list(_separated(entries))
+        if attribute not in known:
+            _add_set(file, attribute, known)
+            known.add(attribute)
+        for redist, labels in redists.items():
+            rows = {p: theirs[p].get(attribute, {}).get(redist) for p in theirs}
+            old = {platform: label for platform, label in rows.items() if label is not None}
+            if not labels.items() <= old.items():
+                _put_release(file, (attribute, redist), old, {**old, **labels}, redists)
+    for name, lines in _DEFINITIONS.items():
+        if file.text.count(name) > before.count(name) and file.find(name) is None:
+            start, let, end = file.text.partition("let\n")
+            file.text = "".join([start, let, *(f"  {line}\n" for line in lines), "\n", end])
+
+
+def _put_release(
+    file: NixFile,
+    names: tuple[str, str],
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    siblings: Iterable[str],
+) -> None:
+    """Set a release. Keeps the conditions of the file if they fit."""
+    binding = file.find(*names)
+    renamed = {(label, new[platform]) for platform, label in old.items()}
+    if binding is None:
+        attribute, redist = names
+        lines = nix_binding(redist, _release(new))
+        file.add([attribute], redist, lines, siblings=siblings)
+    elif len(renamed) == len(dict(renamed)) == len(set(new.values())):
+        strings = {nix_string(label): nix_string(other) for label, other in renamed}
+        code = file.text[binding.value : binding.end]
+        code = re.sub('"[^"]*"', lambda match: strings.get(match[0], match[0]), code)
+        file.replace(binding.value, binding.end, code)
+    else:
+        file.put(names, _release(new))
+
+
+def _add_set(file: NixFile, attribute: str, known: Iterable[str]) -> None:
+    """Add an empty package set, in the form of the one before it."""
+    models = {
+        name: binding
+        for name in sorted(known, key=natural_order)
+        if (binding := file.find(name)) and "{" in file.text[binding.value : binding.end]
+    }
+    if not models:
+        file.add([], attribute, [f"{attribute} = packageSet {{", "};"])
+        return
+    older = [name for name in models if natural_order(name) < natural_order(attribute)]
+    model = older[-1] if older else next(iter(models))
+    binding, (start, end) = models[model], file.body(model)
+    code = file.text[binding.start : start] + "{\n" + file.indented("}", start)
+    code += file.text[end : binding.end]
+    file.add_after(binding, [code.replace(model, attribute)], gap="\n\n")
+    inherited = re.search(rf"\binherit\b[^;]*?(\s+){re.escape(model)}(?=[\s;])", file.text)
+    if inherited:
+        file.replace(inherited.end(), inherited.end(), inherited[1] + attribute)
 
 
 def manifest_files(sets: Iterable[PackageSet], tables: SharedTables) -> dict[str, bytes]:
@@ -208,11 +351,3 @@ def manifest_files(sets: Iterable[PackageSet], tables: SharedTables) -> dict[str
         for redist, label in sorted(selected)
         if (data := tables.manifests.get((redist, label))) is not None
     }
-
-
-def _separated(entries: Iterable[list[str]]) -> Iterator[str]:
-    """Yield indented entries, separated by empty lines."""
-    for number, entry in enumerate(entries):
-        if number:
-            yield ""
-        yield from nix_indented(entry)

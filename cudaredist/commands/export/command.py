@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     output_option,
     output_path_option,
     read_data_dir_option,
+    safety_option,
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
@@ -21,8 +22,9 @@ from cudaredist.hints import again
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
+    from cudaredist.commands.export.nixpkgs_diff import Checkout
     from cudaredist.commands.export.report import ExportReport
-    from cudaredist.exporters.export_format import ExportedSet, Exporter
+    from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.store.data_folder import Store
 
@@ -69,6 +71,7 @@ class ExportOptions(Options):
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
     check: bool = check_option()
+    allow_downgrade: bool = safety_option("Replace newer releases of a nixpkgs checkout.")
 
     @property
     def exporter(self) -> "Exporter":
@@ -89,6 +92,11 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "run `cudaredist export nixpkgs {package_set} --diff {diff}`",
     ),
     (lambda o: o.diff and o.output, "--diff cannot be combined with --output", None),
+    (
+        lambda o: o.allow_downgrade and (o.output is None or not o.exporter.reads_tables),
+        "--allow-downgrade requires the format nixpkgs and --output",
+        None,
+    ),
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
@@ -165,7 +173,7 @@ def export(options: ExportOptions, session: Session) -> int:
     - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
     - **env**, **cmake**: a toolkit's root, architectures and host compiler.
     """
-    from cudaredist.commands.export.nixpkgs_diff import diff_checkout
+    from cudaredist.commands.export.nixpkgs_diff import Checkout, is_checkout
     from cudaredist.commands.export.shared_tables import indexed_sets
     from cudaredist.commands.export.text import export_text, table_diff_text
     from cudaredist.exporters.export_format import ExportedSet
@@ -180,14 +188,18 @@ def export(options: ExportOptions, session: Session) -> int:
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
         package_set = _with_addresses(package_set, options, session)
     exported = ExportedSet(package_set, options.root, others=tuple(others))
+    files = None
     if exporter.reads_tables:
         store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
         exported = _with_tables(exported, store, session)
-        if options.diff is not None:
+        folder = options.diff or options.output or Path()
+        if options.diff or is_checkout(folder):
             nvcc, gpus = read_nvcc_policy(store), read_gpu_policy(store)
-            report = diff_checkout(exported, options.diff, nvcc, gpus)
-            return session.finish(report, table_diff_text)
-    files = exporter.files(exported)
+            checkout = Checkout(folder, exported, nvcc, gpus)
+            if options.diff:
+                return session.finish(checkout.report, table_diff_text)
+            files = _merged(checkout, options, session)
+    files = exporter.files(exported) if files is None else files
     skipped = exporter.skipped(exported)
     if skipped:
         session.console.warning(f"skipped {len(skipped)} packages without features")
@@ -217,6 +229,24 @@ def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "
             "redistributables; to build them with Nix, run `cudaredist export nix SET -o FOLDER`"
         )
     return replace(exported, tables=read_shared_tables(store, versions))
+
+
+def _merged(checkout: "Checkout", options: ExportOptions, session: Session) -> "Files":
+    """Return the changed files of a checkout."""
+    report, files = checkout.report, checkout.merged_files()
+    downgrades = [f"{cell.cell} {cell.nixpkgs}" for cell in report.cells if cell.is_downgrade]
+    if downgrades and not options.allow_downgrade:
+        raise UsageError(
+            f"{report.checkout} has newer releases: {', '.join(shortened(downgrades, _SHOWN))}",
+            hint="download these releases and build the set again, or run "
+            f"`{again('--allow-downgrade')}`",
+        )
+    if report.kept:
+        session.console.note(
+            f"kept {len(report.kept)} values that only {report.checkout} has; to list them, run "
+            f"`{again('--diff', report.checkout, without=['--output', '--allow-downgrade'])}`"
+        )
+    return files
 
 
 def _with_addresses(

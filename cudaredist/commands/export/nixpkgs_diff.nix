@@ -2,6 +2,7 @@
 # releases of package sets depend on the platform, so they are evaluated once for each platform.
 {
   checkout,
+  tables,
   versions,
   nvcc,
   capabilities,
@@ -10,8 +11,8 @@
   jetson,
 }:
 let
-  root = /. + checkout;
-  lib = import (root + "/lib");
+  root = /. + tables;
+  lib = import (/. + checkout + "/lib");
   read =
     path: arguments:
     let

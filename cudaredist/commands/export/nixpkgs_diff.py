@@ -4,10 +4,12 @@ import contextlib
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from cudaredist.commands.export.report import TableCell, TableDiffReport
 from cudaredist.errors import (
@@ -17,8 +19,9 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
     UsageError,
+    shortened,
 )
-from cudaredist.exporters.export_format import ExportedSet, SharedTables
+from cudaredist.exporters.export_format import ExportedSet, Files, SharedTables
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,
     JETSON,
@@ -26,8 +29,14 @@ from cudaredist.exporters.nixpkgs_tables import (
     SERVER_ARM,
     VERSIONS_PATH,
     X86,
+    NixpkgsTables,
+    Rows,
     capability_fields,
+    current_rows,
+    flat_cells,
+    is_same_json,
     manifest_files,
+    merged_files,
     nvcc_bounds,
     set_versions,
 )
@@ -36,14 +45,11 @@ from cudaredist.formats.tables import GpuPolicy, NvccPolicy
 from cudaredist.hints import command_line
 from cudaredist.jsontext import load_json
 from cudaredist.primitives import Version, sha256_of
-from cudaredist.redists import CUDA
-from cudaredist.store.files import read_file
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.store.files import read_file, write_file
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact
-
-_Cells: TypeAlias = Mapping[tuple[str, ...], str | bool | None]
-_Reason: TypeAlias = Callable[..., str]
 
 _FACTS = {
     "archName": "family",
@@ -54,54 +60,139 @@ _FACTS = {
 }
 _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
 _SHOWN = 400
+_CELLS_SHOWN = 5
 
 
-def diff_checkout(
-    exported: ExportedSet, checkout: Path, nvcc_policy: NvccPolicy, gpu_policy: GpuPolicy
-) -> TableDiffReport:
-    """Return every cell of nixpkgs' tables that would change.
-
-    Raises `UsageError` if the folder is not a checkout of nixpkgs, and `ContentError` if its files
-    have an unknown format.
-    """
-    tables = exported.tables
-    assert tables is not None  # noqa: S101 - the format's own flag
-    theirs = _evaluate(checkout)
-    versions = set_versions(exported.all_sets)
-    releases = _existing_releases(theirs["releases"], versions)
-    cells = [
-        *_differing(
-            "compilers",
-            _flat(theirs["compilers"], 3),
-            _flat(nvcc_bounds(tables.compat), 3),
-            partial(_bound_reason, tables, nvcc_policy),
-        ),
-        *_differing(
-            "capabilities",
-            _flat(theirs["capabilities"], 2),
-            _flat(capability_fields(tables.gpus), 2),
-            partial(_capability_reason, tables, gpu_policy),
-        ),
-        *_differing(
-            "releases",
-            releases,
-            _flat(versions, 3),
-            partial(_release_reason, exported.all_sets, releases),
-        ),
-        *_manifest_cells(exported, tables, checkout),
-    ]
-    return TableDiffReport(
-        checkout=str(checkout), cells=tuple(cells), exit_code=EXIT_FINDINGS if cells else EXIT_OK
-    )
+def is_checkout(folder: Path) -> bool:
+    """Check if a folder has the tables of nixpkgs."""
+    return os.path.lexists(folder / NVCC_PATH)
 
 
-def _evaluate(checkout: Path) -> dict[str, Any]:
-    """Return the tables of a checkout, as evaluated by Nix.
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout of nixpkgs, and the sets and tables for it."""
+
+    folder: Path
+    exported: ExportedSet
+    nvcc_policy: NvccPolicy
+    gpu_policy: GpuPolicy
+
+    @property
+    def tables(self) -> SharedTables:
+        """Our tables."""
+        assert self.exported.tables is not None  # noqa: S101 - the format's own flag
+        return self.exported.tables
+
+    @cached_property
+    def _theirs(self) -> NixpkgsTables:
+        return _evaluate(self.folder, self.folder)
+
+    @cached_property
+    def report(self) -> TableDiffReport:
+        """The cells that would change, and those that only nixpkgs has.
+
+        Raises `UsageError` if the folder is not a checkout of nixpkgs, and `ContentError` if its
+        files have an unknown format.
+        """
+        return self._compare(self.folder, self._theirs)
+
+    def merged_files(self) -> Files:
+        """Return the changed files. Raises the errors of `report`."""
+        files = merged_files(
+            self.exported, self._theirs, lambda path: read_file(self.folder / path)
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            for path, data in files.items():
+                write_file(Path(folder, path), data, durable=False)
+            rest = self._compare(Path(folder), _evaluate(self.folder, Path(folder)))
+        lost = [cell.cell for cell in self.report.kept if cell not in rest.kept]
+        wrong = [cell.cell for cell in rest.cells] + lost
+        if wrong:
+            raise ContentError(
+                f"{self.folder}: cannot change {', '.join(shortened(wrong, _CELLS_SHOWN))}: its "
+                "files have an unknown form",
+                hint="edit them by hand",
+            )
+        return files
+
+    def _compare(self, folder: Path, theirs: NixpkgsTables) -> TableDiffReport:
+        bounds = current_rows(nvcc_bounds(self.tables.compat), theirs.compilers)
+        gpus = current_rows(capability_fields(self.tables.gpus), theirs.capabilities)
+        versions = set_versions(self.exported.all_sets)
+        releases = _existing_releases(theirs.releases, versions)
+        reason = partial(_release_reason, self.exported.all_sets, releases)
+        cells = [
+            *_differing("compilers", theirs.compilers, bounds, self._bound_reason),
+            *_differing("capabilities", theirs.capabilities, gpus, self._capability_reason),
+            *_differing("releases", releases, versions, reason),
+            *self._manifest_cells(folder),
+        ]
+        changes = tuple(cell for cell in cells if cell.cudaredist is not None)
+        return TableDiffReport(
+            checkout=str(folder),
+            cells=changes,
+            kept=tuple(cell for cell in cells if cell.cudaredist is None),
+            exit_code=EXIT_FINDINGS if changes else EXIT_OK,
+        )
+
+    def _manifest_cells(self, folder: Path) -> Iterator[TableCell]:
+        """Yield missing or different manifests, ignoring white space."""
+        for path, data in manifest_files(self.exported.all_sets, self.tables).items():
+            current = read_file(folder / path)
+            if current is not None and is_same_json(current, data):
+                continue
+            redist = REDISTS[PurePosixPath(path).parts[-2]]
+            kind = "handwritten" if redist.handwritten else "published"
+            yield TableCell(
+                table="manifests",
+                cell=path,
+                nixpkgs=None if current is None else sha256_of(current),
+                cudaredist=sha256_of(data),
+                reason=f"the {kind} manifest of a release in the table of releases",
+            )
+
+    # -- reasons
+
+    def _bound_reason(self, minor: str, compiler: str, bound: str) -> str:
+        try:
+            topic = explain_nvcc(minor, self.tables.compat, self.nvcc_policy)
+        except UnknownNameError:
+            return "nvcc_compat.json does not have this CUDA release"
+        facts = {fact.name: fact for fact in topic.facts}
+        return _in_words(facts.get(f"{compiler}.{_BOUNDS.get(bound)}"))
+
+    def _capability_reason(self, name: str, field: str) -> str:
+        if name not in self.tables.gpus.capabilities:
+            return "gpus.json does not have this capability"
+        if field not in _FACTS:
+            return f"computed from the name {name}"
+        topic = capability_topic(name, self.tables.gpus, self.gpu_policy)
+        fact = {fact.name: fact for fact in topic.facts}.get(_FACTS[field])
+        value = capability_fields(self.tables.gpus)[name][field]
+        if fact is not None and fact.value != value:
+            for claim in fact.otherwise:
+                if claim.value == value:
+                    because = f"; {claim.reason}" if claim.reason else ""
+                    words = f"{fact.statement} ({fact.basis}: {fact.source})"
+                    return f"{value} (policy: {claim.source}{because}); otherwise {words}"
+        return _in_words(fact)
+
+
+def _in_words(fact: Fact | None) -> str:
+    if fact is None:
+        return "the data folder has no source of this value"
+    because = f"; {fact.reason}" if fact.reason else ""
+    claims = "".join(f"; otherwise {claim.value}: {claim.source}" for claim in fact.otherwise)
+    return f"{fact.statement} ({fact.basis}: {fact.source}{because}{claims})"
+
+
+def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
+    """Return the tables in a folder, as evaluated by Nix with the library of a checkout.
 
     Nothing is built or downloaded.
     """
     for path in (NVCC_PATH, CAPABILITY_PATH):
-        if not os.path.lexists(checkout / path):
+        if not os.path.lexists(folder / path):
             raise UsageError(
                 f"{checkout} is not a checkout of nixpkgs: it has no {path}",
                 hint="run `git clone --depth 1 https://github.com/NixOS/nixpkgs`",
@@ -109,11 +200,12 @@ def _evaluate(checkout: Path) -> dict[str, Any]:
     program = shutil.which("nix-instantiate")
     if program is None:
         raise IncompleteError(
-            "--diff requires nix-instantiate, which is not installed",
+            "a checkout of nixpkgs requires nix-instantiate, which is not installed",
             hint="install Nix, for example on Debian: `apt-get install nix-bin`",
         )
     arguments = {
         "checkout": str(checkout.resolve()),
+        "tables": str(folder.resolve()),
         "versions": VERSIONS_PATH,
         "nvcc": NVCC_PATH,
         "capabilities": CAPABILITY_PATH,
@@ -136,80 +228,38 @@ def _evaluate(checkout: Path) -> dict[str, Any]:
     if process.returncode:
         words = " ".join(process.stderr.split())[:_SHOWN]
         raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}")
-    tables: dict[str, Any] = load_json(process.stdout.encode())
-    return tables
+    return NixpkgsTables(**load_json(process.stdout.encode()))
 
 
-def _flat(rows: Mapping[str, Any], depth: int) -> dict[tuple[str, ...], Any]:
-    """Return the cells of nested tables by their path."""
-    if depth == 1:
-        return {(name,): value for name, value in rows.items()}
-    return {
-        (name, *below): value
-        for name, row in rows.items()
-        for below, value in _flat(row, depth - 1).items()
-    }
-
-
-def _differing(table: str, theirs: _Cells, ours: _Cells, reason: _Reason) -> Iterator[TableCell]:
-    for cell in [*ours, *(cell for cell in theirs if cell not in ours)]:
-        old, new = theirs.get(cell), ours.get(cell)
-        # The cells of a missing row are None, like the empty cells of an existing row.
-        if old != new:
+def _differing(
+    table: str, theirs: Mapping[str, Any], ours: Mapping[str, Any], reason: Callable[..., str]
+) -> Iterator[TableCell]:
+    old, new = flat_cells(theirs), flat_cells(ours)
+    for cell in [*new, *(cell for cell in old if cell not in new)]:
+        values = old.get(cell), new.get(cell)  # a cell of a missing row is None
+        if values[0] != values[1]:
             yield TableCell.model_validate(
                 {
                     "table": table,
                     "cell": ".".join(cell),
-                    "nixpkgs": old,
-                    "cudaredist": new,
-                    "is_downgrade": table == "releases" and _is_older(new, old),
+                    "nixpkgs": values[0],
+                    "cudaredist": values[1],
+                    "is_downgrade": table == "releases" and _is_older(values[1], values[0]),
                     "reason": reason(*cell),
                 }
             )
 
 
-# -- reasons
-
-
-def _bound_reason(
-    tables: SharedTables, policy: NvccPolicy, minor: str, compiler: str, bound: str
-) -> str:
-    try:
-        topic = explain_nvcc(minor, tables.compat, policy)
-    except UnknownNameError:
-        return "nvcc_compat.json does not have this CUDA release"
-    facts = {fact.name: fact for fact in topic.facts}
-    return _in_words(facts.get(f"{compiler}.{_BOUNDS.get(bound)}"))
-
-
-def _capability_reason(tables: SharedTables, policy: GpuPolicy, name: str, field: str) -> str:
-    if name not in tables.gpus.capabilities:
-        return "gpus.json does not have this capability"
-    topic = capability_topic(name, tables.gpus, policy)
-    facts = {fact.name: fact for fact in topic.facts}
-    if field in _FACTS:
-        return _in_words(facts.get(_FACTS[field]))
-    return f"computed from the name {name}"
-
-
-def _in_words(fact: Fact | None) -> str:
-    if fact is None:
-        return "no file or policy has this value"
-    because = f"; {fact.reason}" if fact.reason else ""
-    claims = "".join(f"; otherwise {claim.value}: {claim.source}" for claim in fact.otherwise)
-    return f"{fact.statement} ({fact.basis}: {fact.source}{because}{claims})"
-
-
 def _existing_releases(
-    theirs: Mapping[str, Mapping[str, Mapping[str, str]]],
-    ours: Mapping[str, Mapping[str, Mapping[str, str]]],
-) -> dict[tuple[str, ...], str]:
+    theirs: Mapping[str, Rows], ours: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> dict[str, dict[str, dict[str, str]]]:
     """Return nixpkgs' releases of our sets, for our platforms."""
-    releases: dict[tuple[str, ...], str] = {}
+    releases: dict[str, dict[str, dict[str, str]]] = {}
     for attribute, redists in ours.items():
+        rows = releases.setdefault(attribute, {})
         for platform in {platform for labels in redists.values() for platform in labels}:
             for redist, label in theirs.get(platform, {}).get(attribute, {}).items():
-                releases[attribute, redist, platform] = label
+                rows.setdefault(redist, {})[platform] = label
     return releases
 
 
@@ -222,19 +272,19 @@ def _is_older(new: object, old: object) -> bool:
 
 def _release_reason(
     sets: tuple[PackageSet, ...],
-    existing: Mapping[tuple[str, ...], str],
+    existing: Mapping[str, Mapping[str, Mapping[str, str]]],
     attribute: str,
     redist: str,
     platform: str,
 ) -> str:
-    (package_set,) = (
+    package_set = next(  # the last one of several patches
         each
-        for each in sets
+        for each in reversed(sets)
         if (each.cuda.attribute, each.platform.redist_system) == (attribute, platform)
     )
     release = package_set.redists.get(redist)
     if release is None:
-        return "the data folder has no manifest of this redistributable"
+        return "the package set does not have this redistributable"
     if release.release is None:
         words = "no local release is published for this set"
     elif redist == CUDA:
@@ -244,28 +294,10 @@ def _release_reason(
     else:
         words = "the newest local release that fits the set"
     rejected = [f"not {newer.release}: {newer.reason}" for newer in release.newer_rejected]
-    old = existing.get((attribute, redist, platform))
+    old = existing[attribute].get(redist, {}).get(platform)
     # Every newer local release has a reason.
     is_known = release.mode == "pinned" or old in {x.release for x in release.newer_rejected}
     if _is_older(release.release, old) and not is_known:
         download = command_line("download-manifests", redist=redist, version=old)
-        rejected.append(f"{old} was not local: `{download}`")
+        rejected.append(f"{old} was not local when the set was built: `{download}`")
     return "; ".join([words, *rejected])
-
-
-def _manifest_cells(
-    exported: ExportedSet, tables: SharedTables, checkout: Path
-) -> Iterator[TableCell]:
-    """Yield missing or different manifests, ignoring white space."""
-    for path, data in manifest_files(exported.all_sets, tables).items():
-        current = read_file(checkout / path)
-        with contextlib.suppress(ValueError):  # an invalid file differs
-            if current is not None and load_json(current) == load_json(data):
-                continue
-        yield TableCell(
-            table="manifests",
-            cell=path,
-            nixpkgs=None if current is None else sha256_of(current),
-            cudaredist=sha256_of(data),
-            reason="NVIDIA's manifest of a release in the table of releases",
-        )

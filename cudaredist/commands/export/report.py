@@ -42,4 +42,5 @@ class TableDiffReport(Report):
     command: Literal["export"] = "export"
     format: Literal["nixpkgs"] = "nixpkgs"
     checkout: str
-    cells: tuple[TableCell, ...]
+    cells: tuple[TableCell, ...] = Field(description="The cells to change")
+    kept: tuple[TableCell, ...] = Field(description="The cells that only nixpkgs has")

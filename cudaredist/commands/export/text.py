@@ -22,8 +22,14 @@ def table_diff_text(report: TableDiffReport) -> Iterator[str]:
         mark = " (downgrade)" if cell.is_downgrade else ""
         yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}{mark}"
         yield f"      {cell.reason}"
+    if report.kept:
+        yield "kept"
+    for cell in report.kept:
+        yield f"  {cell.cell}: {_cell(cell.nixpkgs)}"
+        yield f"      {cell.reason}"
     downgrades = sum(cell.is_downgrade for cell in report.cells)
     more = f"; downgrades: {downgrades}" if downgrades else ""
+    more += f"; kept: {len(report.kept)}" if report.kept else ""
     count = len(report.cells)
     yield f"{report.checkout}: {count} cell{'' if count == 1 else 's'} to change{more}"
 

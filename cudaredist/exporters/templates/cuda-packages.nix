@@ -7,21 +7,9 @@
   lib,
 }:
 let
-{% set code = lines | join %}
-{% if "isAarch64" in code %}
-  isAarch64 = callPackage ({ stdenv }: stdenv.hostPlatform.isAarch64) { };
-{% endif %}
-{% if "isJetson" in code %}
-  isJetson = lib.any (name: _cuda.db.cudaCapabilityToInfo.${name}.isJetson or false) (
-    config.cudaCapabilities or [ ]
-  );
-{% endif %}
   packageSet =
     releases:
     callPackage ../development/cuda-modules { manifests = _cuda.lib.selectManifests releases; };
 in
 {
-{% for line in lines %}
-{{ line }}
-{% endfor %}
 }

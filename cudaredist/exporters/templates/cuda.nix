@@ -17,8 +17,5 @@ let
 in
 {
   cudaCapabilityToInfo = lib.mapAttrs describe {
-{% for line in lines %}
-{{ "  " ~ line if line else "" }}
-{% endfor %}
   };
 }

@@ -2,8 +2,5 @@
 # headers and from documentation. `cudaredist explain nvcc 13.0` shows the source of each bound.
 {
   nvccCompatibilities = {
-{% for line in lines %}
-{{ "  " ~ line if line else "" }}
-{% endfor %}
   };
 }

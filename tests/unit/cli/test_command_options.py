@@ -96,6 +96,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             ExportOptions(
                 form="nixpkgs", package_set=SET, diff=Path("nixpkgs"), output=Path("out")
             ),
+            ExportOptions(form="nix", package_set=SET, output=Path("o"), allow_downgrade=True),
             ExportOptions(form="nix", package_set=SET),
             ExportOptions(form="urls", package_set=SET, check=True),
             ExportOptions(form="urls", package_set=SET, json=True),
@@ -227,7 +228,7 @@ def test_option_help_fits_one_line(name: str) -> None:
 def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
     own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set"]
-    own += ["base_url", "resolve", "data_dir", "shipped_data"]
+    own += ["base_url", "resolve", "data_dir", "shipped_data", "allow_downgrade"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False

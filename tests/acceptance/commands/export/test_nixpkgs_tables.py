@@ -1,7 +1,10 @@
 """Tests of `export nixpkgs` and its comparison with a checkout."""
 
+import difflib
 import json
+import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from cudaredist.jsontext import canonical_json
 
 CHECKOUT = REPOSITORY / "tests" / "fixtures" / "checkout"
 MANIFEST = "pkgs/development/cuda-modules/_cuda/manifests/cuda/redistrib_13.3.1.json"
+PLATFORMS = ("linux-x86_64", "linux-sbsa", "linux-aarch64")
 REDISTS = {
     "cuda": {"release": "13.3.1", "mode": "pinned", "newer_rejected": []},
     "cudnn": {
@@ -53,7 +57,40 @@ def differences(run: Run, checkout: Path, name: str = "set.json") -> dict[str, A
     result = run("export", "nixpkgs", name, "--diff", checkout, "--no-shipped-data", "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == report["exit_code"] == bool(report["cells"])
-    return {cell["cell"]: cell for cell in report["cells"]}
+    return {cell["cell"]: cell for cell in [*report["cells"], *report["kept"]]}
+
+
+def change_set(**changes: Any) -> None:
+    """Change top-level keys of the set."""
+    package_set = json.loads(Path("set.json").read_bytes())
+    Path("set.json").write_text(json.dumps(package_set | changes))
+
+
+def write_index(labels: Mapping[str, str]) -> str:
+    """Write sets of platforms with their CUDA releases, and return the path of their index."""
+    package_set = json.loads(Path("set.json").read_bytes())
+    entries = []
+    for platform, label in labels.items():
+        package_set["platform"]["redist_system"] = platform
+        package_set["redists"]["cuda"]["release"] = label
+        path = Path("build", platform, "cuda-13.3.1.json")
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(package_set))
+        entries.append(
+            {
+                "path": f"{platform}/cuda-13.3.1.json",
+                "sha256": "0" * 64,
+                "cuda": "13.3.1",
+                "platform": platform,
+                "attribute": "cudaPackages_13_3",
+                "capabilities": [],
+                "counts": {},
+            }
+        )
+    Path("build/index.json").write_text(
+        json.dumps({"schema_version": 1, "sets": entries, "skipped": []})
+    )
+    return "build/index.json"
 
 
 @needs_nix
@@ -82,7 +119,7 @@ def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> No
     reasons = {name: cell["reason"] for name, cell in cells.items()}
     assert reasons["13.3.clang.maxMajorVersion"].startswith("Clang: 21 is the newest accepted")
     assert reasons["9.9.gcc.maxMajorVersion"].startswith("nvcc_compat.json does not have")
-    assert "no file or policy has this value" in reasons["9.0a.archName"]
+    assert reasons["9.0a.archName"] == "the data folder has no source of this value"
     default = reasons["9.0.dontDefaultAfterCudaMajorMinorVersion"]
     assert (
         default == "not built by default after CUDA 13.0 (policy: a guide (policy/gpus.json); old)"
@@ -91,6 +128,9 @@ def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> No
     assert reasons["cudaPackages_13_3.cudnn.linux-x86_64"] == (
         "the newest local release that fits the set; not 9.3.0: no archive for linux-sbsa"
     )
+    tensorrt = cells["cudaPackages_13_3.tensorrt.linux-x86_64"]
+    assert (tensorrt["nixpkgs"], tensorrt["cudaredist"]) == ("9.1.0", None)
+    assert tensorrt["reason"] == "the package set does not have this redistributable"
 
 
 @needs_nix
@@ -100,8 +140,8 @@ def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> No
         (
             {"newer_rejected": []},
             True,
-            "the newest local release that fits the set; 9.3.0 was not local: "
-            "`cudaredist download-manifests --redist cudnn --version 9.3.0`",
+            "the newest local release that fits the set; 9.3.0 was not local when the set was "
+            "built: `cudaredist download-manifests --redist cudnn --version 9.3.0`",
         ),
         ({"newer_rejected": [], "mode": "pinned"}, True, "pinned with --redist or --redist-map"),
         (
@@ -124,12 +164,13 @@ def test_diff_marks_downgrade(
     Path("set.json").write_text(json.dumps(package_set))
     Path("data/manifests/cudnn/redistrib_9.10.0.json").write_text('{"release_label": "9.10.0"}')
     cell = differences(run, checkout)["cudaPackages_13_3.cudnn.linux-x86_64"]
+    assert (cell["cudaredist"] is None) == (changed.get("release", "") is None)
     assert (cell["is_downgrade"], cell["reason"]) == (is_downgrade, reason)
     lines = run("export", "nixpkgs", "set.json", "--diff", checkout).stdout.splitlines()
     assert any("cudnn.linux" in line and line.endswith(" (downgrade)") for line in lines) == (
         is_downgrade
     )
-    assert lines[-1].endswith("downgrades: 1") == is_downgrade
+    assert ("downgrades: 1" in lines[-1]) == is_downgrade
 
 
 @needs_nix
@@ -147,12 +188,115 @@ def test_diff_evaluates_releases_for_platform(
     assert (cell and cell["nixpkgs"]) == cudnn
 
 
+def merged(run: Run, checkout: Path, name: str = "set.json") -> list[str]:
+    """Export into a checkout, and return the changed lines of its files."""
+    before = {path: path.read_text() for path in checkout.rglob("*.nix")}
+    arguments = ["export", "nixpkgs", name, "--no-shipped-data"]
+    expect_output(run(*arguments, "-o", checkout, "--allow-downgrade"), 0)
+    result = run(*arguments, "--diff", checkout)
+    assert (result.exit_code, "0 cells to change" in result.stdout) == (0, True)
+    assert run(*arguments, "-o", checkout, "--check").exit_code == 0
+    return [
+        f"{line[0]} {line[2:].strip()}"
+        for path, text in before.items()
+        for line in difflib.ndiff(text.splitlines(), path.read_text().splitlines())
+        if line.startswith(("-", "+"))
+    ]
+
+
 @needs_nix
-def test_exported_files_have_no_difference(run: Run, checkout: Path) -> None:
-    expect_output(run("export", "nixpkgs", "set.json", "-o", checkout), 0)
-    result = run("export", "nixpkgs", "set.json", "--diff", checkout)
-    assert (result.exit_code, result.stdout) == (0, "nixpkgs: 0 cells to change\n")
-    assert run("export", "nixpkgs", "set.json", "-o", checkout, "--check").exit_code == 0
+def test_export_changes_only_own_values_of_checkout(run: Run, checkout: Path) -> None:
+    index = write_index(dict.fromkeys(PLATFORMS, "13.3.1"))
+    lines = merged(run, checkout, index)
+    assert {line for line in lines if line.startswith("-")} == {
+        '- minCudaMajorMinorVersion = "11.5";',
+        '- maxMajorVersion = "20";',
+        '- cuda = "13.3.0"; # the newest',
+        "- cudnn =",
+        "- if hasJetsonCudaCapability then",
+        '- "9.1.0"',
+        "- else if hostPlatform.isAarch64 then",
+        '- "9.2.0"',
+        "- else",
+        '- "9.3.0";',
+    }
+    assert {'+ cuda = "13.3.1"; # the newest', '+ cudnn = "9.2.0";'} <= set(lines)
+
+
+@needs_nix
+def test_export_keeps_releases_of_other_platforms(run: Run, checkout: Path) -> None:
+    lines = merged(run, checkout)
+    text = " ".join((checkout / VERSIONS_PATH).read_text().split())
+    assert (
+        'cuda = if hasJetsonCudaCapability then "13.3.0" else if hostPlatform.isAarch64 then '
+        '"13.3.0" else "13.3.1"; # the newest'
+    ) in text
+    assert '+ cudnn = if hasJetsonCudaCapability then "9.1.0" else "9.2.0";' in lines
+
+
+@needs_nix
+def test_export_defines_platforms_if_checkout_does_not(run: Run, checkout: Path) -> None:
+    path = checkout / VERSIONS_PATH
+    text = re.sub("(?s)  hostPlatform =.*?(?=  makePackages)", "", path.read_text())
+    text = re.sub("(?s)if has.*?;", '"9.1.0";', text)
+    path.write_text(text)
+    lines = merged(run, checkout)
+    assert "+ hasJetsonCudaCapability = lib.any (" in lines
+    assert "+ hostPlatform = callPackage ({ stdenv }: stdenv.hostPlatform) { };" in lines
+
+
+@needs_nix
+@pytest.mark.parametrize(("attribute", "after"), [("13_4", "13_3"), ("13_1", "13_2")])
+def test_export_adds_package_set_in_form_of_checkout(
+    run: Run, checkout: Path, attribute: str, after: str
+) -> None:
+    change_set(cuda={**document()["cuda"], "attribute": f"cudaPackages_{attribute}"})
+    lines = merged(run, checkout)
+    assert [line for line in lines if attribute in line] == [
+        f"+ cudaPackages_{attribute} = makePackages {{",
+        f"+ cudaPackages_{attribute}",
+    ]
+    assert {'+ cuda = "13.3.1";', '+ cudnn = "9.2.0";'} <= set(lines)
+    assert not [line for line in lines if "tensorrt" in line]
+    text = (checkout / VERSIONS_PATH).read_text()
+    assert f"cudaPackages_{after}\n    cudaPackages_{attribute}\n" in text
+
+
+@needs_nix
+@pytest.mark.parametrize("option", [[], ["--check"]])
+def test_downgrade_of_checkout_is_refused(run: Run, checkout: Path, option: list[str]) -> None:
+    before = (checkout / VERSIONS_PATH).read_bytes()
+    result = run("export", "nixpkgs", "set.json", "-o", checkout, *option)
+    expect_error(result, 2, "newer releases: cudaPackages_13_3.cudnn.linux-x86_64 9.3.0")
+    assert "--allow-downgrade" in result.stderr
+    assert (checkout / VERSIONS_PATH).read_bytes() == before
+
+
+@needs_nix
+def test_export_names_kept_values_of_checkout(run: Run, checkout: Path) -> None:
+    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade")
+    assert "kept 5 values that only nixpkgs has" in result.stderr
+    assert "`cudaredist export nixpkgs set.json --diff nixpkgs`" in result.stderr
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  };\n}\n", '  } // { "13.3".clang.maxMajorVersion = "20"; };\n}\n', "13.3.clang"),
+        ("nvccCompatibilities =", "inherit (import ./rows.nix) nvccCompatibilities; rows =", "no"),
+    ],
+)
+def test_checkout_in_unknown_form_is_unchanged(
+    run: Run, checkout: Path, old: str, new: str, message: str
+) -> None:
+    path = checkout / NVCC_PATH
+    path.with_name("rows.nix").write_bytes(path.read_bytes())
+    text = path.read_text().replace(old, new)
+    path.write_text(text)
+    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade")
+    expect_error(result, 5, message)
+    assert path.read_text() == text
 
 
 @needs_nix
@@ -162,37 +306,17 @@ def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
     index = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
     assert lines[0] == "compilers"
     assert lines[index + 1].startswith("      Clang: 21 is the newest accepted")
-    assert lines[-1].endswith("cells to change; downgrades: 1")
+    assert "cells to change; downgrades: 1; kept: " in lines[-1]
+    assert '  9.9.gcc.maxMajorVersion: "6"' in lines[lines.index("kept") :]
 
 
 def test_export_of_index_contains_releases_of_all_sets(run: Run, checkout: Path) -> None:
-    package_set = json.loads(Path("set.json").read_bytes())
-    entries = []
-    for platform, label in (("linux-x86_64", "13.3.1"), ("linux-sbsa", "13.3.0")):
-        package_set["platform"]["redist_system"] = platform
-        package_set["redists"]["cuda"]["release"] = label
-        path = Path("build", platform, "cuda-13.3.1.json")
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(package_set))
-        entries.append(
-            {
-                "path": f"{platform}/cuda-13.3.1.json",
-                "sha256": "0" * 64,
-                "cuda": "13.3.1",
-                "platform": platform,
-                "attribute": "cudaPackages_13_3",
-                "capabilities": [],
-                "counts": {},
-            }
-        )
-    Path("build/index.json").write_text(
-        json.dumps({"schema_version": 1, "sets": entries, "skipped": []})
-    )
+    index = write_index({"linux-x86_64": "13.3.1", "linux-sbsa": "13.3.0"})
     older = Path("data/manifests/cuda/redistrib_13.3.0.json")
     older.write_text('{"release_label": "13.3.0"}')
-    assert run("export", "nixpkgs", "build/index.json", "-o", "made").exit_code == 0
+    assert run("export", "nixpkgs", index, "-o", "made").exit_code == 0
     text = Path("made", VERSIONS_PATH).read_text()
-    assert 'cuda = if isAarch64 then "13.3.0" else "13.3.1";' in text
+    assert 'cuda = if hostPlatform.isAarch64 then "13.3.0" else "13.3.1";' in text
     assert 'cudnn = "9.2.0";' in text
 
 
