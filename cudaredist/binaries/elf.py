@@ -41,6 +41,7 @@ _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 14, 15, 29
 _DT_FLAGS_1, _DF_1_PIE = 0x6FFFFFFB, 0x08000000
 _SHT_NULL, _SHT_NOBITS, _SHT_DYNSYM = 0, 8, 11
+_SHF_ALLOC, _SHF_EXECINSTR = 2, 4
 _SHN_XINDEX = 0xFFFF
 
 _VERSIONS = ("glibc", "libstdcxx")
@@ -156,12 +157,11 @@ class ElfReader(Reader):
             _, _, _, _, position, length, *_ = sections[names]
             names_table = table(position, length, "section names")
             self.are_sections_read = True
-            places = (
-                (offset, length, name)
-                for name, kind, _, _, offset, length, *_ in sections
-                if kind not in {_SHT_NULL, _SHT_NOBITS}
-            )
-            self.sections.add_named(names_table, places)
+            stored = [one for one in sections if one[1] not in {_SHT_NULL, _SHT_NOBITS}]
+            self.sections.add_named(names_table, ((one[4], one[5], one[0]) for one in stored))
+            for _, _, flags, _, offset, length, *_ in stored:
+                if flags & (_SHF_ALLOC | _SHF_EXECINSTR) != _SHF_ALLOC:
+                    self.skipped.append((offset, offset + length))
         return elsewhere
 
     # -- the dynamic section

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC
-from cudaredist.binaries.file_content import BUFFER, FileContent, Scratch, Storage
+from cudaredist.binaries.file_content import FileContent, Scratch, Storage
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import FatbinReader, Reader
 from cudaredist.errors import ReadError
@@ -22,7 +22,7 @@ def examine_file(path: Path) -> Binary | None:
     Raises `ReadError`.
     """
     try:
-        file = path.open("rb", BUFFER)
+        file = path.open("rb", 0)
     except OSError as error:
         raise ReadError(path, error) from error
     with file:

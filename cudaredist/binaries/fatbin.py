@@ -13,11 +13,11 @@ the whole file.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError
+from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError, outside
 from cudaredist.binaries.file_facts import CodeSection, DeviceImages
 
 CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
@@ -41,6 +41,8 @@ _find_rest = re.compile(re.escape(CONTAINER_MAGIC[1:])).search
 _FIRST_BYTE = CONTAINER_MAGIC[:1]
 _LOOK = len(CONTAINER_MAGIC)
 _SIZE = 8
+_NEAR = 4096
+"""Bytes after a container that are part of its range. A file may have a million containers."""
 _DAMAGED = "damaged containers"
 
 _FILE_LIMIT = 1 << 40
@@ -87,6 +89,8 @@ class ContainerCode(NamedTuple):
     sections: tuple[CodeSection, ...]
     images: DeviceImages | None
     notes: set[str]
+    ranges: list[tuple[int, int]]
+    """The bytes of containers. Containers with few bytes between them are one range."""
 
 
 class _Entry(NamedTuple):
@@ -120,13 +124,16 @@ class _Images:
 
 
 def read_device_code(
-    content: FileContent, section_at: Callable[[int], tuple[str, bool]]
+    content: FileContent,
+    section_at: Callable[[int], tuple[str, bool]],
+    skipped: Iterable[tuple[int, int]] = (),
 ) -> ContainerCode:
     """Read the device code of a file.
 
-    `section_at` returns the name of a byte's section, and whether it is declared.
+    `section_at` returns the name of a byte's section, and whether it is declared. `skipped` has
+    ranges of bytes that are not searched.
     """
-    return _Scanner(content, section_at).read()
+    return _Scanner(content, section_at).read(skipped)
 
 
 class _Scanner:
@@ -140,12 +147,13 @@ class _Scanner:
         self._counts = Counter[str]()
         self._first_damaged: int | None = None
         self._oddities: set[str] = set()
+        self._ranges: list[tuple[int, int]] = []
 
-    def read(self) -> ContainerCode:
-        """Search the whole file."""
+    def read(self, skipped: Iterable[tuple[int, int]]) -> ContainerCode:
+        """Search the file."""
         notes = set()
         try:
-            self._search()
+            self._search(skipped)
         except UnreadableError as error:
             notes.add(str(error))
         damaged = self._counts[_DAMAGED]
@@ -153,7 +161,7 @@ class _Scanner:
             first = f"the first at byte {self._first_damaged}"
             notes.add(f"{damaged} {_DAMAGED} of device code skipped, {first}")
         notes.update(sorted(self._oddities)[:_KINDS_NOTED])
-        return ContainerCode(tuple(self._sections()), self._images(), notes)
+        return ContainerCode(tuple(self._sections()), self._images(), notes, self._ranges)
 
     def _sections(self) -> Iterator[CodeSection]:
         for (name, is_declared), modules in sorted(self._modules.items()):
@@ -180,38 +188,47 @@ class _Scanner:
         if self._counts[subject] > limit:
             raise UnreadableError(f"device code not read to the end: more than {limit:,} {subject}")
 
-    def _search(self) -> None:
-        position = 0
-        while len(data := self._content.read(position, BLOCK)) >= _LOOK:
-            at = 0
-            while (rest := _find_rest(data, at + 1)) is not None:
-                at = rest.start() - 1
-                is_magic = data.startswith(_FIRST_BYTE, at)
-                at = self._container(position + at) - position if is_magic else at + 1
-            position += max(at, len(data) - _LOOK + 1)
+    def _search(self, skipped: Iterable[tuple[int, int]]) -> None:
+        position, size = 0, BLOCK
+        for start, end in outside(skipped, self._content.size):
+            position = max(position, start)
+            while len(data := self._content.read(position, min(size, end - position))) >= _LOOK:
+                at = 0
+                while (rest := _find_rest(data, at + 1)) is not None:
+                    at = rest.start() - 1
+                    is_magic = data.startswith(_FIRST_BYTE, at)
+                    at = self._container(position + at) - position if is_magic else at + 1
+                # The next container usually follows at once.
+                size = _NEAR if at else BLOCK
+                position += max(at, len(data) - _LOOK + 1)
 
     def _container(self, start: int) -> int:
         """Read a container, and return the position to continue from."""
         at = start + _CONTAINER_SIZE
         size = int.from_bytes(self._content.read(start + _LOOK, _SIZE), "little")
         end = at + size
-        if size >= _FILE_LIMIT or self._entry(at, end) is None:
+        entry = self._entry(at, end)
+        if size >= _FILE_LIMIT or entry is None:
             self._count("false containers", _FALSE_HIT_LIMIT)
             return start + 1
         images = _Images()
-        while at < end and (entry := self._entry(at, end)) is not None:
+        while entry is not None:
             if entry.kind == _CONCATENATED:
                 self._read_concatenated(images, at, entry)
             else:
                 # An image that is not compressed states no other size.
                 self._add(images, entry, entry.payload, entry.unpacked or entry.payload)
             at += entry.header + entry.payload
+            entry = self._entry(at, end) if at < end else None
         if at < end or end > self._content.size:
             if self._first_damaged is None:
                 self._first_damaged = start
             self._count(_DAMAGED, _FALSE_HIT_LIMIT)
             return at
         self._count("containers", _CONTAINER_LIMIT)
+        is_near = self._ranges and start - self._ranges[-1][1] < _NEAR
+        first = self._ranges.pop()[0] if is_near else start
+        self._ranges.append((first, at))
         if images.counts:
             module, section = tuple(sorted(images.counts.items())), self._section_at(start)
             if module not in self._modules.get(section, ()):

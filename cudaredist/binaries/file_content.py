@@ -5,7 +5,7 @@ file if the member is large. A file on the disk is read in place.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Protocol
@@ -73,6 +73,18 @@ class FileContent:
         if name is None:
             raise UnreadableError(f"{subject} not read: it is not text")
         return name
+
+
+def outside(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a file that none of the given ranges contains."""
+    at = 0
+    for start, end in sorted(ranges):
+        if start > at:
+            yield at, min(start, size)
+        at = max(at, end)
+        if at >= size:
+            return
+    yield at, size
 
 
 def text_of_name(raw: bytes) -> str | None:

@@ -6,8 +6,9 @@ library. The names are a guess, and reports mark them as one.
 """
 
 import re
+from collections.abc import Iterable
 
-from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError
+from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError, outside
 
 _NAME_LIMIT = 200
 """Maximum bytes of a name with its path."""
@@ -25,16 +26,21 @@ _SHARED_OBJECT = re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", r
 _DLL = re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE)
 
 
-def opened_names(content: FileContent, *, is_windows: bool) -> set[str]:
-    """Return the library names in a file's bytes. Raises `UnreadableError`."""
+def opened_names(
+    content: FileContent, skipped: Iterable[tuple[int, int]], *, is_windows: bool
+) -> set[str]:
+    """Return the library names in a file's bytes outside of ranges. Raises `UnreadableError`."""
     suffixes = _DLL_SUFFIXES if is_windows else _SHARED_OBJECT_SUFFIXES
     pattern = _DLL if is_windows else _SHARED_OBJECT
     names: set[str] = set()
     hits = 0
     # Blocks overlap, so that no name is split.
-    for start in range(0, content.size, BLOCK - 2 * _REACH):
-        data = content.read(start, BLOCK)
-        for suffix in suffixes(data):
+    parts = outside(skipped, content.size)
+    step = BLOCK - 2 * _REACH
+    for start, end in ((at, end) for first, end in parts for at in range(first, end, step)):
+        before = min(start, _REACH)
+        data = content.read(start - before, BLOCK)
+        for suffix in suffixes(data, before, before + end - start):
             hits += 1
             text = _string_around(data, suffix.start(), is_wide=b"\0" in suffix[0])
             if match := pattern.fullmatch(text):

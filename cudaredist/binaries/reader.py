@@ -43,6 +43,8 @@ class Reader(abc.ABC):
         self.content = content
         self.sections = Sections(self.declared)
         self.are_sections_read = True
+        self.skipped: list[tuple[int, int]] = []
+        """Ranges that contain neither device code nor names of libraries that it may open."""
         self.lost: set[str] = set()
         """The facts that depend on a table that could not be read completely."""
         self._notes: set[str] = set()
@@ -50,7 +52,8 @@ class Reader(abc.ABC):
     def facts(self) -> Binary:
         """Return the facts. Raises `ReadError`."""
         self.read()
-        code = read_device_code(self.content, self.sections.at)
+        code = read_device_code(self.content, self.sections.at, self.skipped)
+        self.skipped += code.ranges
         self._notes.update(code.notes)
         if code.sections and not self.are_sections_read:
             self.note("section of device code unknown: the section headers are not read")
@@ -94,7 +97,7 @@ class Reader(abc.ABC):
         """
         names: set[str] = set()
         with self.losing("opens"):
-            names = opened_names(self.content, is_windows=is_windows)
+            names = opened_names(self.content, self.skipped, is_windows=is_windows)
         return tuple(sorted(names.difference([soname, *needed])))
 
     @abc.abstractmethod

@@ -8,6 +8,8 @@ KINDS = {"compute": 1, "sm": 2, "lto": 8}
 SUFFIXES = {"": 0, "a": 0x100000, "f": 0x200000}
 ELF_MACHINES = {"x86": 3, "arm": 40, "x86_64": 62, "aarch64": 183, "ppc64le": 21}
 PE_MACHINES = {"x86": 0x14C, "x86_64": 0x8664, "aarch64": 0xAA64}
+FLAGS = {".text": 6, ".debug_str": 0}
+"""The flags of sections that contain code, or are not loaded. All others are loaded data."""
 PROGRAM_HEADERS = 64
 """The position of the program headers in a 64-bit file."""
 
@@ -277,7 +279,7 @@ class _ElfImage:
         if has_section_headers:
             names = _Strings()
             listed = [
-                (names.add(name), kind, self.places[name], size)
+                (names.add(name), kind, self.places[name], size, FLAGS.get(name, 2))
                 for name, kind, size in self.sections
             ]
             at = names.add(".shstrtab")
@@ -285,11 +287,11 @@ class _ElfImage:
             self.data += bytes(-(len(self.data) - self.head) % 16)
             strings = next((n for n, s in enumerate(self.sections, 1) if s[0] == ".dynstr"), 0)
             table = self._section(0, 0, 0, 0)
-            for name, section_type, place, size in listed:
+            for name, section_type, place, size, flags in listed:
                 link = strings if section_type in NAMED else 0
                 info = needs if section_type == 0x6FFFFFFE else 0
                 table += self._section(
-                    name, section_type, place, size, base=BASE, link=link, info=info
+                    name, section_type, place, size, base=BASE, link=link, info=info, flags=flags
                 )
             table += self._section(at, 3, end, len(names.data))
             count = len(listed) + 2
@@ -321,9 +323,10 @@ class _ElfImage:
         base: int = 0,
         link: int = 0,
         info: int = 0,
+        flags: int = 0,
     ) -> bytes:
         entry_size = {6: 16, 11: 24}.get(kind, 0) if self.wide else {6: 8, 11: 16}.get(kind, 0)
-        flags, address = (2, base + place) if base else (0, 0)
+        address = base + place if base else 0
         fields = (name, kind, flags, address, place, size, link, info, int(bool(kind)), entry_size)
         return struct.pack(self.order + ("IIQQQQIIQQ" if self.wide else "IIIIIIIIII"), *fields)
 

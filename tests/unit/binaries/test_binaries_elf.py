@@ -195,6 +195,22 @@ def test_many_sections_with_long_name_use_little_memory() -> None:
     assert peak - before < 40 << 20
 
 
+@pytest.mark.parametrize("section", [".text", ".debug_str"])
+def test_only_data_is_searched_for_names_and_device_code(section: str) -> None:
+    data = b"\0liba.so.1\0" + fatbin()
+    binary = read(elf(sections={".rodata": data, section: data.replace(b"liba", b"libb")}))
+    assert (binary.opens, [code.section for code in binary.device_code]) == (
+        ("liba.so.1",),
+        [".rodata"],
+    )
+
+
+def test_names_in_device_code_are_not_opened() -> None:
+    code = fatbin(payload=b"\0liba.so.1\0")
+    binary = read(elf(sections={".nv_fatbin": code + code, ".rodata": b"\0libb.so.1\0"}))
+    assert (binary.opens, binary.device_code[0].counts) == (("libb.so.1",), {"sm_90": 2})
+
+
 PLAIN = elf(**FULL, sections={".nv_fatbin": fatbin()})
 DYNAMIC = 64 + 56
 
