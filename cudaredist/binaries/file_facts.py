@@ -1,9 +1,7 @@
 """The facts of one file's bytes."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
-
-from pydantic import Field
+from typing import Literal, TypeAlias
 
 from cudaredist.binaries.symbols import SymbolTable
 
@@ -66,11 +64,8 @@ class Binary:
     """DT_NEEDED, the imported DLLs of a PE (with delayed ones), or a script's INPUT, in order."""
     runpath: tuple[str, ...] = ()
     """DT_RUNPATH, otherwise DT_RPATH, split at colons."""
-    is_rpath: Annotated[bool, Field(exclude=True)] = False
-    """Whether the run path is DT_RPATH, which also applies to the libraries that the file needs.
-
-    It is not part of stored facts.
-    """
+    is_rpath: bool = False
+    """Whether the run path is DT_RPATH, which also applies to the libraries that the file needs."""
     glibc: str | None = None
     """Newest required GLIBC_ version, such as `2.17`."""
     libstdcxx: str | None = None

@@ -37,7 +37,7 @@ def opened_names(
     # Blocks overlap, so that no name is split.
     parts = outside(skipped, content.size)
     step = BLOCK - 2 * _REACH
-    for start, end in ((at, end) for first, end in parts for at in range(first, end, step)):
+    for start, end in ((at, last) for first, last in parts for at in range(first, last, step)):
         before = min(start, _REACH)
         data = content.read(start - before, BLOCK)
         for suffix in suffixes(data, before, before + end - start):

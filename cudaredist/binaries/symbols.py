@@ -76,21 +76,21 @@ def unpack_groups(packed: str) -> Iterator[Group]:
     Nothing is yielded after damaged text.
     """
     header: tuple[str, ...] | None = None
-    for lines in _unpacked_lines(packed):
-        names: list[str] = []
-        for line in lines:
-            if not line.startswith(_TAB):
-                names.append(line)
-                continue
-            if header is not None and names:
-                yield Group(header[0], header[1:], tuple(names))
-            header, names = tuple(line[1:].split(_TAB)), []
-        if header is not None and names:
-            yield Group(header[0], header[1:], tuple(names))
+    for text in _unpacked_texts(packed):
+        names, *groups = text.removeprefix(_TAB).split(_END + _TAB)
+        if text.startswith(_TAB):
+            groups.insert(0, names)
+        elif header is not None:
+            yield Group(header[0], header[1:], tuple(names.split(_END)))
+        for group in groups:
+            first, _, names = group.partition(_END)
+            header = tuple(first.split(_TAB))
+            if names:
+                yield Group(header[0], header[1:], tuple(names.split(_END)))
 
 
-def _unpacked_lines(packed: str) -> Iterator[list[str]]:
-    """Yield the complete lines of a packed text, some at a time."""
+def _unpacked_texts(packed: str) -> Iterator[str]:
+    """Yield the complete lines of a packed text, some at a time, without the last line end."""
     try:
         data = binascii.a2b_base64(packed)
     except (binascii.Error, ValueError):
@@ -107,7 +107,7 @@ def _unpacked_lines(packed: str) -> Iterator[list[str]]:
             return
         text, _, rest = (rest + part).rpartition(b"\n")
         if text:
-            yield text.decode(errors="replace").split(_END)
+            yield text.decode(errors="replace")
 
 
 def unreadable(reason: str) -> UnreadableError:

@@ -68,33 +68,38 @@ def exports_of(binary: Binary) -> Iterator[Export]:
 
     The marks that a linker makes for the versions themselves are left out.
     """
+    return (Export(name, version) for names, version in export_groups(binary) for name in names)
+
+
+def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
+    """Yield the same as names with one version."""
     for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
         if group.kind == EXPORTED:
-            for line in group.names:
-                name, _, ordinal = line.rpartition(" ")
-                yield Export(_plain(name or f"#{ordinal}"))
+            parts = (line.rpartition(" ") for line in group.names)
+            yield [_plain(name or f"#{ordinal}") for name, _, ordinal in parts], ""
         elif group.kind == DEFINED:
             _, _, visibility, at, sign, version, library = group.properties
             if visibility in {"default", "protected"} and not library:
-                for name in group.names:
-                    if at != "absolute" or name != version:
-                        yield Export(_plain(name), sign + version)
+                marks = {version} if at == "absolute" else ()
+                yield [_plain(name) for name in group.names if name not in marks], sign + version
 
 
 def undefined_symbols(binary: Binary) -> Iterator[Import]:
     """Yield the symbols that a file needs from others, without those that it can do without."""
+    for names, version, library in import_groups(binary):
+        yield from (Import(name, version, library) for name in names)
+
+
+def import_groups(binary: Binary) -> Iterator[tuple[list[str], str, str]]:
+    """Yield the same as names with one version and library."""
     for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
         if group.kind == IMPORTED:
-            library, _ = group.properties
-            for name in group.names:
-                yield Import(_plain(name), "", library)
-        elif group.kind == UNDEFINED:
-            binding, *_, version, library = group.properties
-            if binding != "weak":
-                for name in group.names:
-                    yield Import(_plain(name), version, library)
+            yield [_plain(name) for name in group.names], "", group.properties[0]
+        elif group.kind == UNDEFINED and group.properties[0] != "weak":
+            *_, version, library = group.properties
+            yield [_plain(name) for name in group.names], version, library
 
 
 def _plain(name: str) -> str:
     """Return a name without blanks, which separate the names of a table."""
-    return name.replace(" ", "\\x20")
+    return name.replace(" ", "\\x20") if " " in name else name

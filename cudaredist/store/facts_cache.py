@@ -1,15 +1,26 @@
-"""Cache the facts of archives by hash.
+"""Cache the facts of archives by hash, and those of files on the disk by identity.
 
 An entry's kind contains the version of the schema, so that entries of other versions are ignored.
 """
 
+import os
+import time
+from pathlib import Path
+
+from cudaredist.binaries.examine_file import examine_file
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.derive import RULES
-from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.primitives import sha256_of
 from cudaredist.store.cache import Cache
 
 FACTS_KIND = f"facts/{FACTS_SCHEMA}"
 FILES_KIND = f"files/{FACTS_SCHEMA}.{RULES}"
 """Maps a manifest's hash to the hash of its complete feature file."""
+_FOLDERS_KIND = f"folders/{FACTS_SCHEMA}"
+"""Facts of the files in a folder, by the hash of its path. A file's name is its identity."""
+_SETTLED = 2 * 10**9
+"""Nanoseconds after which another change of a file also changes its times."""
 
 
 def known_facts(cache: Cache, sha256: str | None) -> Facts | None:
@@ -22,3 +33,33 @@ def remember_facts(cache: Cache, sha256: str | None, facts: Facts) -> None:
     """Cache an archive's facts if its hash was verified."""
     if sha256 is not None:
         cache.put(FACTS_KIND, sha256, facts_to_bytes(facts))
+
+
+class FolderFacts:
+    """The facts of the files in one folder. Only new and changed files are read."""
+
+    def __init__(self, cache: Cache, folder: Path) -> None:
+        self._cache, self._key = cache, sha256_of(os.fsencode(folder.resolve()))
+        data = cache.get(_FOLDERS_KIND, self._key)
+        facts = None if data is None else facts_from_bytes(data)
+        self._known = {} if facts is None else {each.name: each for each in facts.members}
+        self._entries: dict[str, Entry] = {}
+
+    def examine(self, path: str, status: os.stat_result) -> Binary | None:
+        """Return the facts of a file with a status. Raises `ReadError`."""
+        times = status.st_mtime_ns, status.st_ctime_ns
+        identity = f"{status.st_dev} {status.st_ino} {status.st_size} {times[0]} {times[1]}"
+        entry = self._known.get(identity)
+        if entry is None:
+            is_settled = time.time_ns() - max(times) > _SETTLED
+            entry = Entry(name=identity, kind="file", binary=examine_file(Path(path)))
+            if not is_settled:
+                return entry.binary
+        self._entries[identity] = entry
+        return entry.binary
+
+    def remember(self) -> None:
+        """Store the facts of the examined files instead of the previous ones."""
+        if self._entries != self._known:
+            facts = Facts(schema=FACTS_SCHEMA, members=tuple(self._entries.values()))
+            self._cache.put(_FOLDERS_KIND, self._key, facts_to_bytes(facts))

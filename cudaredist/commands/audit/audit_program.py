@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache as cache_of_calls
 from pathlib import Path
 
 from cudaredist.commands.audit.declared import with_declared
@@ -62,17 +63,19 @@ def audit_programs(
     if gpus is not None:
         names = (capability_of(text, gpus.table) for text in required.gpus)
         required = replace(required, gpus=tuple(str(Capability.parse(n).base) for n in names))
+    symbols = LayeredSymbols(store.symbol_paths)
+    table = cache_of_calls(lambda soname: symbols.tables([soname]).get(soname))
     data = AuditData(
         title=title,
         channel=store.channel,
         catalog=catalog,
         policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
         rules=rules,
-        tables=LayeredSymbols(store.symbol_paths).tables,
+        tables=lambda names: {name: one for name in names if (one := table(name)) is not None},
     )
     reports = []
     for part in _programs(paths, is_together=is_together):
-        program = ProgramReader(progress=progress, temporary_folder=cache.temporary_folder())
+        program = ProgramReader(cache=cache, progress=progress)
         program.read_all(part)
         reports.append(_judged(program, part, data, required))
     if len(reports) == 1:

@@ -27,7 +27,7 @@ from cudaredist.commands.audit.report import (
 from cudaredist.commands.audit.run_paths import run_path_fix
 from cudaredist.commands.audit.wheel_fixes import fix_command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened
-from cudaredist.features.library_symbols import exports_of
+from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.policy import Preload
 from cudaredist.sets.libraries import find_external
@@ -164,8 +164,9 @@ class JudgedEnvironment:
             path = file.path or ""
             if path not in self._exported:
                 versions: dict[str, set[str]] = defaultdict(set)
-                for export in exports_of(file.binary):
-                    versions[export.name].add(export.version.lstrip("@"))
+                for names, version in export_groups(file.binary):
+                    for name in names:
+                        versions[name].add(version.lstrip("@"))
                 self._exported[path] = {name: frozenset(found) for name, found in versions.items()}
             found = self._exported[path].get(symbol.name)
             if found and (not symbol.version or found & {"", symbol.version}):

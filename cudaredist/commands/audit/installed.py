@@ -59,10 +59,6 @@ class Environment:
     distributions: dict[str, Distribution] = field(default_factory=dict)
     """By project."""
 
-    def path_of(self, relative: str) -> str:
-        """Return the path of a file on this machine, without links."""
-        return f"{os.path.realpath(self.path).rstrip('/')}/{relative}"
-
     def add_package(self, folder: Path) -> None:
         """Add the package with a metadata folder. Other folders are ignored."""
         if folder.suffix == _DIST_INFO:

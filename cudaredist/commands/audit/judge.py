@@ -33,7 +33,7 @@ from cudaredist.commands.audit.run_paths import RunPathGap, run_path_gaps
 from cudaredist.commands.audit.unlinked import with_unlinked
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
 from cudaredist.errors import shortened, worst_exit_code
-from cudaredist.features.library_symbols import undefined_symbols
+from cudaredist.features.library_symbols import import_groups
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import Version, find_release, natural_order
@@ -253,7 +253,7 @@ def _runtime(program: Iterable[ProgramFile], copies: Iterable[ProgramFile]) -> C
             # Another library of the program may contain the runtime, or a substitute.
             is_static = (
                 {"symbols", "needed"}.isdisjoint(binary.unread)
-                and all(symbol.name != _REGISTER for symbol in undefined_symbols(binary))
+                and all(_REGISTER not in names for names, *_ in import_groups(binary))
                 and any(name.lower() in _DRIVER for name in (*binary.opens, *binary.needed))
             )
             files["static" if is_static else "unknown"].append(file.display_path)

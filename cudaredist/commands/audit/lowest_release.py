@@ -11,7 +11,7 @@ from pydantic import SkipValidation
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
 from cudaredist.commands.audit.report import AuditedRelease
-from cudaredist.features.library_symbols import exports_of, undefined_symbols
+from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.primitives import Version
 from cudaredist.sets.libraries import key_of
 from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns
@@ -67,13 +67,15 @@ def symbols_by_library(
     for file in program:
         used = (*file.binary.needed, *file.unlinked)
         needed = [keys[key_of(name)] for name in used if key_of(name) in keys]
-        for symbol in undefined_symbols(file.binary) if needed else ():
-            owner = keys.get(key_of(symbol.library)) if symbol.library else None
-            if not symbol.library and not _of_cxx_library(symbol.name):
-                owner = next((s for s in needed if symbol.name in exported.get(s, ())), None)
-                unowned |= {symbol.name} if owner is not None else set()
-            if owner is not None:
-                found[owner].add(symbol)
+        for names, version, library in import_groups(file.binary) if needed else ():
+            if library and key_of(library) in keys:
+                found[keys[key_of(library)]].update(Import(n, version, library) for n in names)
+            left = set() if library else {*names}
+            for owner in needed:
+                taken = {n for n in left & exported.get(owner, set()) if not _of_cxx_library(n)}
+                found[owner].update(Import(name, version, "") for name in taken)
+                unowned |= taken
+                left -= taken
     own = exported_names(program, unowned)
     return {
         soname: {symbol for symbol in symbols if symbol.library or symbol.name not in own}
@@ -85,8 +87,9 @@ def exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> se
     """Return the given names that files of the program export."""
     if not names:
         return set()
-    exports = (symbol.name for file in program for symbol in exports_of(file.binary))
-    return {name for name in exports if name in names}
+    wanted = frozenset(names)
+    groups = (group for file in program for group, _ in export_groups(file.binary))
+    return set().union(*map(wanted.intersection, groups))
 
 
 def required_releases(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from cudaredist.archives.open_archive import SUFFIXES, open_archive
@@ -30,6 +31,8 @@ from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.gather import gather_binaries
 from cudaredist.formats.report import ErrorReport
 from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.store.cache import Cache
+from cudaredist.store.facts_cache import FolderFacts
 
 _CHUNK = 1 << 20
 _FILES_LIMIT = 1_000_000
@@ -41,9 +44,8 @@ _is_library = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll|\.pyd)", re.IGNORECASE).
 class ProgramReader:
     """Reads the paths of one call as one program."""
 
+    cache: Cache
     progress: Progress = NO_PROGRESS
-    temporary_folder: Path | None = None
-    """The folder of the temporary file for large members."""
     files: list[ProgramFile] = field(default_factory=list)
     inputs: list[AuditInput] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -96,7 +98,7 @@ class ProgramReader:
 
         size = path.stat().st_size
         with (
-            closing(Scratch(self.temporary_folder)) as scratch,
+            closing(Scratch(self.cache.temporary_folder())) as scratch,
             closing(open_archive(path.name, chunks(), size=size)) as reader,
         ):
             entries = gather_binaries(reader, scratch)
@@ -123,6 +125,9 @@ class ProgramReader:
     def _read_folder(self, path: Path, prefix: str) -> None:
         files, archives, binaries = 0, 0, 0
         environment = find_environment(path)
+        known = FolderFacts(self.cache, path)
+        start = len(os.path.join(path, ""))  # noqa: PTH118 - a trailing separator
+        real = None if environment is None else os.path.realpath(path).rstrip("/")
         links: dict[tuple[int, int], set[str]] = defaultdict(set)
         # Links of a root file system are relative to this root.
         is_root = environment is not None and environment.kind == "root file system"
@@ -132,22 +137,23 @@ class ProgramReader:
                 target = _status(each)
                 if target is not None:
                     links[target.st_dev, target.st_ino].add(each.name)
-                    if _hides_library(each, target, root):
-                        relative = each.relative_to(path).as_posix()
-                        self.skipped.append(printable(f"{prefix}{relative} (a link to elsewhere)"))
+                    if _hides_library(Path(each), target, root):
+                        name = prefix + each.path[start:]
+                        self.skipped.append(printable(f"{name} (a link to elsewhere)"))
         for each in _walk(path):
             if each.is_symlink():
                 continue
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
-                environment.add_package(each.parent)
-            binary = examine_file(each)
-            status = each.stat()
-            names = {each.name, *links[status.st_dev, status.st_ino]}
-            relative = each.relative_to(path).as_posix()
-            real = None if environment is None else environment.path_of(relative)
-            binaries += self._add(prefix + relative, binary, names, path_on_disk=real)
+                environment.add_package(Path(each).parent)
+            status = each.stat(follow_symlinks=False)
+            binary = known.examine(each.path, status)
+            names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
+            relative = each.path[start:].replace(os.sep, "/")
+            on_disk = None if real is None else f"{real}/{relative}"
+            binaries += self._add(prefix + relative, binary, names, path_on_disk=on_disk)
+        known.remember()
         if archives:
             note = printable(f"{path}: {archives} archives in it are not read; name them instead")
             self.notes.append(note)
@@ -218,34 +224,31 @@ def _chunks(path: Path) -> Iterator[bytes]:
         raise ReadError(path, error) from error
 
 
-def _walk(path: Path) -> Iterator[Path]:
+def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
     """Yield the regular files and links below a folder, sorted.
 
     Folders behind links are not read. Pipes and devices are left out. Raises `ReadError`, and
     `IncompleteError` for too many files.
     """
-
-    def refuse(error: OSError) -> None:
-        raise ReadError(error.filename or path, error)
-
-    count = 0
-    for folder, folders, names in os.walk(path, onerror=refuse):
-        folders.sort()
-        links = (name for name in folders if Path(folder, name).is_symlink())
-        for name in sorted((*names, *links)):
-            each = Path(folder, name)
-            try:
-                mode = each.lstat().st_mode
-            except OSError as error:
-                raise ReadError(each, error) from error
-            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-                continue
-            count += 1
-            if count > _FILES_LIMIT:
-                raise IncompleteError(
-                    f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
-                )
-            yield each
+    count, folders = 0, [str(path)]
+    while folders:
+        folder, below = folders.pop(), []
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=attrgetter("name"))
+        except OSError as error:
+            raise ReadError(folder, error) from error
+        for each in entries:
+            if each.is_symlink() or each.is_file(follow_symlinks=False):
+                count += 1
+                if count > _FILES_LIMIT:
+                    raise IncompleteError(
+                        f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
+                    )
+                yield each
+            elif each.is_dir(follow_symlinks=False):
+                below.append(each.path)
+        folders += reversed(below)
 
 
 def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:
@@ -254,7 +257,7 @@ def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:
     return bool(is_relevant) and not link.resolve().is_relative_to(root)
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _status(path: os.DirEntry[str]) -> os.stat_result | None:
     try:
         return path.stat()
     except OSError:

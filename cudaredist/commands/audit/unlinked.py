@@ -7,7 +7,7 @@ from functools import reduce
 
 from cudaredist.commands.audit.lowest_release import exported_names
 from cudaredist.commands.audit.program import Catalog, ProgramFile, majors_of
-from cudaredist.features.library_symbols import undefined_symbols
+from cudaredist.features.library_symbols import import_groups
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 _OTHERS = ("_Z", "Py", "_Py")
@@ -33,7 +33,7 @@ def with_unlinked(
     fitting = [name for name in sonames if _fits(catalog, name, platforms, chosen)]
     owners = _owners(tables(fitting))
     # Only names of known libraries are kept, because files may have millions of others.
-    taken = [{name for name in _undefined(file) if name in owners} for file in program]
+    taken = [set().union(*map(owners.keys().__and__, _undefined(file))) for file in program]
     own = exported_names(program, set().union(*taken))
     return [
         replace(file, unlinked=dict(_unlinked(file, names - own, owners, majors, catalog)))
@@ -41,10 +41,10 @@ def with_unlinked(
     ]
 
 
-def _undefined(file: ProgramFile) -> Iterator[str]:
-    """Yield the symbols that a file takes from any library."""
+def _undefined(file: ProgramFile) -> Iterator[list[str]]:
+    """Yield groups of symbols that a file takes from any library."""
     if file.binary.kind == "elf":
-        yield from (symbol.name for symbol in undefined_symbols(file.binary) if not symbol.library)
+        yield from (names for names, _, library in import_groups(file.binary) if not library)
 
 
 def stated_majors(file: ProgramFile, catalog: Catalog) -> frozenset[int]:

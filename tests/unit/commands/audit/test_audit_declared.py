@@ -17,6 +17,7 @@ from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.audit.text import audit_text
+from cudaredist.store.cache import Cache
 
 CUBLAS = "libcublas.so.12"
 LIBRARIES = [
@@ -129,7 +130,7 @@ def test_text_lists_declared_wheels(tmp_path: Path) -> None:
     path = tmp_path / "example-1.0-py3-none-any.whl"
     requires = ["nvidia-nccl-cu12>=2"]
     path.write_bytes(wheels.wheel("example", "1.0", {"example/a.so": elf()}, requires=requires))
-    reader = ProgramReader()
+    reader = ProgramReader(cache=Cache(tmp_path / "cache"))
     reader.read_all([path])
     report = judge_program(
         reader.files, audit_data(LIBRARIES), AuditRequirements(), inputs=reader.inputs

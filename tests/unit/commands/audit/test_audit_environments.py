@@ -14,6 +14,8 @@ from cudaredist.commands.audit.installed import find_environment
 from cudaredist.commands.audit.program import KnownLibrary
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditFinding, LoadedFile
+from cudaredist.store import facts_cache
+from cudaredist.store.cache import Cache
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 CUBLAS = "libcublas.so.12"
@@ -30,7 +32,7 @@ def judge(
     tables: Mapping[str, SymbolColumns] = TABLES,
     libraries: Sequence[KnownLibrary] = (*cuda(*LABELS), *cudnn("9.5.1", 12)),
 ) -> JudgedEnvironment:
-    reader = ProgramReader()
+    reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")))
     reader.read_all([folder])
     (environment,) = reader.environments
     return JudgedEnvironment(environment, audit_data(libraries, tables))
@@ -322,3 +324,41 @@ def test_package_without_code_for_a_gpu_is_named(
     messages = [each.message for each in judge(tmp_path).gpu_findings(["9.0"])]
     assert len(messages) == count
     assert all(message.startswith(f"{project} 1.0: GPUs of capability 9.0") for message in messages)
+
+
+# -- the cache
+
+
+def put_linked(site: Path) -> tuple[LoadedFile, ...]:
+    """Install a library and its user, and return the report on them."""
+    put_cublas(site, "old")
+    put_example(site, user(CUBLAS, "old", rpath=TO_CUBLAS))
+    return judge(site).report().libraries
+
+
+def test_second_audit_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts_cache, "_SETTLED", -(10**12))
+    first = put_linked(tmp_path)
+    monkeypatch.delattr(facts_cache, "examine_file")
+    assert judge(tmp_path).report().libraries == first
+
+
+def test_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts_cache, "_SETTLED", -(10**12))
+    put_linked(tmp_path)
+    (tmp_path / FOLDER / CUBLAS).unlink()
+    (library_,) = (each for each in loaded(tmp_path) if each.by == ("example/a.so",))
+    assert library_.found_by == "none"
+    path = tmp_path / "example/a.so"
+    path.write_bytes(path.read_bytes().replace(CUBLAS.encode(), b"libcublas.so.99"))
+    assert [each.soname for each in judge(tmp_path).report().libraries] == ["libcublas.so.99"]
+
+
+def test_facts_of_a_new_file_are_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts_cache, "_SETTLED", 10**15)
+    put_linked(tmp_path)
+    monkeypatch.delattr(facts_cache, "examine_file")
+    with pytest.raises(NameError):
+        judge(tmp_path)
