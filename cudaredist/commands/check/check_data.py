@@ -22,7 +22,7 @@ from cudaredist.commands.check.inventory import (
     read_inventory,
 )
 from cudaredist.commands.check.report import CheckReport, Finding, FindingKind
-from cudaredist.commands.check.symbol_findings import symbol_findings
+from cudaredist.commands.check.symbol_findings import SymbolTables
 from cudaredist.commands.versions.release_lines import line_reports
 from cudaredist.commands.versions.report import LineReport
 from cudaredist.errors import EXIT_CONTENT, CudaRedistError, NotAtSourceError, worst_exit_code
@@ -98,9 +98,10 @@ def check_data(
         of_redist, differences = _compare(one)
         lines += of_redist
         findings += differences
-    findings += feature_findings(store, local, names)
+    symbols = SymbolTables(store)
+    findings += symbols.findings()
+    findings += feature_findings(store, local, names, symbols)
     findings += _table_findings(store, local, shipped)
-    findings += symbol_findings(store)
     findings += further
     findings.sort(key=_order)
     listed_by = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}

@@ -7,11 +7,17 @@ from pathlib import Path
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
+from cudaredist.commands.check.symbol_findings import SymbolTables
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
 from cudaredist.formats.features import Features
-from cudaredist.formats.registry import FILE_KINDS, parse_own_json, read_own_file
+from cudaredist.formats.registry import (
+    FILE_KINDS,
+    names_schema_version,
+    parse_own_json,
+    read_own_file,
+)
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
@@ -21,9 +27,9 @@ from cudaredist.store.table_registry import TABLES, releases_of
 
 
 def feature_findings(
-    store: Store, local: Mapping[str, Inventory], redists: Sequence[str]
+    store: Store, local: Mapping[str, Inventory], redists: Sequence[str], symbols: SymbolTables
 ) -> Iterator[Finding]:
-    """Find missing, stale, broken and orphaned feature files."""
+    """Find missing, stale, broken and orphaned feature files, and libraries without symbols."""
     hint = f"run `{command_line('process-manifests', channel=store.channel)}`"
     for redist in redists:
         hashes = local[redist].sha256 if redist in local else {}
@@ -47,6 +53,7 @@ def feature_findings(
             if label not in hashes:
                 yield about("orphan-features", "a feature file without a manifest")
             elif isinstance(model, Features):
+                yield from symbols.lacking(model, redist, label)
                 made_from = model.manifest_sha256, model.redist, model.label
                 if made_from != (hashes[label], redist, str(label)):
                     message = "made from a different manifest than the local one"
@@ -59,7 +66,8 @@ def feature_findings(
 def _is_legacy_file(path: Path) -> bool:
     """Check if a file is readable and in nixpkgs' format."""
     try:
-        return is_legacy(parse_own_json(read_file(path) or b""))
+        data = read_file(path) or b""
+        return not names_schema_version(data) and is_legacy(parse_own_json(data))
     except CudaRedistError:
         return False
 

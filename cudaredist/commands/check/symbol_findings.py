@@ -5,56 +5,58 @@ from collections.abc import Iterator
 
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.report import Finding
-from cudaredist.errors import CudaRedistError
+from cudaredist.formats.features import Features
 from cudaredist.formats.registry import FILE_KINDS
 from cudaredist.formats.symbol_tables import Symbols
 from cudaredist.hints import command_line
+from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import examined_archives, load_features
+from cudaredist.store.read_data import examined_archives
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 
-def symbol_findings(store: Store) -> Iterator[Finding]:
-    """Find tables of symbols that are broken, and releases that they lack.
+class SymbolTables:
+    """The tables of symbols, and the archives that each contains."""
 
-    A folder without such tables has no findings: nothing needs them.
-    """
-    folder = SymbolFolder(store.symbol_path)
-    sonames = folder.sonames()
-    known: dict[str, set[str]] = defaultdict(set)
-    for soname in sonames:
-        path = folder.place(soname)
-        model = yield from own_file_findings(store, path, FILE_KINDS["symbols"])
-        if isinstance(model, Symbols):
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._archives: dict[str, set[str]] = defaultdict(set)
+
+    def findings(self) -> Iterator[Finding]:
+        """Read the tables, and find broken ones."""
+        folder = SymbolFolder(self._store.symbol_path)
+        for soname in folder.sonames():
+            path = folder.place(soname)
+            model = yield from own_file_findings(self._store, path, FILE_KINDS["symbols"])
+            if not isinstance(model, Symbols):
+                self._archives[soname].add("")
+                continue
             if model.soname != soname:
                 text = f"is the table of {model.soname}"
-                yield finding("invalid", text, path=store.relative(path))
+                yield finding("invalid", text, path=self._store.relative(path))
             for provider in model.providers:
-                known[soname] |= {*provider.releases.values(), *provider.unread.values()}
-        else:
-            known[soname].add("")
-    for redist in store.redists() if sonames else ():
-        for label in store.features(redist).labels():
-            try:
-                features = load_features(store, redist, label)
-            except CudaRedistError:
-                continue  # Another finding reports it.
-            lacking = sorted(
-                {
-                    table_name(library)
-                    for *_, archive in examined_archives(features)
-                    for library in archive.libraries
-                    if not known[table_name(library)] & {"", (archive.sha256 or "")[:KEY_SIZE]}
-                }
+                self._archives[soname] |= {*provider.releases.values(), *provider.unread.values()}
+
+    def lacking(self, features: Features, redist: str, label: Version) -> Iterator[Finding]:
+        """Find the libraries of a release that no table has.
+
+        A folder without tables has no findings: nothing needs them.
+        """
+        archives = examined_archives(features) if self._archives else ()
+        lacking = {
+            name
+            for *_, archive in archives
+            for name in map(table_name, archive.libraries)
+            if not self._archives[name] & {"", (archive.sha256 or "")[:KEY_SIZE]}
+        }
+        names = sorted(filter(can_be_stored, lacking))
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            yield finding(
+                "table-lacks",
+                f"no table has its symbols of {names[0]}{more}",
+                redist=redist,
+                label=label,
+                hint=f"{command_line('update-symbols', channel=self._store.channel)} adds them",
             )
-            lacking = [name for name in lacking if can_be_stored(name)]
-            if lacking:
-                more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-                yield finding(
-                    "table-lacks",
-                    f"no table has its symbols of {lacking[0]}{more}",
-                    redist=redist,
-                    label=label,
-                    hint=f"{command_line('update-symbols', channel=store.channel)} adds them",
-                )
