@@ -22,12 +22,10 @@ from process_archives import sample, timed
 from support.toolkits import MadeSet
 from verdict import check_limit
 
-from cudaredist.commands.materialize.install import Toolkit
+from cudaredist.cli.options import Network
+from cudaredist.cli.session import Session
+from cudaredist.commands.materialize.command import MaterializeOptions
 from cudaredist.commands.materialize.materialize_set import Materialization
-from cudaredist.sets.read_set import read_package_set
-from cudaredist.sources.chain import open_sources
-from cudaredist.sources.protocol import Settings
-from cudaredist.store.archive_service import ArchiveService
 
 LIMIT = 1.4
 MEMORY_LIMIT = 200
@@ -55,23 +53,10 @@ def write_set(archive: Path, folder: Path) -> Path:
 
 def create_toolkit(set_path: Path, archives: Path, root: Path) -> None:
     """Create a toolkit root, like the command with one job."""
-    package_set, sha256 = read_package_set(set_path)
-    sources = open_sources([str(archives)], Settings())
-    toolkit = Toolkit(
-        package_set=package_set,
-        set_sha256=sha256,
-        packages=package_set.packages,
-        layout="merged",
-        with_static=True,
-    )
-    report = Materialization(
-        toolkit=toolkit,
-        required=(),
-        root=root,
-        sources=None,
-        archives=archives,
-        local=ArchiveService(chains={(): sources}),
-    ).run()
+    network = Network(offline=True)
+    options = MaterializeOptions(root=root, archives=archives, network=network, jobs=1)
+    with Session(options) as session:
+        report = Materialization(options, set_path, session).run()
     assert report.status == "written"
     assert report.files > 1
 

@@ -1,31 +1,21 @@
 """materialize: create a toolkit root from a package set."""
 
-import os
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    ArchiveJobs,
     Network,
     Options,
     archive_jobs_option,
     argument,
     folder_option,
     output_option,
-    parse_size,
     read_data_dir_option,
     safety_option,
     select_option,
 )
 from cudaredist.cli.session import Refusal, Session, command
-from cudaredist.errors import UsageError
-from cudaredist.hints import again
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cudaredist.commands.materialize.materialize_set import Materialization
 
 LayoutName: TypeAlias = Literal["merged", "split"]
 
@@ -101,74 +91,15 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     The root contains a record of every file for --verify and --remove. With --layout split, each
     output has its own tree, ROOT/PACKAGE/OUTPUT, instead of the one that nvcc and CMake expect.
     """
+    from cudaredist.commands.materialize.materialize_set import Materialization
     from cudaredist.commands.materialize.root import remove_root, verify_root
     from cudaredist.commands.materialize.text import toolkit_text
 
     session.share_files()
     if options.package_set is not None:
-        report = _materialization(options, options.package_set, session).run()
+        report = Materialization(options, options.package_set, session).run()
     elif options.remove:
         report = remove_root(options.root)
     else:
         report = verify_root(options.root)
     return session.finish(report, toolkit_text)
-
-
-def _materialization(
-    options: MaterializeOptions, package_set: Path, session: Session
-) -> "Materialization":
-    """Open the sources, and prepare the creation of a toolkit root."""
-    from cudaredist.commands.materialize.install import Toolkit
-    from cudaredist.commands.materialize.materialize_set import Materialization, select_packages
-    from cudaredist.sets.read_set import read_package_set
-    from cudaredist.store.archive_service import ArchiveService
-    from cudaredist.store.data_folder import Store
-    from cudaredist.store.locate import data_folder
-
-    network, archives, jobs = options.network, options.archives, ArchiveJobs(jobs=options.jobs)
-    if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
-        raise UsageError(
-            f"--archives {archives}: no such folder",
-            hint=f"to download them, run `{again(without=['--archives'])}`",
-        )
-    value, sha256 = read_package_set(package_set)
-    limit = parse_size(options.max_download)
-    store = Store(data_folder(options.data_dir, writing=False))
-    selection = select_packages(value, options.component or (), options.exclude or (), store)
-    bases = session.connect(network, value.channel)
-    if network.offline and (value.channel == "wheels" or not network.base_url):
-        bases = ()
-    if not bases and archives is None:
-        raise UsageError(
-            "--offline requires --archives",
-            hint="set the folder with the archives with --archives FOLDER, or run "
-            f"`{again(without=['--offline'])}`",
-        )
-    progress = session.progress("archives")
-
-    def service(bases: "Sequence[str]", limit: int | None) -> ArchiveService:
-        return ArchiveService(
-            chains={(): session.sources(bases)},
-            stop=session.settings.stop,
-            jobs=jobs.count,
-            progress=progress,
-            max_fetched=limit,
-        )
-
-    toolkit = Toolkit(
-        package_set=value,
-        set_sha256=sha256,
-        packages=selection.packages,
-        layout=options.layout,
-        with_static=options.static,
-    )
-    return Materialization(
-        toolkit=toolkit,
-        required=selection.required,
-        root=options.root,
-        replace=options.replace,
-        sources=service(bases, limit) if bases else None,
-        archives=archives,
-        local=None if archives is None else service([str(archives)], None),
-        announce=session.console.note,
-    )

@@ -9,10 +9,13 @@ import os
 import posixpath
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from cudaredist.cli.options import ArchiveJobs, parse_size
+from cudaredist.cli.session import Session
+from cudaredist.commands.materialize.command import MaterializeOptions
 from cudaredist.commands.materialize.components import SelectedPackages, select
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
 from cudaredist.commands.materialize.merge import RECORD_NAME, VERSION_NAME, Plan, make_plan
@@ -43,15 +46,17 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.toolkit_record import ComponentPolicy, ComponentSet, ToolkitRecord
+from cudaredist.formats.toolkit_record import ComponentPolicy, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
 from cudaredist.sets.package_tree import make_tree
+from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.data_folder import Store
 from cudaredist.store.kept_archive import kept_bytes
+from cudaredist.store.locate import data_folder
 from cudaredist.tasks import each, raise_if_stopped
 
 _log = logging.getLogger(__name__)
@@ -59,32 +64,58 @@ _log = logging.getLogger(__name__)
 _SHOWN = 3
 
 
-@dataclass(kw_only=True)
 class Materialization:
     """One toolkit root to create."""
 
-    toolkit: Toolkit
-    required: Sequence[ComponentSet]
-    """Selected named sets; all their programs must exist."""
-    root: Path
-    sources: ArchiveService | None
-    """Downloads archives; None if all are in the local folder."""
-    replace: bool = False
-    """Allow removal of packages, and compare the hash of every existing file."""
-    archives: Path | None = None
-    """Folder to search first for archives, by path at the source or by name."""
-    local: ArchiveService | None = None
-    """Reads the archives in the local folder."""
-    announce: Callable[[str], None] = lambda _: None
-    _sizes: dict[str | None, int | None] = field(default_factory=dict)
-    """Sizes from the source's listing, by hash."""
-
-    def __post_init__(self) -> None:
-        self._services = [service for service in (self.local, self.sources) if service]
-        if not self._services:
-            raise UsageError("no source of archives", hint="add --archives FOLDER")
+    def __init__(self, options: MaterializeOptions, package_set: Path, session: Session) -> None:
+        """Select the packages, and open the sources of archives."""
+        self.options, self.announce = options, session.console.note
+        self.root, self.archives = options.root, options.archives
+        network, archives = options.network, options.archives
+        if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
+            raise UsageError(
+                f"--archives {archives}: no such folder",
+                hint=f"to download them, run `{again(without=['--archives'])}`",
+            )
+        value, sha256 = read_package_set(package_set)
+        limit = parse_size(options.max_download)
+        selection = _select_packages(value, options)
+        bases = session.connect(network, value.channel)
+        if network.offline and (value.channel == "wheels" or not network.base_url):
+            bases = ()
+        if not bases and archives is None:
+            raise UsageError(
+                "--offline requires --archives",
+                hint="set the folder with the archives with --archives FOLDER, or run "
+                f"`{again(without=['--offline'])}`",
+            )
+        self.required = selection.required
+        """Selected named sets; all their programs must exist."""
+        self.toolkit = Toolkit(
+            package_set=value,
+            set_sha256=sha256,
+            packages=selection.packages,
+            layout=options.layout,
+            with_static=options.static,
+        )
+        service = partial(
+            ArchiveService,
+            stop=session.settings.stop,
+            jobs=ArchiveJobs(jobs=options.jobs).count,
+            progress=session.progress("archives"),
+        )
+        self._services: list[ArchiveService] = []
+        self.sources: ArchiveService | None = None
+        """Downloads archives; None if all are in the local folder."""
+        if archives is not None:
+            self._services.append(service(chains={(): session.sources([str(archives)])}))
+        if bases:
+            self.sources = service(chains={(): session.sources(bases)}, max_fetched=limit)
+            self._services.append(self.sources)
         self._path = real_path(self.root)
         self._staging = StagingDirectory(self._path)
+        self._sizes: dict[str | None, int | None] = {}
+        """Sizes from the source's listing, by hash."""
 
     def run(self) -> ToolkitReport:
         """Create or update the root, unless it matches already.
@@ -135,7 +166,9 @@ class Materialization:
         if not self.toolkit.is_recorded(record):
             return False
         is_unchanged = (
-            not altered_paths(self._path, record) if self.replace else is_intact(self._path, record)
+            not altered_paths(self._path, record)
+            if self.options.replace
+            else is_intact(self._path, record)
         )
         if not is_unchanged:
             _log.warning("files of %s were changed or removed; creating it again", self.root)
@@ -146,7 +179,7 @@ class Materialization:
         if record is None:
             return
         removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
-        if removed and not self.replace:
+        if removed and not self.options.replace:
             options = " ".join(f"--component {name}" for name in removed[:_SHOWN])
             raise UsageError(
                 f"{self.root} has packages that are not selected and would be removed: "
@@ -208,7 +241,8 @@ class Materialization:
         free = shutil.disk_usage(self._staging.folder).free
         if needed > free:
             raise WriteError(
-                self.root, OSError(f"needs {needed:,} more bytes, but only {free:,} are free")
+                self.root,
+                OSError(f"needs {needed:,} more bytes, but only {free:,} are free"),
             )
         self._services[-1].pending = len(downloads)
         self._services[0].pending = len(pending)
@@ -358,15 +392,15 @@ class Materialization:
         return toolkit_report(self.root, record, status, fetched_bytes=fetched)
 
 
-def select_packages(
-    package_set: PackageSet, components: Sequence[str], exclude: Sequence[str], store: Store
-) -> SelectedPackages:
+def _select_packages(package_set: PackageSet, options: MaterializeOptions) -> SelectedPackages:
     """Select packages by the data folder's component policy.
 
     Raises `UsageError`, and `InvalidFileError` if the policy is invalid.
     """
+    store = Store(data_folder(options.data_dir, writing=False))
     policy = read_own_file(store.read_policy("components"), ComponentPolicy)
-    selection = select(package_set, components, exclude, policy.components)
+    names, excluded = options.component or (), options.exclude or ()
+    selection = select(package_set, names, excluded, policy.components)
     for warning in selection.warnings:
         _log.warning("%s", warning)
     return selection
