@@ -1,9 +1,8 @@
 """mirror: the manifests and archives of a selection in a folder for a web server."""
 
-import contextlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
     ArchiveJobs,
@@ -19,18 +18,7 @@ from cudaredist.cli.options import (
     safety_option,
     select_option,
 )
-from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache, warnings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cudaredist.commands.mirror.mirror_folder import MirrorFolder
-    from cudaredist.commands.mirror.mirror_paths import MirrorSelection
-    from cudaredist.commands.mirror.report import MirrorPruneReport, MirrorSyncReport
-    from cudaredist.primitives import Version
-    from cudaredist.redists import Redist
-    from cudaredist.store.selection import Selection
-    from cudaredist.store.targets import FeatureTarget
+from cudaredist.cli.session import Refusal, Session, command, warnings_of
 
 MirrorAction: TypeAlias = Literal["sync", "verify", "prune"]
 _SELECTING = frozenset(
@@ -110,6 +98,8 @@ def mirror(options: MirrorOptions, session: Session) -> int:
     --channel wheels. Equal files are hard links.
     """
     from cudaredist.commands.mirror.mirror_folder import MirrorFolder
+    from cudaredist.commands.mirror.prune_mirror import MirrorPrune
+    from cudaredist.commands.mirror.sync_mirror import MirrorSync
     from cudaredist.commands.mirror.text import prune_text, sync_errors, sync_text, verify_text
     from cudaredist.commands.mirror.verify_mirror import MirrorVerification
 
@@ -121,120 +111,8 @@ def mirror(options: MirrorOptions, session: Session) -> int:
         )
         return session.finish(verification.run(), verify_text)
     if options.action == "prune":
-        return session.finish(_prune(options, session, folder), prune_text)
-    report = _sync(options, session, folder)
+        return session.finish(MirrorPrune(options, session, folder).run(), prune_text)
+    report = MirrorSync(options, session, folder).run()
     return session.finish(
         report, sync_text, warnings=warnings_of(report.manifests), errors=sync_errors(report)
     )
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The selection of the options, or of a package set."""
-
-    channel: ChannelName
-    redists: "Sequence[Redist]"
-    releases: "Selection"
-    archives: "MirrorSelection"
-    labels: "frozenset[tuple[str, Version]] | None" = None
-
-
-def _choice(options: MirrorOptions) -> _Choice:
-    from cudaredist.commands.mirror.mirror_paths import MirrorSelection
-    from cudaredist.primitives import parse_label
-    from cudaredist.sets.read_set import read_package_set
-    from cudaredist.store.selection import Selection
-    from cudaredist.store.targets import Filter
-
-    if options.package_set is None:
-        return _Choice(
-            options.channel,
-            find_redists(options.redist, options.channel),
-            options.releases.selection,
-            MirrorSelection(options.archives.filter),
-        )
-    value, _ = read_package_set(options.package_set)
-    packages = [p for p in value.packages.values() if p.archive and p.redist and p.release]
-    labels = frozenset((p.redist or "", parse_label(p.release or "")) for p in packages)
-    of_set = {p.archive.sha256: p.attr for p in packages if p.archive}
-    return _Choice(
-        value.channel,
-        find_redists(sorted({redist for redist, _ in labels}), value.channel),
-        Selection(versions=tuple(sorted({str(label) for _, label in labels}))),
-        MirrorSelection(Filter(), of_set),
-        labels,
-    )
-
-
-def _sync(options: MirrorOptions, session: Session, folder: "MirrorFolder") -> "MirrorSyncReport":
-    from cudaredist.commands.download.download import ManifestDownload, store_destination
-    from cudaredist.commands.mirror.sync_mirror import MirrorSync, local_metadata
-    from cudaredist.sources.chain import SourceChain
-    from cudaredist.sources.wheel_source import WheelSource
-    from cudaredist.store.archive_service import ArchiveService
-    from cudaredist.store.targets import targets_in_store
-
-    choice = _choice(options)
-    bases = session.connect(options.network, choice.channel)
-    session.lock(folder.root)()
-    wheels = None
-    if choice.channel == "wheels":
-        wheels = WheelSource(session.settings, local_metadata(folder))
-    store = folder.store(choice.channel)
-    targets: Sequence[FeatureTarget] = targets_in_store(store, choice.redists, bases)
-    if wheels is None:
-        sources = session.sources(bases)
-        chains = {one: session.sources(one) for one in {target.bases for target in targets}}
-    else:
-        sources = session.enter_context(contextlib.closing(SourceChain([wheels])))
-        chains = {bases: sources}
-    destination = store_destination(
-        store, choice.redists, is_explicit=options.redist is not None or choice.labels is not None
-    )
-    destination.sweep()
-    download = ManifestDownload(
-        sources=sources,
-        to=destination,
-        selection=choice.releases,
-        cache=open_cache(options.cache_dir),
-        stop=session.settings.stop,
-        accept_changed=options.accept_changed,
-        progress=session.progress("manifests"),
-    )
-    service = ArchiveService(
-        chains=chains,
-        stop=session.settings.stop,
-        jobs=options.jobs.count,
-        progress=session.progress("archives"),
-    )
-    return MirrorSync(
-        mirror=folder,
-        channel=choice.channel,
-        download=download,
-        targets=targets,
-        selection=choice.archives,
-        service=service,
-        wheels=wheels,
-        checksum=options.checksum,
-        labels=choice.labels,
-    ).run()
-
-
-def _prune(options: MirrorOptions, session: Session, folder: "MirrorFolder") -> "MirrorPruneReport":
-    from cudaredist.commands.mirror.prune_mirror import MirrorPrune
-    from cudaredist.store.selection import ALL, Selection
-
-    choice, releases = _choice(options), options.releases
-    has_releases = bool(releases.version or releases.min_version or releases.max_version)
-    is_whole = not has_releases and choice.labels is None
-    folder.lock()
-    session.lock(folder.root)()
-    return MirrorPrune(
-        mirror=folder,
-        channel=choice.channel,
-        redists=options.redist or (),
-        releases=Selection(versions=(ALL,)) if is_whole else choice.releases,
-        selection=choice.archives,
-        labels=choice.labels,
-        write=not options.check,
-    ).run()

@@ -1,13 +1,16 @@
 """The paths of a mirror that a manifest names."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from cudaredist.cli.session import find_redists
+from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE
 from cudaredist.formats.base import Channel
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import Sha256, manifest_name
-from cudaredist.redists import find_redist
+from cudaredist.primitives import Sha256, Version, manifest_name, parse_label
+from cudaredist.redists import Redist, find_redist
+from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.targets import (
@@ -22,13 +25,39 @@ from cudaredist.wheels import FAMILIES, newest_builds, parse_wheel
 _RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorSelection:
-    """The archives of a manifest that a mirror has."""
+    """The manifests and archives that a mirror has, by the options or a package set."""
 
-    filter: Filter
+    channel: Channel
+    redists: Sequence[Redist]
+    releases: Selection
+    labels: frozenset[tuple[str, Version]] | None = None
+    """The releases of a package set; None: those that `releases` selects."""
+    filter: Filter = field(default_factory=Filter)
     of_set: Mapping[Sha256, str] | None = None
     """The archives of a package set, with their packages; None: all."""
+
+    @classmethod
+    def of(cls, options: MirrorOptions) -> "MirrorSelection":
+        """Return the selection of the options."""
+        if options.package_set is None:
+            return cls(
+                channel=options.channel,
+                redists=find_redists(options.redist, options.channel),
+                releases=options.releases.selection,
+                filter=options.archives.filter,
+            )
+        value, _ = read_package_set(options.package_set)
+        packages = [p for p in value.packages.values() if p.archive and p.redist and p.release]
+        labels = frozenset((p.redist or "", parse_label(p.release or "")) for p in packages)
+        return cls(
+            channel=value.channel,
+            redists=find_redists(sorted({redist for redist, _ in labels}), value.channel),
+            releases=Selection(versions=tuple(sorted({str(label) for _, label in labels}))),
+            labels=labels,
+            of_set={p.archive.sha256: p.attr for p in packages if p.archive},
+        )
 
     def archives(self, manifest: LocalManifest) -> Iterator[Archive]:
         """Yield the selected archives of a manifest."""
@@ -67,12 +96,13 @@ def archive_path_in(manifest: LocalManifest, archive: Archive, channel: Channel)
 
 
 def names_of(
-    manifest: LocalManifest, selection: MirrorSelection, channel: Channel, paths: Collection[str]
+    manifest: LocalManifest, selection: MirrorSelection, paths: Collection[str]
 ) -> Iterator[str]:
     """Yield the paths of a manifest and its archives.
 
     The wheels of metapackages are some of the `paths` in the mirror.
     """
+    channel = selection.channel
     if channel == "redist":
         yield published_path(manifest)
     for archive in selection.archives(manifest):

@@ -1,8 +1,10 @@
 """mirror prune: remove files outside the selection."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
+from cudaredist.cli.session import Session
+from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_manifests, names_of
@@ -12,24 +14,23 @@ from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK
 from cudaredist.hints import quoted
 from cudaredist.primitives import Version, find_release
-from cudaredist.store.selection import Selection
+from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.targets import Filter, LocalManifest
 
 
-@dataclass(kw_only=True)
 class MirrorPrune:
     """One run of mirror prune."""
 
-    mirror: MirrorFolder
-    channel: Channel
-    """The channel of the selection; files of the other one stay."""
-    redists: Collection[str]
-    """Selected redistributables; empty: all."""
-    releases: Selection
-    selection: MirrorSelection
-    labels: frozenset[tuple[str, Version]] | None = None
-    """The releases of a package set; None: those that `releases` selects."""
-    write: bool = True
+    def __init__(self, options: MirrorOptions, session: Session, mirror: MirrorFolder) -> None:
+        """Lock the mirror. Without releases in the options, select all of the mirror's."""
+        self.mirror, self.write = mirror, not options.check
+        selection, releases = MirrorSelection.of(options), options.releases
+        has_releases = bool(releases.version or releases.min_version or releases.max_version)
+        if not has_releases and selection.labels is None:
+            selection = replace(selection, releases=Selection(versions=(ALL,)))
+        self.selection, self.redists = selection, options.redist or ()
+        mirror.lock()
+        session.lock(mirror.root)()
 
     def run(self) -> MirrorPruneReport:
         """Remove files, after the lock and the pages that named them.
@@ -38,17 +39,23 @@ class MirrorPrune:
         archives are unknown.
         """
         files = self.mirror.lock()
-        local = self._local(self.channel)
+        channel = self.selection.channel
+        local = self._local(channel)
         selected = self._selected(local)
+        # The files of the other channel stay.
+        other = replace(
+            self.selection,
+            channel="wheels" if channel == "redist" else "redist",
+            filter=Filter(),
+            of_set=None,
+        )
         kept_names: set[str] = set()
-        other: Channel = "wheels" if self.channel == "redist" else "redist"
-        everything = MirrorSelection(Filter())
-        for channel, manifests, selection in (
-            (self.channel, selected, self.selection),
-            (other, self._local(other), everything),
+        for selection, manifests in (
+            (self.selection, selected),
+            (other, self._local(other.channel)),
         ):
             for manifest in manifests:
-                kept_names.update(names_of(manifest, selection, channel, files))
+                kept_names.update(names_of(manifest, selection, files))
         kept = {path: file for path, file in files.items() if path in kept_names}
         pages = generated_files(kept)
         known = {*kept, *pages, MIRROR_LOCK}
@@ -60,7 +67,7 @@ class MirrorPrune:
                 self.mirror.write(path, data)
             gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
             if gone:
-                self.mirror.remove_manifests(self.channel, gone)
+                self.mirror.remove_manifests(channel, gone)
             for path in removed:
                 self.mirror.remove(self.mirror.path(path))
             self.mirror.sweep()
@@ -93,13 +100,15 @@ class MirrorPrune:
             (redist, label)
             for redist, present in of_redist.items()
             if not self.redists or redist in self.redists
-            for label in self.releases.of(present)
+            for label in self.selection.releases.of(present)
         }
-        if self.labels is not None:
-            labels &= self.labels
+        if self.selection.labels is not None:
+            labels &= self.selection.labels
         selected = [m for m in local if (m.target.redist.name, m.label) in labels]
         present = [label for _, label in labels]
-        unknown = [text for text in self.releases.named if find_release(text, present) is None]
+        unknown = [
+            text for text in self.selection.releases.named if find_release(text, present) is None
+        ]
         unknown += [name for name in self.redists if name not in of_redist]
         if local and (not selected or unknown):
             raise UsageError(

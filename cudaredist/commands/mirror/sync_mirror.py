@@ -1,14 +1,17 @@
 """mirror sync: copy and verify selected manifests and archives."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.metadata import parse_email
 
-from cudaredist.commands.download.download import ManifestDownload
+from cudaredist.cli.session import Session, open_cache
+from cudaredist.commands.download.download import ManifestDownload, store_destination
+from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE, generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
@@ -19,17 +22,17 @@ from cudaredist.errors import (
     IntegrityError,
     NotAtSourceError,
 )
-from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MirrorFile
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
+from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.wheel_index import LocalMetadata, metadata_in
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.files import read_file
 from cudaredist.store.selection import ALL, Selection
-from cudaredist.store.targets import FeatureTarget, LocalManifest, read_local_manifests
+from cudaredist.store.targets import LocalManifest, read_local_manifests, targets_in_store
 from cudaredist.tasks import each, raise_if_stopped
 from cudaredist.wheels import Wheel
 
@@ -47,31 +50,52 @@ class _Content:
     yanked: bool = False
 
 
-@dataclass(kw_only=True)
 class MirrorSync:
     """One run of mirror sync."""
 
-    mirror: MirrorFolder
-    channel: Channel
-    download: ManifestDownload
-    targets: Sequence[FeatureTarget]
-    """The redistributables whose archives are copied."""
-    selection: MirrorSelection
-    service: ArchiveService
-    wheels: WheelSource | None = None
-    """The package index, in the wheel channel."""
-    checksum: bool = False
-    """Whether to read files with the recorded size and time, too."""
-    labels: frozenset[tuple[str, Version]] | None = None
-    """The releases of a package set; None: those that the download selects."""
-    _files: dict[str, MirrorFile] = field(default_factory=dict)
-    """The lock's records."""
-    _by_hash: dict[Sha256, str] = field(default_factory=dict)
-    _claims: dict[str, Sha256] = field(default_factory=dict)
-    """The content that each path of the selection is to have."""
-    _archives: list[MirroredArchive] = field(default_factory=list)
-    _mutex: threading.Lock = field(default_factory=threading.Lock)
-    _unsaved: int = 0
+    def __init__(self, options: MirrorOptions, session: Session, mirror: MirrorFolder) -> None:
+        """Open the sources, and lock the mirror."""
+        self.mirror, self.checksum = mirror, options.checksum
+        self.selection = selection = MirrorSelection.of(options)
+        bases = session.connect(options.network, selection.channel)
+        session.lock(mirror.root)()
+        store = mirror.store(selection.channel)
+        self.targets = targets_in_store(store, selection.redists, bases)
+        self.wheels: WheelSource | None = None
+        """The package index, in the wheel channel."""
+        if selection.channel == "wheels":
+            self.wheels = WheelSource(session.settings, _local_metadata(mirror))
+            sources = session.enter_context(contextlib.closing(SourceChain([self.wheels])))
+            chains = {bases: sources}
+        else:
+            sources = session.sources(bases)
+            chains = {one: session.sources(one) for one in {t.bases for t in self.targets}}
+        is_explicit = options.redist is not None or selection.labels is not None
+        destination = store_destination(store, selection.redists, is_explicit=is_explicit)
+        destination.sweep()
+        self.download = ManifestDownload(
+            sources=sources,
+            to=destination,
+            selection=selection.releases,
+            cache=open_cache(options.cache_dir),
+            stop=session.settings.stop,
+            accept_changed=options.accept_changed,
+            progress=session.progress("manifests"),
+        )
+        self.service = ArchiveService(
+            chains=chains,
+            stop=session.settings.stop,
+            jobs=options.jobs.count,
+            progress=session.progress("archives"),
+        )
+        self._files: dict[str, MirrorFile] = {}
+        """The lock's records."""
+        self._by_hash: dict[Sha256, str] = {}
+        self._claims: dict[str, Sha256] = {}
+        """The content that each path of the selection is to have."""
+        self._archives: list[MirroredArchive] = []
+        self._mutex = threading.Lock()
+        self._unsaved = 0
 
     def run(self) -> MirrorSyncReport:
         """Copy manifests and archives, and publish them with index pages.
@@ -121,7 +145,8 @@ class MirrorSync:
 
     def _manifests(self, labels: set[tuple[str, Version]]) -> Sequence[LocalManifest]:
         """Read the local manifests of these releases."""
-        selected = labels if self.labels is None else self.labels & labels
+        of_set = self.selection.labels
+        selected = labels if of_set is None else of_set & labels
         targets = []
         for target in self.targets:
             local = target.manifests.labels()
@@ -141,7 +166,7 @@ class MirrorSync:
         if manifests:
             self.selection.filter.check(a for m in manifests for a in m.manifest.archives)
         places = [
-            (manifest, archive, archive_path_in(manifest, archive, self.channel))
+            (manifest, archive, archive_path_in(manifest, archive, self.selection.channel))
             for manifest in manifests
             for archive in self.selection.archives(manifest)
         ]
@@ -246,7 +271,7 @@ class MirrorSync:
         file = _record_of(source, content.sha256).model_copy(update={"yanked": content.yanked})
         added: dict[str, MirrorFile] = {}
         for path in content.paths:
-            if self.channel == "wheels":
+            if self.selection.channel == "wheels":
                 file, more = self._metadata(path, source, file)
                 added |= more
             added[path] = file
@@ -275,7 +300,7 @@ class MirrorSync:
 
     def _publish(self, manifests: Sequence[LocalManifest]) -> None:
         """Give manifests their final names, after their archives."""
-        for manifest in manifests if self.channel == "redist" else ():
+        for manifest in manifests if self.selection.channel == "redist" else ():
             place = manifest.target.manifests.path_of(manifest.label)
             path = published_path(manifest)
             self.mirror.put(place, [path])
@@ -299,7 +324,7 @@ def _conflict(manifest: LocalManifest, about: str) -> IntegrityError:
     )
 
 
-def local_metadata(mirror: MirrorFolder) -> LocalMetadata:
+def _local_metadata(mirror: MirrorFolder) -> LocalMetadata:
     """Return a function that finds the metadata of a wheel in a mirror."""
     files = mirror.lock_or_new()
 
