@@ -189,20 +189,21 @@ redistPropagateToOut() {
 }
 
 # Set the host compiler ($1) and the packages with headers and libraries in nvcc.profile. In `out`, the
-# files of nvcc are links.
+# files of nvcc are links. CMake requires the headers next to nvcc. Libraries stay in their packages, so
+# programs do not refer to the compiler.
 redistSetUpCompiler() {
-  local includes='' libraries='' package nvcc
+  local libraries='' package nvcc
   local -r profile=$out/bin/nvcc.profile compiler=$1
   [[ -e $profile ]] || return 0
   for package in "${@:2}"; do
-    if [[ -d $package/include ]]; then includes+="\"-I$package/include\" "; fi
+    if [[ -d $package/include ]]; then cp -rsf --no-preserve=mode "$package/include" "$out"; fi
     if [[ -d $package/lib/stubs ]]; then libraries+="\"-L$package/lib/stubs\" "; fi
     if [[ -d $package/lib ]]; then libraries+="\"-L$package/lib\" "; fi
   done
   cp --remove-destination "$(realpath "$profile")" "$profile"
   chmod u+w "$profile"
   sed -i -E '/^(SYSTEM_)?(INCLUDES|LIBRARIES)[ \t]/d' "$profile"
-  printf '%s\n' "INCLUDES += $includes\$(_SPACE_)" "LIBRARIES =+ \$(_SPACE_) $libraries" \
+  printf '%s\n' "INCLUDES += \"-I$out/include\" \$(_SPACE_)" "LIBRARIES =+ \$(_SPACE_) $libraries" \
     "compiler-bindir = $compiler/bin" >>"$profile"
   # nvcc searches next to the path that it is called with.
   nvcc=$(realpath "$out/bin/nvcc")

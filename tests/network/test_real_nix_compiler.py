@@ -45,7 +45,8 @@ int main() {
 }
 """
 PROJECT = """cmake_minimum_required(VERSION 3.25)
-project(X LANGUAGES CUDA)
+project(X LANGUAGES CXX CUDA)
+find_package(CUDAToolkit REQUIRED)
 if(SEPARATE)
   set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)
   add_compile_definitions(SEPARATE)
@@ -53,6 +54,11 @@ if(SEPARATE)
   link_libraries(scale)
 endif()
 add_executable(program saxpy.cu)
+add_executable(host host.cpp)
+target_link_libraries(host CUDA::cudart)
+"""
+HOST = """#include <cuda_runtime_api.h>
+int main() { int n; return cudaGetDeviceCount(&n) == cudaErrorInvalidValue; }
 """
 
 
@@ -78,7 +84,7 @@ def nvcc(folder: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    files = {"scale.cu": SCALE, "saxpy.cu": SAXPY, "CMakeLists.txt": PROJECT}
+    files = {"scale.cu": SCALE, "saxpy.cu": SAXPY, "CMakeLists.txt": PROJECT, "host.cpp": HOST}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -99,13 +105,17 @@ def test_nvcc_compiles_and_links_program(nvcc: Path, project: Path) -> None:
 
 @pytest.mark.parametrize("options", [(), ("-DSEPARATE=ON",)])
 def test_cmake_project_builds_with_nvcc(
-    nvcc: Path, project: Path, options: tuple[str, ...]
+    folder: Path, nvcc: Path, project: Path, options: tuple[str, ...]
 ) -> None:
-    environment = {"PATH": f"{nvcc.parent}:/usr/bin:/bin"}
+    """CMake finds the headers next to nvcc. A derivation sets the path of the build inputs."""
+    cudart = build_package(folder, "cuda_cudart", ["out"])["out"]
+    environment = {"PATH": f"{nvcc.parent}:/usr/bin:/bin", "CMAKE_PREFIX_PATH": str(cudart)}
     setup = ("-S", ".", "-B", "build", "-G", "Ninja", "-DCMAKE_CUDA_ARCHITECTURES=75;90")
     for arguments in ((*setup, *options), ("--build", "build")):
         subprocess.run(["cmake", *arguments], cwd=project, env=environment, check=True)
     expect_program_runs(project / "build/program", nvcc)
+    subprocess.run([project / "build/host"], check=True)
+    assert str(nvcc.parent.parent).encode() not in (project / "build/host").read_bytes()
 
 
 def test_tests_of_packages_succeed(folder: Path) -> None:

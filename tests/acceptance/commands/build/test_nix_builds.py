@@ -237,7 +237,8 @@ def test_nvcc_uses_headers_libraries_and_compiler_of_set(run: Run, optimizer: st
     profile = (out / "bin/nvcc.profile").read_text()
     (includes,) = re.findall("^INCLUDES .*", profile, re.MULTILINE)
     (paths,) = re.findall("^LIBRARIES .*", profile, re.MULTILINE)
-    assert f'"-I{cudart}/include"' in includes
+    assert f'"-I{out}/include"' in includes
+    assert {"cuda.h", "crt"} <= {path.name for path in (out / "include").iterdir()}
     assert f'"-L{cudart}/lib/stubs" "-L{cudart}/lib"' in paths
     (compiler,) = re.findall("^compiler-bindir = (.*)", profile, re.MULTILINE)
     assert Path(compiler, "g++").exists()
