@@ -20,6 +20,7 @@ from support.optional_programs import find_program
 from cudaredist.commands.site.render_site import site_files
 from cudaredist.commands.site.site_data import read_site_data
 from cudaredist.commands.site.write_site import write_site
+from cudaredist.commands.which.find_providers import Search
 from cudaredist.commands.which.find_symbols import find_symbols
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
@@ -159,7 +160,7 @@ def test_symbol_has_libraries_and_releases_of_the_which_command(
     expect(page.get_by_role("status")).to_have_text("1 result", timeout=HANGING)
     text = page.locator("#results li").inner_text()
     index = Index(SHIPPED, Cache(tmp_path))
-    hits = find_symbols(SymbolPattern("cublasLtGetEnvironmentMode"), index).symbols
+    hits = find_symbols(SymbolPattern("cublasLtGetEnvironmentMode"), Search(index)).symbols
     assert {hit.library for hit in hits} == set(re.findall(r"\S+\.\S+(?= [0-9]+\.)", text))
     assert "libcublasLt.so.12 12.9.1 to 12.9.2" in text
 

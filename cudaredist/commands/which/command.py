@@ -67,7 +67,7 @@ def which(options: WhichOptions, session: Session) -> int:
     archives of other redistributables that are usable with it. The exit code is 1 if no local
     package provides the file, and 3 if the files of some archives are unknown.
     """
-    from cudaredist.commands.which.find_providers import find_providers
+    from cudaredist.commands.which.find_providers import Search, find_providers
     from cudaredist.commands.which.find_symbols import find_symbols
     from cudaredist.commands.which.text import which_text
     from cudaredist.sets.usable import UsableWithCuda, find_local_cuda
@@ -80,9 +80,10 @@ def which(options: WhichOptions, session: Session) -> int:
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
     cuda = None if options.cuda is None else find_local_cuda(options.cuda, store)
     usable = None if cuda is None else UsableWithCuda(cuda, store)
+    search = Search(index, redists, options.platform, usable)
     if options.symbol is None:
-        find = partial(find_providers, options.name or "")
+        report = find_providers(options.name or "", search)
     else:
-        find = partial(find_symbols, SymbolPattern(options.symbol, demangle=options.demangle))
-    report = find(index, redists=redists, usable=usable, platform=options.platform)
+        pattern = SymbolPattern(options.symbol, demangle=options.demangle)
+        report = find_symbols(pattern, search)
     return session.finish(report, partial(which_text, is_grouped=not options.all))

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import translate
 
@@ -24,62 +24,25 @@ from cudaredist.store.read_data import process_command, require_manifests
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
 
-def find_providers(
-    name: str,
-    index: Index,
-    *,
-    redists: Sequence[str] = (),
-    usable: UsableWithCuda | None = None,
-    platform: str | None = None,
-) -> WhichReport:
-    """Return the local packages that provide a soname or a file.
-
-    `name` is a soname, a file name or the end of a path, and `*` matches any characters. `usable`
-    limits the archives to those for a CUDA release. Without `redists`, search all. If nothing
-    matches, but archives with unknown files may have the file, the exit code is 3. Raises
-    `UsageError` without local manifests, and `UnknownNameError` for a platform without local
-    archives.
-    """
-    names = redists or require_manifests(index.store)
-    searched = {redist: tuple(map(str, index.labels(redist))) for redist in names}
-    search = _Search(index, names, platform, usable)
-    platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
-    if platform is not None and platform not in platforms:
-        raise UnknownNameError("platform in the local manifests", platform, platforms)
-    hits = tuple(search.hits(_pattern(name)))
-    unknown = list(search.archives(_UNKNOWN))
-    outside = _outside_provider(name, index.store)
-    code = EXIT_OK
-    if not hits and outside is None:
-        # All libraries of examined archives are known.
-        is_library = _library.search(name)
-        candidates = [one for one in unknown if not (one.contents and is_library)]
-        code = EXIT_INCOMPLETE if candidates else EXIT_FINDINGS
-    return WhichReport(
-        name=name,
-        cuda=None if usable is None else str(usable.cuda),
-        searched=searched,
-        hits=hits,
-        outside=outside,
-        unknown=len(unknown),
-        suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
-        hint=process_command(index.store, redists, platform) if unknown else None,
-        exit_code=code,
-    )
-
-
 _UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
 _SOME = "{} IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class Search:
     """The archives to search."""
 
     index: Index
-    redists: Sequence[str]
-    platform: str | None
-    usable: UsableWithCuda | None
+    redists: Sequence[str] = ()
+    """The redistributables. Empty: all."""
+    platform: str | None = None
+    usable: UsableWithCuda | None = None
+    """The archives for a CUDA release. None: all."""
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA release, if any."""
+        return None if self.usable is None else str(self.usable.cuda)
 
     def archives(
         self, condition: str, *values: str | Collection[object]
@@ -113,6 +76,44 @@ class _Search:
         rows = self.index.rows("SELECT contents, soname FROM binaries WHERE soname IS NOT NULL")
         selected = {one.contents for one in self.archives("contents IS NOT NULL")}
         return {soname for contents, soname in rows if contents in selected}
+
+
+def find_providers(name: str, search: Search) -> WhichReport:
+    """Return the local packages that provide a soname or a file.
+
+    `name` is a soname, a file name or the end of a path, and `*` matches any characters. If nothing
+    matches, but archives with unknown files may have the file, the exit code is 3. Raises
+    `UsageError` without local manifests, and `UnknownNameError` for a platform without local
+    archives.
+    """
+    index, platform = search.index, search.platform
+    redists = search.redists
+    names = redists or require_manifests(index.store)
+    searched = {redist: tuple(map(str, index.labels(redist))) for redist in names}
+    search = replace(search, redists=names)
+    platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
+    if platform is not None and platform not in platforms:
+        raise UnknownNameError("platform in the local manifests", platform, platforms)
+    hits = tuple(search.hits(_pattern(name)))
+    unknown = list(search.archives(_UNKNOWN))
+    outside = _outside_provider(name, index.store)
+    code = EXIT_OK
+    if not hits and outside is None:
+        # All libraries of examined archives are known.
+        is_library = _library.search(name)
+        candidates = [one for one in unknown if not (one.contents and is_library)]
+        code = EXIT_INCOMPLETE if candidates else EXIT_FINDINGS
+    return WhichReport(
+        name=name,
+        cuda=search.cuda,
+        searched=searched,
+        hits=hits,
+        outside=outside,
+        unknown=len(unknown),
+        suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
+        hint=process_command(index.store, redists, platform) if unknown else None,
+        exit_code=code,
+    )
 
 
 def _matching_files(index: Index, pattern: re.Pattern[str]) -> dict[int, dict[str, OutputName]]:

@@ -1,32 +1,24 @@
 """which --symbol: the libraries that export a symbol, and since when."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from cudaredist.commands.which.find_providers import Search
 from cudaredist.commands.which.report import SymbolHit, WhichReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
-from cudaredist.sets.usable import UsableWithCuda
-from cudaredist.store.facts_index import Index
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, release_ranges
 
 
-def find_symbols(
-    pattern: SymbolPattern,
-    index: Index,
-    *,
-    redists: Sequence[str] = (),
-    usable: UsableWithCuda | None = None,
-    platform: str | None = None,
-) -> WhichReport:
+def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     """Return the libraries that export the symbols of a pattern, with the releases of each.
 
     Raises `IncompleteError` without tables, and `UnknownNameError` for an unknown platform.
     """
-    store = index.store
+    index, store, platform = search.index, search.index.store, search.platform
     symbols = LayeredSymbols(store.symbol_paths)
     if not symbols.sonames():
         raise IncompleteError(
@@ -38,17 +30,13 @@ def find_symbols(
     hits: list[SymbolHit] = []
 
     def is_dropped(column: Column) -> bool:
-        _, redist, package, place, variant, _ = provider = column.provider
+        channel, redist, package, place, variant, _ = column.provider
+        label, usable = parse_label(column.label), search.usable
         return (
-            provider.channel != store.channel
-            or bool(redists and redist not in redists)
+            channel != store.channel
+            or redist not in (search.redists or {redist})
             or platform not in {None, place}
-            or (
-                usable is not None
-                and not usable.has(
-                    redist, parse_label(column.label), package, place, variant or None
-                )
-            )
+            or not (usable is None or usable.has(redist, label, package, place, variant or None))
         )
 
     for table in symbols.tables(sonames).values():
@@ -59,7 +47,7 @@ def find_symbols(
         raise UnknownNameError("platform of the tables", platform, platforms)
     return WhichReport(
         name=pattern.text,
-        cuda=None if usable is None else str(usable.cuda),
+        cuda=search.cuda,
         hits=(),
         symbol=pattern.text,
         symbols=tuple(sorted(hits, key=_order)),
