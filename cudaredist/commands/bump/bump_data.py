@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from cudaredist.cli.session import Session, find_redists, open_cache
+from cudaredist.cli.session import Session, find_redists, open_cache, warnings_of
 from cudaredist.commands.build.build_sets import make_sets, specs_for, write_sets
 from cudaredist.commands.build.report import SetOutcome
 from cudaredist.commands.bump.bump_plan import Step, plan_steps
@@ -18,7 +18,7 @@ from cudaredist.commands.bump.command import BumpOptions
 from cudaredist.commands.bump.report import BumpedRelease, BumpedSet, BumpReport
 from cudaredist.commands.diff.diff_releases import compare_releases
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.download.download import ManifestDownload, store_destination
+from cudaredist.commands.download.download import ManifestDownload, not_listed, store_destination
 from cudaredist.commands.process.feature_run import FeatureRun
 from cudaredist.commands.process.report import ProcessReport
 from cudaredist.commands.update.collect_symbols import SymbolRun
@@ -32,14 +32,13 @@ from cudaredist.errors import (
     EXIT_OK,
     EXIT_USAGE,
     CudaRedistError,
-    IncompleteError,
     worst_exit_code,
 )
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
-from cudaredist.hints import again, command_line
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS, Redist
 from cudaredist.sets.assemble import count_statuses
@@ -159,13 +158,8 @@ class Bump:
         known += [step.label for step in steps]
         for text in self.options.version or ():
             if upstream.releases and find_release(text, known) is None:
-                newest = ", ".join(f"{name} {ls[-1]}" for name, ls in upstream.releases.items())
-                self._fail(
-                    IncompleteError(
-                        f"none of the selected redistributables lists {text} upstream",
-                        hint=f"newest upstream: {newest}; run `{again(without=['--version'])}`",
-                    )
-                )
+                newest = {name: labels[-1] for name, labels in upstream.releases.items()}
+                self._fail(not_listed(text, newest))
         return steps
 
     def _download(self, steps: Sequence[Step]) -> list[Step]:
@@ -188,11 +182,8 @@ class Bump:
                     progress=progress,
                 ).run()
                 self._codes.append(report.exit_code)
+                self._findings += warnings_of(report.manifests)
                 for outcome in report.manifests:
-                    self._findings += (
-                        f"{outcome.redist} {outcome.release}: {warning}"
-                        for warning in outcome.warnings
-                    )
                     self._fail(outcome.error, f"{redist.name} {outcome.release}")
                     if outcome.error is None and outcome.release in of_redist:
                         local.append(of_redist[outcome.release])
@@ -331,14 +322,14 @@ class Bump:
                 return ()
         package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
         verdicts = iter(validate_sets(package_sets, cache=self.cache, symbols=layered.symbol_paths))
-        sets = []
-        for (spec, result), outcome in zip(attempts, written, strict=True):
-            if isinstance(result, PackageSet):
-                sets.append(_bumped_set(result, next(verdicts), outcome))
-            else:
-                sets.append(_failed_set(spec, ErrorReport.of(result)))
+        sets = tuple(
+            _bumped_set(
+                spec, result, next(verdicts) if isinstance(result, PackageSet) else None, outcome
+            )
+            for (spec, result), outcome in zip(attempts, written, strict=True)
+        )
         self._codes += [_never_usage(entry.exit_code) for entry in sets]
-        return tuple(sets)
+        return sets
 
     # -- the report
 
@@ -407,33 +398,32 @@ def _redists(store: Store, names: list[str] | None, session: Session) -> list[Re
 
 
 def _bumped_set(
-    package_set: PackageSet, verdict: SetVerdict, written: SetOutcome | None
+    spec: SetSpec | RefusedSet,
+    result: PackageSet | CudaRedistError,
+    verdict: SetVerdict | None,
+    written: SetOutcome | None,
 ) -> BumpedSet:
-    """Report a set, with the outcome of writing it if any."""
+    """Report a set or its error, with the outcome of writing it if any."""
     error = written.error if written else None
-    failure = (error.message,) if error else ()
-    code = EXIT_FINDINGS if verdict.violations else EXIT_OK
-    return BumpedSet(
-        cuda=package_set.cuda.release,
-        platform=package_set.platform.redist_system,
-        counts=count_statuses(package_set),
-        path=written.path if written else None,
-        problems=(*failure, *verdict.problems),
-        warnings=tuple(
-            f"{entry.subject}: {entry.text}"
-            for entry in package_set.diagnostics
-            if entry.level != "note"
-        ),
-        exit_code=error.exit_code if error else code,
-    )
-
-
-def _failed_set(spec: SetSpec | RefusedSet, error: ErrorReport) -> BumpedSet:
+    package_set = result if isinstance(result, PackageSet) else None
+    if isinstance(result, CudaRedistError):
+        error = ErrorReport.of(result)
+    code = EXIT_FINDINGS if verdict and verdict.violations else EXIT_OK
     return BumpedSet(
         cuda=str(spec.cuda),
         platform=spec.platform or "",
-        problems=(error.message,),
-        exit_code=error.exit_code,
+        counts=count_statuses(package_set) if package_set else {},
+        path=written.path if written else None,
+        problems=(
+            *((error.message,) if error else ()),
+            *(verdict.problems if verdict else ()),
+        ),
+        warnings=tuple(
+            f"{entry.subject}: {entry.text}"
+            for entry in (package_set.diagnostics if package_set else ())
+            if entry.level != "note"
+        ),
+        exit_code=error.exit_code if error else code,
     )
 
 

@@ -1,6 +1,6 @@
 """Plan a bump: newer upstream releases, and unfinished local ones."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from cudaredist.commands.bump.report import BumpedRelease, ReleaseState
@@ -73,7 +73,7 @@ def plan_steps(
         known = {*map(Version.parse, upstream.releases.get(name, ())), *local}
         requests = {find_release(text, known) for text in named}
         labels = _labels_to_bump(upstream, name, local, requests, started)
-        for label in _newest_of_lines(local):
+        for label in {label.line: label for label in sorted(local)}.values():
             if named and label not in requests:
                 continue
             if not any(new.line == label.line and new > label for new in labels) and _is_unfinished(
@@ -114,11 +114,6 @@ def _labels_to_bump(
     # The interrupted bump may have finished a newer line and not yet downloaded an older one.
     rest = {label for label in started if str(label) in listed and label.line not in lines}
     return newest | pending | rest
-
-
-def _newest_of_lines(local: Sequence[Version]) -> Iterator[Version]:
-    newest = {label.line: label for label in sorted(local)}
-    yield from newest.values()
 
 
 def _newest_before(label: Version, local: Sequence[Version]) -> Version | None:

@@ -14,6 +14,7 @@ from cudaredist.errors import (
     EXIT_INCOMPLETE,
     CudaRedistError,
     EditedLocallyError,
+    IncompleteError,
     ManifestChangedError,
     NotAtSourceError,
     WriteError,
@@ -306,13 +307,11 @@ class ManifestDownload:
         codes = [error.exit_code for error in self._errors]
         for text in self.selection.named:
             if listed and find_release(text, labels) is None:
+                error = not_listed(text, {outcome.redist: outcome.newest for outcome in listed})
+                report = ErrorReport.of(error).model_copy(update={"kind": NotAtSourceError.kind})
+                redists_of = ", ".join(outcome.redist for outcome in listed)
                 self._manifests.append(
-                    ManifestOutcome(
-                        redist=", ".join(outcome.redist for outcome in listed),
-                        release=text,
-                        status="failed",
-                        error=_not_listed(text, listed),
-                    )
+                    ManifestOutcome(redist=redists_of, release=text, status="failed", error=report)
                 )
         if all(outcome.status == "absent" for outcome in redists):
             codes.append(EXIT_INCOMPLETE)
@@ -344,13 +343,13 @@ def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceErr
     return NotAtSourceError(error.where, error.reason, hint=hint)
 
 
-def _not_listed(text: str, listed: Sequence[RedistOutcome]) -> ErrorReport:
-    message = f"none of the selected redistributables lists {text} upstream"
-    newest = ", ".join(f"{outcome.redist} {outcome.newest}" for outcome in listed)
-    return ErrorReport(
-        kind="not-found",
-        message=message,
-        reason=message,
-        hint=f"newest upstream: {newest}; run `{again(without=['--version'])}`",
-        exit_code=EXIT_INCOMPLETE,
+def not_listed(text: str, newest: Mapping[str, str | None]) -> IncompleteError:
+    """Return the error for a release that no redistributable lists.
+
+    `newest` is the newest release upstream of each.
+    """
+    labels = ", ".join(f"{name} {label}" for name, label in newest.items())
+    return IncompleteError(
+        f"none of the selected redistributables lists {text} upstream",
+        hint=f"newest upstream: {labels}; run `{again(without=['--version'])}`",
     )
