@@ -59,10 +59,8 @@ class SymbolRun(TableRun):
         archives = [
             result
             if isinstance(result, SymbolArchive)
-            else SymbolArchive.of(
-                m.target.redist.name, m.label, a, status="failed", error=ErrorReport.of(result)
-            )
-            for (m, a), result in zip(plans, results, strict=True)
+            else _outcome(plan, status="failed", error=ErrorReport.of(result))
+            for plan, result in zip(plans, results, strict=True)
         ]
         unnamed = self._add_columns()
         changed = folder.changed(self._tables)
@@ -103,10 +101,8 @@ class SymbolRun(TableRun):
         examined = self.service.examine(manifest.request(archive))
         libraries = libraries_of(examined.facts)
         self._read[self._place(manifest, archive)] = str(archive.sha256)[:KEY_SIZE], libraries
-        return SymbolArchive.of(
-            manifest.target.redist.name,
-            manifest.label,
-            archive,
+        return _outcome(
+            plan,
             status="read" if examined.is_read else "cached",
             libraries=len(libraries),
             unread=tuple(library.path for library in libraries if not library.has_symbols),
@@ -204,6 +200,11 @@ def _archives_without_libraries(store: Store, manifest: LocalManifest) -> set[st
     except (InvalidFileError, ReadError):
         return set()
     return {archive.sha256 for *_, archive in examined_archives(features) if not archive.libraries}
+
+
+def _outcome(plan: _Plan, **more: object) -> SymbolArchive:
+    manifest, archive = plan
+    return SymbolArchive.of(manifest.target.redist.name, manifest.label, archive, **more)
 
 
 def _place_of(column: Column) -> _Place:

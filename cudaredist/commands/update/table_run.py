@@ -8,7 +8,6 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Generic, TypeVar
 
 from pydantic import ValidationError
@@ -19,7 +18,7 @@ from cudaredist.commands.update.report import (
     TableReport,
 )
 from cudaredist.commands.update.table_file import TableFile, archives_to_read, find_table_file
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, CudaRedistError, InvalidFileError
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.registry import read_own_file, validation_problems
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
@@ -48,10 +47,9 @@ from cudaredist.tables.gpus.gpu_table import KnownGpus, known_of_table, make_tab
 from cudaredist.tables.nvcc.compilers import read_header
 from cudaredist.tables.nvcc.nvcc_table import findings as bound_findings
 from cudaredist.tables.nvcc.nvcc_table import hold_back, make_compat, make_release
-from cudaredist.tasks import run_tasks
+from cudaredist.tasks import each
 
 _Entry = TypeVar("_Entry")
-_Result = TypeVar("_Result")
 
 
 @dataclass(kw_only=True)
@@ -148,6 +146,8 @@ class _Work(Generic[_Entry]):
     entries: dict[str, _Entry] = field(default_factory=dict)
     """New entries, by label. Unchanged ones may be missing."""
     outcomes: dict[str, ReleaseOutcome] = field(default_factory=dict)
+    archives: dict[str, list[Archive]] = field(default_factory=dict)
+    """The archives to read for each release, in order."""
 
     def run_all(self) -> None:
         """Read every release. An error becomes the release's outcome."""
@@ -156,48 +156,40 @@ class _Work(Generic[_Entry]):
             self.outcomes[broken.release] = ReleaseOutcome(
                 release=broken.release, status="failed", error=broken.error
             )
-        plans = [(m, plan) for m in manifests.readable if (plan := self._attempt(m, self._plan))]
-        service.expect([0 if service.known(a.sha256) else a.size for _, (a, *_) in plans])
-        tasks = [
-            partial(self._attempt, manifest, partial(self._read, archives=archives))
-            for manifest, archives in plans
-        ]
-        run_tasks(tasks, service.jobs, service.stop)
+        self._each(manifests.readable, self._plan)
+        first = [archives[0] for archives in self.archives.values()]
+        service.expect([0 if service.known(a.sha256) else a.size for a in first])
+        self._each([m for m in manifests.readable if str(m.label) in self.archives], self._read)
 
-    def _attempt(
-        self, manifest: LocalManifest, step: Callable[[LocalManifest], _Result]
-    ) -> _Result | None:
-        """Run a step for a release. An error becomes its outcome."""
-        try:
-            return step(manifest)
-        except CudaRedistError as error:
-            label = str(manifest.label)
-            self.outcomes[label] = ReleaseOutcome(
-                release=label, status="failed", error=ErrorReport.of(error)
-            )
-            if self.run.fail_fast:
-                self.run.service.stop.set()
-        return None
+    def _each(
+        self, manifests: Sequence[LocalManifest], step: Callable[[LocalManifest], None]
+    ) -> None:
+        """Run a step for releases. An error becomes the release's outcome."""
+        stop, jobs = self.run.service.stop, self.run.service.jobs
+        results = each(manifests, step, jobs, stop, fail_fast=self.run.fail_fast)
+        for label, result in zip((str(m.label) for m in manifests), results, strict=True):
+            if result is not None:
+                self.outcomes[label] = ReleaseOutcome(
+                    release=label, status="failed", error=ErrorReport.of(result)
+                )
 
-    def _plan(self, manifest: LocalManifest) -> list[Archive]:
-        """Return the archives to read for a release, in order.
-
-        Returns none if the table's entry is up to date.
-        """
+    def _plan(self, manifest: LocalManifest) -> None:
+        """Select the archives to read for a release, none if the table's entry is up to date."""
         label = str(manifest.label)
         source = self.sources.get(label)
         if source is not None and (source.channel, self.run.store.channel) == ("redist", "wheels"):
             self.outcomes[label] = _outcome_of(label, "stands", source)
-            return []
+            return
         known = source.archive_sha256 if source is not None and self.is_current(label) else None
         archives = archives_to_read(self.run.service, manifest, self.table, known)
-        if not archives and source is not None:
+        if archives:
+            self.archives[label] = archives
+        elif source is not None:
             self.outcomes[label] = _outcome_of(label, "known", source)
-        return archives
 
-    def _read(self, manifest: LocalManifest, archives: Sequence[Archive]) -> None:
+    def _read(self, manifest: LocalManifest) -> None:
         label = str(manifest.label)
-        file = find_table_file(self.run.service, manifest, self.table, archives)
+        file = find_table_file(self.run.service, manifest, self.table, self.archives[label])
         try:
             self.entries[label] = self.make(manifest, file)
         except ValidationError as error:
