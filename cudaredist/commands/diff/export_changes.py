@@ -2,8 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.commands.diff.comparable import Comparable
@@ -13,8 +12,6 @@ from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 EXPORTS = "exports"
 _Names: TypeAlias = tuple[str, ...]
-_Archive: TypeAlias = tuple[str, AbstractSet[str] | None]
-"""The beginning of its hash, and its libraries, None if it was not examined."""
 
 
 class ExportChange(NamedTuple):
@@ -45,38 +42,33 @@ class ReleaseExports:
         Raises `ReadError` and `InvalidFileError` for a table that cannot be read.
         """
         self._index = index
-        self._archives: dict[str, dict[tuple[str, Place], _Archive]] = defaultdict(dict)
+        self._archives: dict[str, dict[tuple[str, Place], dict[str, frozenset[int]]]]
+        self._archives = defaultdict(lambda: defaultdict(dict))
         self._names: dict[int, set[str]] = {}
         query = f"""
-            SELECT redist || '@' || label, package, platform, variant,
-                substr(coalesce(sha256, ''), 1, {KEY_SIZE}), archives.contents,
-                json_group_array(library)
+            SELECT redist || '@' || label AS name, package, platform, variant, library, (
+                SELECT json_group_array(symbol_group) FROM archive_exports AS known
+                WHERE archive = substr(sha256, 1, {KEY_SIZE}) AND known.library = found.library
+                    AND NOT is_stub
+            )
             FROM releases JOIN archives ON release = releases.id
-            LEFT JOIN binaries ON binaries.contents = archives.contents AND kind = 'library'
-            WHERE layer = ? AND redist || '@' || label IN (SELECT value FROM json_each(?))
-            GROUP BY archives.id"""
-        for release, package, *where, key, contents, names in index.rows(
-            query, index.layer, releases
-        ):
-            libraries = frozenset(json.loads(names)) - {None}
-            if libraries or contents is None:
-                known = None if contents is None else libraries
-                self._archives[release][package, place_name(*where)] = key, known
-        archives = [one for own in self._archives.values() for one in own.values()]
-        self._libraries = {(name, key) for key, names in archives for name in names or ()}
-        index.check_symbols({name for name, _ in self._libraries})
-        query = """
-            SELECT library, archive, json_group_array(symbol_group) FROM archive_exports
-            WHERE NOT is_stub AND archive IN (SELECT value FROM json_each(?))
-            GROUP BY library, archive"""
-        self._groups = {
-            (library, key): frozenset(json.loads(groups)) - {None}
-            for library, key, groups in index.rows(query, {key for _, key in self._libraries})
-        }
+            LEFT JOIN binaries AS found ON found.contents = archives.contents AND kind = 'library'
+            WHERE layer = ? AND name IN (SELECT value FROM json_each(?))
+                AND (library IS NOT NULL OR archives.contents IS NULL)"""
+        for release, package, *where, library, groups in index.rows(query, index.layer, releases):
+            # An archive that was not examined has an unknown library without a name.
+            libraries = self._archives[release][package, place_name(*where)]
+            libraries[library or ""] = frozenset(json.loads(groups))
+        index.check_symbols({library for library, _ in self._libraries()})
+
+    def _libraries(self) -> Iterator[tuple[str, frozenset[int]]]:
+        for archives in self._archives.values():
+            for libraries in archives.values():
+                yield from libraries.items()
 
     def unknown_libraries(self) -> tuple[str, ...]:
         """Return the libraries whose symbols are unknown in an archive, sorted."""
-        return tuple(sorted({name for name, _ in self._libraries - self._groups.keys()}))
+        return tuple(sorted({name for name, groups in self._libraries() if name and not groups}))
 
     def changes(self, old: str, new: str) -> ExportChanges:
         """Return the changes of libraries that both releases have for a platform and variant."""
@@ -84,14 +76,10 @@ class ReleaseExports:
         places: dict[tuple[str, str, _Names, _Names], list[Place]] = defaultdict(list)
         unknown = set()
         for package, place in sorted(before.keys() & after.keys()):
-            (old_key, libraries), (key, others) = before[package, place], after[package, place]
-            if libraries is None or others is None:
-                unknown.add((package, place))
-                continue
-            for library in libraries & others:
-                first = self._groups.get((library, old_key))
-                second = self._groups.get((library, key))
-                if first is None or second is None:
+            ones, others = before[package, place], after[package, place]
+            for library in ones.keys() & others.keys() | {""} & (ones.keys() | others.keys()):
+                first, second = ones.get(library), others.get(library)
+                if not first or not second:
                     unknown.add((package, place))
                 elif first != second:
                     change = self._without(first, second), self._without(second, first)
@@ -102,7 +90,7 @@ class ReleaseExports:
         changes.sort(key=lambda change: (not change.removed, change))
         return ExportChanges(tuple(changes), frozenset(unknown))
 
-    def _without(self, groups: AbstractSet[int], others: AbstractSet[int]) -> _Names:
+    def _without(self, groups: frozenset[int], others: frozenset[int]) -> _Names:
         """Return the names of some groups that others lack."""
         names = set[str]().union(*map(self._names_of, groups - others))
         return tuple(sorted(names.difference(*map(self._names_of, others)))) if names else ()
@@ -123,5 +111,5 @@ def add_exports(old: Comparable, new: Comparable, index: Index) -> None:
             if (change.package, place) not in changes.unknown:
                 for side, added in ((old, change.removed), (new, change.added)):
                     fields, key = side.packages[change.package], (EXPORTS, place)
-                    known = fields.get(key, frozenset())
-                    fields[key] = frozenset(known) | {f"{change.library}:{name}" for name in added}
+                    exports = {f"{change.library}:{name}" for name in added}
+                    fields[key] = frozenset(exports.union(fields.get(key, ())))

@@ -1,5 +1,6 @@
 """site: the symbols that libraries export, with their packages and releases."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -23,7 +24,7 @@ class ExportSpan(NamedTuple):
     is_stub: bool
 
 
-SymbolGroups: TypeAlias = Sequence[tuple[tuple[ExportSpan, ...], Sequence[str]]]
+SymbolGroups: TypeAlias = list[tuple[tuple[ExportSpan, ...], list[str]]]
 """Names of symbols, with the packages that export them."""
 _Provider: TypeAlias = tuple[str, str, bool]
 _Groups: TypeAlias = Mapping[_Provider, Mapping[str, AbstractSet[int]]]
@@ -42,27 +43,17 @@ def exported_symbols(index: Index) -> dict[str, SymbolGroups]:
         query, index.store.channel, index.layer
     ):
         libraries[library][redist, package, bool(is_stub)][label].add(group)
-    names: dict[int, list[str]] = defaultdict(list)
-    for group, name in index.rows("SELECT symbol_group, name FROM symbols"):
-        names[group].append(name)
-    return {
-        library: tuple(_symbols(library, groups, names))
-        for library, groups in sorted(libraries.items())
-    }
-
-
-def _symbols(
-    library: str, groups: _Groups, names: Mapping[int, Sequence[str]]
-) -> Iterator[tuple[tuple[ExportSpan, ...], Sequence[str]]]:
-    rows: dict[str, tuple[int, ...]] = defaultdict(tuple)
-    for group in {row for labels in groups.values() for own in labels.values() for row in own}:
-        for name in names.get(group, ()):
-            rows[name] += (group,)
-    same: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for name, own in rows.items():
-        same[own].append(name)
-    for own, found in same.items():
-        yield tuple(_spans(library, groups, own)), found
+    symbols: dict[str, SymbolGroups] = {library: [] for library in sorted(libraries)}
+    query = """
+        SELECT library, rows, json_group_array(name) FROM (
+            SELECT library, name, json_group_array(id) AS rows
+            FROM symbols JOIN symbol_groups ON id = symbol_group
+            WHERE imported_from IS NULL GROUP BY library, name
+        ) WHERE library IN (SELECT value FROM json_each(?)) GROUP BY library, rows"""
+    for library, rows, names in index.rows(query, symbols):
+        spans = tuple(_spans(library, libraries[library], json.loads(rows)))
+        symbols[library].append((spans, json.loads(names)))
+    return symbols
 
 
 def _spans(library: str, groups: _Groups, rows: Sequence[int]) -> Iterator[ExportSpan]:
