@@ -66,7 +66,7 @@ class Item:
         """The completed share, None if the size is unknown."""
         return self.received / self.size if self.size else None
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return the received bytes and the name."""
         return f"{_of(self.received, self.size)}  {self.name}"
 
@@ -153,7 +153,7 @@ class Tally(Progress):
         while len(self._samples) > 1 and now - self._samples[1][0] >= _WINDOW:
             self._samples.popleft()
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return items, bytes, rate and remaining time.
 
         The text has at most 64 characters.

@@ -137,21 +137,21 @@ class TerminalProgress(Tally):
             if not self._console.is_interactive:
                 if now - self._last_line >= _BETWEEN_LINES:
                     self._last_line = now
-                    self._console.note(self.text())
+                    self._console.note(str(self))
             elif now - self.started >= _BEFORE_PROGRESS and not self._console.is_quiet:
                 if self._bars is None:
-                    self._bars = _Bars(self._console.rich(), self.text)
+                    self._bars = _Bars(self._console.rich(), self)
                 self._bars.show(self)
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Return the title, items, bytes, rate and remaining time."""
-        return f"{self._title} {super().text()}"
+        return f"{self._title} {super().__str__()}"
 
 
 class _Bars:
     """A bar for the run, followed by one for each item in progress."""
 
-    def __init__(self, console: "RichConsole", text: Callable[[], str]) -> None:
+    def __init__(self, console: "RichConsole", tally: Tally) -> None:
         from rich import progress
         from rich.table import Column
 
@@ -164,7 +164,7 @@ class _Bars:
             expand=True,
         )
         self._tasks: dict[int, TaskID] = {}
-        self._whole = self._progress.add_task("", total=1, text=_Text(text))
+        self._whole = self._progress.add_task("", total=1, text=tally)
         self._progress.start()
 
     def show(self, tally: Tally) -> None:
@@ -175,23 +175,13 @@ class _Bars:
             self._progress.remove_task(self._tasks.pop(number))
         for number, item in items.items():
             if number not in self._tasks:
-                text = _Text(item.text)
-                self._tasks[number] = self._progress.add_task("", total=1, text=text)
+                # A column formats it at every display, so that it stays current between events.
+                self._tasks[number] = self._progress.add_task("", total=1, text=item)
             self._progress.update(self._tasks[number], completed=item.fraction or 0)
 
     def stop(self) -> None:
         """Remove the bars."""
         self._progress.stop()
-
-
-class _Text:
-    """Text that is computed at every display, to stay current between events."""
-
-    def __init__(self, text: Callable[[], str]) -> None:
-        self._text = text
-
-    def __str__(self) -> str:
-        return self._text()
 
 
 class _Handler(logging.StreamHandler[TextIO]):

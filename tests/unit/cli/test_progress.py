@@ -44,7 +44,7 @@ def tally_after(seconds: float, received: int, *, items: int = 4, total: int | N
     tally.expect(items, total)
     clock.now += seconds
     tally.done(received)
-    return tally.text()
+    return str(tally)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_size_words_have_two_or_three_digits(size: int, expected: str) -> None:
         (tally_after(10, 999, total=GB), "1 of 4, 999 B of 1.0 GB, 100 B/s, 2780:33:20 left"),
         # More bytes than stated in the manifests: the total is at least the received size.
         (tally_after(10, GB, total=5), "1 of 4, 1.0 GB of 1.0 GB, 100 MB/s, 0:00 left"),
-        (Tally(Clock()).text(), "0 of 0, time unknown"),
+        (str(Tally(Clock())), "0 of 0, time unknown"),
     ],
 )
 def test_tally_states_items_bytes_rate_and_time_left(words: str, expected: str) -> None:
@@ -79,10 +79,10 @@ def test_rate_covers_last_seconds(clock: Clock) -> None:
     for second in range(1, 101):
         clock.now += 1
         tally.advance(number, GB if second <= 50 else GB // 10)
-    assert ", 100 MB/s, 7:30 left" in tally.text()
+    assert ", 100 MB/s, 7:30 left" in str(tally)
     clock.now += 1
     tally.advance(number, -tally.received)
-    assert "0 B of 100 GB, 0 B/s, time unknown" in tally.text()
+    assert "0 B of 100 GB, 0 B/s, time unknown" in str(tally)
 
 
 def test_total_size_with_unknown_size_is_unknown() -> None:
