@@ -146,7 +146,7 @@ class SourceChain:
             first = first or source.name
             missing -= listed.keys()
         if first is None:
-            raise _most_severe(errors)
+            raise most_severe(errors)
         is_complete = all(isinstance(error, NotAtSourceError) for error in errors)
         return Listing(first, folders_of, source_of, is_complete=is_complete)
 
@@ -265,7 +265,7 @@ def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
         for label in labels:
             folder_of.setdefault(label, folder)
     if not folder_of:
-        raise _most_severe(failures)
+        raise most_severe(failures)
     return folder_of
 
 
@@ -285,10 +285,10 @@ def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
             errors.append(error)
     if not errors:
         raise NotAtSourceError("an archive", "its path is outside the source")
-    raise _most_severe(errors)
+    raise most_severe(errors)
 
 
-def _most_severe(errors: Sequence[CudaRedistError]) -> CudaRedistError:
+def most_severe(errors: Sequence[CudaRedistError]) -> CudaRedistError:
     """Return the most severe error.
 
     A wrong hash is the most severe, an absence the least.

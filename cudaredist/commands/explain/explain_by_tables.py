@@ -5,7 +5,7 @@ from typing import Literal
 
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.newest_together import newest_together
-from cudaredist.commands.explain.report import ExplainReport, NewestTogether, PackageCoverage
+from cudaredist.commands.explain.report import ExplainReport
 from cudaredist.errors import CudaRedistError, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
@@ -37,19 +37,20 @@ def explain_by_tables(
     Manifests that cannot be read are among the errors of the report. Raises `IncompleteError` if no
     layer has the table, and `UnknownNameError` for an unknown name.
     """
-    newest: tuple[NewestTogether, ...] = ()
-    coverage: tuple[PackageCoverage, ...] = ()
+    about: dict[str, object] = {}
     errors: tuple[ErrorReport, ...] = ()
-    hint: str | None = None
     if subject == "gpu":
         gpus = require_gpus(store)
         explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
         topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
         names = capabilities_called(name, gpus.table)
         archives = read_coverage(names, Index(store, cache), gpus.table)
-        newest = tuple(newest_together(names, archives, store, gpus.table))
         coverage = coverage_of_releases(names, archives, gpus.table)
-        hint = None if coverage else _hint(store)
+        about = {
+            "newest": tuple(newest_together(names, archives, store, gpus.table)),
+            "coverage": coverage,
+            "hint": None if coverage else _hint(store),
+        }
     elif subject == "nvcc":
         compat = require_nvcc_compat(store)
         topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
@@ -57,16 +58,9 @@ def explain_by_tables(
     else:
         tables = CudaTables(require_nvcc_compat(store), require_gpus(store), store)
         topics, errors = tables.explain(name)
-    return ExplainReport(
-        kind=subject,
-        asked=name,
-        newest=newest,
-        topics=topics,
-        coverage=coverage,
-        errors=errors,
-        hint=hint,
-        exit_code=worst_exit_code(error.exit_code for error in errors),
-    )
+    about |= {"kind": subject, "asked": name, "topics": topics, "errors": errors}
+    code = worst_exit_code(error.exit_code for error in errors)
+    return ExplainReport.model_validate(about | {"exit_code": code})
 
 
 class CudaTables:

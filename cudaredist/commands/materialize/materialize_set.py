@@ -36,7 +36,6 @@ from cudaredist.errors import (
     CudaRedistError,
     IntegrityError,
     InvalidFileError,
-    NotAtSourceError,
     Problem,
     SourceError,
     StoppedError,
@@ -53,6 +52,7 @@ from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.sources.chain import most_severe
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.data_folder import Store
 from cudaredist.store.kept_archive import kept_bytes
@@ -195,19 +195,15 @@ class Materialization:
                 f"`{again('--root cuda-toolkit', without=['--root'])}` for a new folder",
             )
 
-    def _check_sizes(self, packages: Mapping[str, SetPackage]) -> None:
+    def _check_sizes(self, archives: Mapping[str, SetPackage]) -> None:
         """Announce and check the size of downloads and contents.
 
         Raises `UsageError` if the downloads exceed the limit, and `WriteError` if the disk
         is too small.
         """
-        archives = {archive_of(p).sha256: p for p in packages.values()}
-        pending = {
-            sha256: package
-            for sha256, package in archives.items()
-            if not is_unpacked(self._staging.archives / sha256)
-        }
-        requests = [self._request(package) for package in pending.values()]
+        folder = self._staging.archives
+        pending = [p for sha256, p in archives.items() if not is_unpacked(folder / sha256)]
+        requests = [self._request(package) for package in pending]
         downloads = [item for item in requests if not self._is_local(item)]
         if self.sources is not None:
             downloads = self.sources.sized(downloads)
@@ -217,7 +213,7 @@ class Materialization:
         known = sum(remaining)
         unknown = sum(item.size is None for item in downloads)
         unexamined = sum(not package.contents for package in archives.values())
-        unpacked = sum(_unpacked_size(package) for package in archives.values())
+        unpacked = sum(map(_unpacked_size, archives.values()))
         local = len(archives) - len(downloads)
         sizes = [f"{known:,} bytes"] if known or not unknown else []
         sizes += [f"{unknown} of unknown size"] if unknown else []
@@ -234,15 +230,14 @@ class Materialization:
                 hint="select fewer packages with --component or --exclude, or run "
                 f"`{again('--max-download', str(known), without=['--max-download'])}`",
             )
-        needed = sum(_unpacked_size(package) for package in pending.values())
+        needed = sum(map(_unpacked_size, pending))
         if self.sources is not None and self.sources.chains[()].has_server:
             # During a download, both the archive and its content use space.
             needed += sum(sorted(remaining)[-self.sources.jobs :])
         free = shutil.disk_usage(self._staging.folder).free
         if needed > free:
             raise WriteError(
-                self.root,
-                OSError(f"needs {needed:,} more bytes, but only {free:,} are free"),
+                self.root, OSError(f"needs {needed:,} more bytes, but only {free:,} are free")
             )
         self._services[-1].pending = len(downloads)
         self._services[0].pending = len(pending)
@@ -253,9 +248,9 @@ class Materialization:
 
     def _unpack(self, packages: Mapping[str, SetPackage]) -> dict[str, Unpacked]:
         """Download and unpack archives. Return the contents by package."""
-        self._check_sizes(packages)
         # Several packages may share one archive.
         archives = {archive_of(package).sha256: package for package in packages.values()}
+        self._check_sizes(archives)
         jobs = self._services[0].jobs
         results = each(archives.values(), self._content, jobs, self._stop, fail_fast=True)
         errors = [result for result in results if isinstance(result, CudaRedistError)]
@@ -267,14 +262,12 @@ class Materialization:
 
     def _content(self, package: SetPackage) -> Unpacked:
         raise_if_stopped(self._stop)
-        request, folder = (
-            self._request(package),
-            self._staging.archives / archive_of(package).sha256,
-        )
+        request = self._request(package)
+        folder = self._staging.archives / archive_of(package).sha256
         earlier = earlier_content(folder)
         if earlier is not None:
             return earlier
-        errors: list[SourceError | IntegrityError] = []
+        errors: list[CudaRedistError] = []
         for service in self._services:
             keep_at = self._kept_at(request) if service.chains[()].has_server else None
             try:
@@ -286,7 +279,7 @@ class Materialization:
                 with contextlib.suppress(OSError):
                     keep_at.unlink()
             return unpacked
-        raise _most_significant(errors)
+        raise most_severe(errors)
 
     @property
     def _stop(self) -> threading.Event:
@@ -408,12 +401,3 @@ def _select_packages(package_set: PackageSet, options: MaterializeOptions) -> Se
 
 def _unpacked_size(package: SetPackage) -> int:
     return sum(part.bytes for part in package.contents.values())
-
-
-def _most_significant(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
-    """Return the most significant error.
-
-    Wrong bytes are first, a missing archive is last.
-    """
-    wrong = next((e for e in errors if isinstance(e, IntegrityError)), None)
-    return wrong or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[-1])
