@@ -1,5 +1,6 @@
 """Read the configuration file of a project."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,17 +65,20 @@ def _configuration(path: Path, table: object) -> ConfigurationFile:
     from pydantic import ValidationError
 
     from cudaredist.formats.registry import validation_problems
-    from cudaredist.formats.settings import AuditSettings, Configuration
+    from cudaredist.formats.settings import AuditSettings, Configuration, IgnoredFinding
 
     try:
         values = Configuration.model_validate(table).model_dump(exclude_unset=True)
     except ValidationError as error:
-        for one in error.errors(include_url=False, include_input=False):
+        for one in error.errors(include_url=False):
             *parents, name = map(str, one["loc"] or ("",))
             if one["type"] == "extra_forbidden":
-                model = AuditSettings if parents else Configuration
+                model = (Configuration, AuditSettings, IgnoredFinding)[min(len(parents), 2)]
                 known = [field.alias or "" for field in model.model_fields.values()]
                 raise UnknownNameError(f"setting of {path}", name, known) from None
+            if one["type"] == "literal_error":
+                known = re.findall(r"'(.*?)'", one["ctx"]["expected"])
+                raise UnknownNameError(f"{name} of {path}", str(one["input"]), known) from None
         problems = "; ".join(map(str, validation_problems(error)))
         raise UsageError(
             f"{path}: {problems}", hint="run `cudaredist schema configuration` for all settings"

@@ -1,7 +1,7 @@
 """Model of the configuration file of a project."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -10,11 +10,39 @@ from cudaredist.formats.base import Channel, OwnModel
 CONFIGURATION = "configuration"
 """The name for `schema`."""
 
+AuditFindingKind: TypeAlias = Literal[
+    "missing-library",
+    "missing-symbols",
+    "mixed-cuda",
+    "duplicate-library",
+    "unlinked-library",
+    "run-path",
+    "undeclared",
+    "declared",
+    "gpu",
+    "glibc",
+    "cuda",
+    "bundled",
+    "unknown",
+]
+
 
 class _Settings(OwnModel):
     """Settings with the names of options."""
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"))
+
+
+class IgnoredFinding(_Settings):
+    """Findings of `audit` that do not count."""
+
+    kind: AuditFindingKind
+    contains: str = Field("", description="Part of the message, such as a path or library")
+    reason: str = Field(description="Why it does not count", pattern=r"\S")
+
+    def __str__(self) -> str:
+        """Return it as text."""
+        return f"{self.kind}{f' ({self.contains})' if self.contains else ''}: {self.reason}"
 
 
 class AuditSettings(_Settings):
@@ -24,6 +52,7 @@ class AuditSettings(_Settings):
     cuda: str | None = Field(None, description="CUDA release that must have its symbols")
     max_glibc: str | None = Field(None, description="Newest glibc that it may require")
     no_bundled: bool = Field(default=False, description="Whether copies of libraries are findings")
+    ignore: list[IgnoredFinding] = Field([], description="Findings that do not count")
 
 
 class Configuration(_Settings):

@@ -75,14 +75,52 @@ def test_audit_uses_requirements_of_file(run: Run) -> None:
     assert run("audit", "/bin/sh", "--max-glibc", "2.99").exit_code == 0
 
 
+IGNORED = """
+[[audit.ignore]]
+kind = "glibc"
+contains = "/bin/sh"
+reason = "old systems are not supported"
+
+[[audit.ignore]]
+kind = "bundled"
+reason = "unused"
+"""
+
+
+def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
+    OWN.write_text(IGNORED.replace("/bin/sh", "glibc"))
+    call = ("audit", "/bin/sh", "--max-glibc", "2.0")
+    document = json.loads(run(*call, "--json").stdout)
+    (finding,) = document["findings"]
+    assert (finding["exit_code"], finding["ignored"]) == (0, "old systems are not supported")
+    result = run(*call)
+    assert result.exit_code == 0
+    assert "ignored: glibc: needs glibc" in result.stdout
+    assert "    reason: old systems are not supported" in result.stdout
+    note = "note: the configuration file ignores no finding with bundled: unused"
+    assert note in result.stdout
+    assert result.stdout.count("ignores no finding") == 1
+    OWN.write_text(IGNORED.replace("/bin/sh", "other"))
+    assert run(*call).exit_code == 1
+    assert settings(run)["audit.ignore"] == ("bundled: unused", "file")
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
+        (
+            "[[audit.ignore]]\nkind = 'glibcs'",
+            "no kind of cudaredist.toml is",
+            "did you mean glibc?",
+        ),
+        ("[[audit.ignore]]\nkind = 'glibc'", "audit.ignore.0.reason: Field required", "schema"),
+        ("[[audit.ignore]]\nkind = 'glibc'\nreason = ' '", "ignore.0.reason: String", "schema"),
+        ("[[audit.ignore]]\nreson = ''\nkind = 'gpu'", "called 'reson'", "did you mean reason?"),
         ("jbos = 3", "no setting of cudaredist.toml is called 'jbos'", "did you mean jobs?"),
         ("[audit]\nmax_glibc = '2'", "is called 'max_glibc'", "did you mean max-glibc?"),
         ("jobs = 0", "cudaredist.toml: jobs: ", "cudaredist schema configuration"),
         ("jobs = '3'", "cudaredist.toml: jobs: ", "cudaredist schema configuration"),
-        ("channel = 'wheel'", "channel: ", "cudaredist schema configuration"),
+        ("channel = 'wheel'", "no channel of cudaredist.toml is", "did you mean wheels?"),
         ("base-url = ['https://u:p@host']", "cannot contain credentials", "schema configuration"),
         ("base-url = ['https://host/?token=x']", "cannot contain credentials", "schema"),
         ("jobs =", "cudaredist.toml: Invalid value", "correct the syntax"),
@@ -119,6 +157,6 @@ def test_example_of_page_fits_schema(run: Run) -> None:
     text = (REPOSITORY / "docs/scripts.md").read_text()
     PROJECT.write_text(next(block for block in FENCED.findall(text) if "[tool." in block))
     names = {name for name, (_, origin) in settings(run).items() if origin == "file"}
-    assert names >= {"data-dir", "channel", "jobs", "audit.require-gpu", "audit.max-glibc"}
+    assert names >= {"data-dir", "channel", "jobs", "audit.require-gpu", "audit.ignore"}
     assert schema_problems({"jobs": 4, "audit": {"no-bundled": True}}, "configuration") == []
     assert schema_problems({"jbos": 4}, "configuration")

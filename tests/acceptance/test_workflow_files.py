@@ -1,5 +1,6 @@
 """Tests of the GitHub action, its workflows, and those on pages."""
 
+import json
 import re
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_action_fails_on_findings_and_passes_outputs(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--max-version", "12.9.0")
     status, log = runner.command("check", f"--base-url {SAMPLE} --redist cuda")
     assert (status, runner.outputs["stale"]) == (1, "true")
-    assert runner.outputs.keys() == ACTION["outputs"].keys()
+    assert runner.outputs.keys() == ACTION["outputs"].keys() - {"count", "report"}
     assert "::warning " in log
     assert "| cuda | 12.9 |" in runner.summary.read_text()
 
@@ -154,7 +155,13 @@ def test_action_audits_files_of_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "a-program").symlink_to("/bin/sh")
     assert runner.command("audit", "*-program --max-glibc 2.99")[0] == 0
     assert "a-program" in runner.summary.read_text()
+    assert (runner.outputs["findings"], runner.outputs["count"]) == ("false", "0")
     assert runner.command("audit", "*-program --max-glibc 2.0")[0] == 1
+    assert runner.outputs.keys() == {"exit_code", "findings", "count", "report"}
+    assert (runner.outputs["findings"], runner.outputs["count"]) == ("true", "1")
+    report = json.loads(Path(runner.outputs["report"]).read_text())
+    assert report["command"] == "audit"
+    assert report["exit_code"] == 1
 
 
 @needs("bash")

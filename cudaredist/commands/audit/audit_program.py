@@ -9,13 +9,14 @@ from cudaredist.commands.audit.declared import with_declared
 from cudaredist.commands.audit.environment import JudgedEnvironment, with_environments
 from cudaredist.commands.audit.judge import AuditData, judge_program
 from cudaredist.commands.audit.program import Catalog, KnownLibrary, paths_of
-from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.program_findings import AuditRequirements, with_ignored
 from cudaredist.commands.audit.read_program import ProgramReader, size_of
 from cudaredist.commands.audit.report import AuditReport, AuditReports
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.hints import again
 from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
@@ -37,6 +38,7 @@ def audit_programs(
     required: AuditRequirements,
     *,
     is_together: bool = False,
+    ignored: Sequence[IgnoredFinding] = (),
     package_set: Path | None = None,
     cache: Cache,
     progress: Progress = NO_PROGRESS,
@@ -78,6 +80,7 @@ def audit_programs(
         program = ProgramReader(cache=cache, progress=progress)
         program.read_all(part)
         reports.append(_judged(program, part, data, required))
+    reports = with_ignored(reports, ignored)
     if len(reports) == 1:
         return reports[0]
     return AuditReports(

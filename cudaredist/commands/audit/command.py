@@ -1,9 +1,11 @@
 """audit: the CUDA libraries, releases and GPUs that a program needs."""
 
+import os
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from cudaredist.cli.configuration import read_configuration
 from cudaredist.cli.options import (
     Data,
     Options,
@@ -19,6 +21,7 @@ from cudaredist.hints import again
 
 if TYPE_CHECKING:
     from cudaredist.commands.audit.program_findings import AuditRequirements
+    from cudaredist.commands.audit.report import AuditReport, AuditReports
 
 AuditFormat: TypeAlias = Literal[
     "text", "markdown", "github", "requirements", "packages", "nix", "auditwheel-exclude"
@@ -89,6 +92,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     """
     from cudaredist.commands.audit import needed_lists, text
     from cudaredist.commands.audit.audit_program import audit_programs
+    from cudaredist.formats.settings import IgnoredFinding
 
     store = session.read_store(options.data)
     report = audit_programs(
@@ -96,6 +100,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         store,
         options.requirements(),
         is_together=options.together,
+        ignored=[IgnoredFinding(**one) for one in read_configuration().audit.get("ignore", ())],
         package_set=options.package_set,
         cache=open_cache(options.cache_dir),
         progress=session.progress("reading"),
@@ -106,7 +111,8 @@ def audit(options: AuditOptions, session: Session) -> int:
         return session.finish(report, texts.get(options.format), errors=errors)
     if options.format == "github":
         session.close()
-        session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), ())
+        outputs = text.audit_outputs(report, _written_report(report))
+        session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), outputs)
         session.errors(errors)
         return report.exit_code
     if options.format == "requirements" and any(map(needed_lists.lacks_wheels, report.programs)):
@@ -121,5 +127,17 @@ def audit(options: AuditOptions, session: Session) -> int:
         "auditwheel-exclude": needed_lists.exclude_lines,
     }
     findings = (finding for program in report.programs for finding in program.findings)
-    warnings = (f"{finding.kind}: {finding.message}" for finding in findings)
+    warnings = (f"{each.kind}: {each.message}" for each in findings if each.ignored is None)
     return session.finish(report, lists[options.format], warnings=warnings, errors=errors)
+
+
+def _written_report(report: "AuditReport | AuditReports") -> Path | None:
+    """Write the report for later steps of a GitHub workflow. Raises `WriteError`."""
+    from cudaredist.cli.text import report_json
+    from cudaredist.store.files import write_file
+
+    folder = os.environ.get("RUNNER_TEMP")
+    path = Path(folder, "cudaredist-audit.json") if folder else None
+    if path is not None:
+        write_file(path, report_json(report).encode(), durable=False)
+    return path

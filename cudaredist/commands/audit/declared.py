@@ -16,13 +16,13 @@ from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import Catalog, KnownLibrary
 from cudaredist.commands.audit.report import (
     AuditFinding,
-    AuditFindingKind,
     AuditReport,
     DeclaredWheel,
 )
 from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.errors import EXIT_FINDINGS, printable, shortened
 from cudaredist.formats.policy import Preload
+from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
 

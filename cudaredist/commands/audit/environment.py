@@ -20,7 +20,6 @@ from cudaredist.commands.audit.program_findings import AuditRequirements, gpu_fi
 from cudaredist.commands.audit.report import (
     AuditedEnvironment,
     AuditFinding,
-    AuditFindingKind,
     AuditReport,
     LoadedFile,
 )
@@ -30,6 +29,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.policy import Preload
+from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.sets.libraries import find_external
 from cudaredist.tables.symbols.symbol_table import Import
 

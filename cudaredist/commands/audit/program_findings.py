@@ -1,17 +1,18 @@
 """Findings of audit: what is wrong with a program, and required properties that it lacks."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
 from cudaredist.commands.audit.program import Catalog, ProgramFile
-from cudaredist.commands.audit.report import AuditFinding, AuditFindingKind, Floor
+from cudaredist.commands.audit.report import AuditFinding, AuditReport, Floor
 from cudaredist.commands.audit.run_paths import RunPathGap, run_path_fixes
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 
@@ -180,6 +181,26 @@ def unread_findings(
     for option, value in options.items():
         if value and (skipped or unread):
             yield _unknown(f"{option} is unknown: {_files([*skipped, *unread])} cannot be read")
+
+
+def with_ignored(
+    reports: Iterable[AuditReport], ignored: Sequence[IgnoredFinding]
+) -> list[AuditReport]:
+    """Return the reports with ignored findings. The last one notes what ignores none of them."""
+    found: list[AuditReport] = []
+    unused = list(map(str, ignored))
+    for report in reports:
+        findings = list(report.findings)
+        for number, finding in enumerate(findings):
+            for one in ignored:
+                if finding.kind == one.kind and one.contains in finding.message:
+                    update = {"ignored": one.reason, "exit_code": EXIT_OK}
+                    findings[number] = finding.model_copy(update=update)
+                    unused = [text for text in unused if text != str(one)]
+        found.append(report.with_findings(findings) if ignored else report)
+    notes = (f"the configuration file ignores no finding with {text}" for text in unused)
+    found[-1] = found[-1].model_copy(update={"notes": (*found[-1].notes, *notes)})
+    return found
 
 
 def gpu_findings(

@@ -10,6 +10,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import Owner
 from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.settings import AuditFindingKind
 
 NeedKind: TypeAlias = Literal["needed", "unlinked", "opened", "bundled"]
 NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "unknown"]
@@ -17,21 +18,6 @@ EnvironmentKind: TypeAlias = Literal[
     "virtual environment", "conda environment", "toolkit", "root file system", "packages"
 ]
 FoundBy: TypeAlias = Literal["run-path", "system", "preloaded", "other-code", "driver", "none"]
-AuditFindingKind: TypeAlias = Literal[
-    "missing-library",
-    "missing-symbols",
-    "mixed-cuda",
-    "duplicate-library",
-    "unlinked-library",
-    "run-path",
-    "undeclared",
-    "declared",
-    "gpu",
-    "glibc",
-    "cuda",
-    "bundled",
-    "unknown",
-]
 
 
 class AuditInput(OwnModel):
@@ -168,7 +154,10 @@ class AuditFinding(OwnModel):
     message: str
     path: str | None = None
     hint: str | None = None
-    exit_code: int = Field(description="0: a warning; 3: the answer is unknown")
+    exit_code: int = Field(description="0: a warning, or ignored; 3: the answer is unknown")
+    ignored: str | None = Field(
+        default=None, description="Reason of the configuration file to ignore it"
+    )
 
 
 class DeclaredWheel(OwnModel):

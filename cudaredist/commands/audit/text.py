@@ -3,9 +3,10 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
+from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.cli.text import annotations, columns, escape_markdown, grouped, markdown_table
+from cudaredist.cli.text import annotations, columns, escape_markdown, flag, grouped, markdown_table
 from cudaredist.commands.audit.needed_lists import (
     mark,
     needed_packages,
@@ -238,11 +239,19 @@ def audit_annotations(report: AuditReport | AuditReports) -> Iterator[str]:
     return annotations(chain.from_iterable(map(_messages, report.programs)))
 
 
+def audit_outputs(report: AuditReport | AuditReports, path: Path | None) -> Iterator[str]:
+    """Yield `name=value` lines for `$GITHUB_OUTPUT`. `path` is that of the report."""
+    codes = [finding.exit_code for program in report.programs for finding in program.findings]
+    yield f"findings={flag(report.exit_code != EXIT_OK)}"
+    yield f"count={sum(map(bool, codes))}"
+    yield f"report={path or ''}"
+
+
 def _messages(report: AuditReport) -> Iterator[tuple[str, dict[str, str], str]]:
     """Yield the level, properties and text of each finding and error."""
     file = report.inputs[0].path if len(report.inputs) == 1 else ""
     for finding in report.findings:
-        level = "error" if finding.exit_code else "warning"
+        level = "notice" if finding.ignored else "error" if finding.exit_code else "warning"
         properties = {"file": file or _input_of(finding.path, report), "title": finding.kind}
         yield level, {key: text for key, text in properties.items() if text}, finding.message
     for error in report.errors:
@@ -327,9 +336,11 @@ def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:
 def _remarks(report: AuditReport) -> Iterator[str]:
     """Yield the findings and the next step."""
     for finding in report.findings:
-        names = dict.fromkeys((_LEVELS.get(finding.exit_code, "finding"), finding.kind))
-        yield f"{': '.join(names)}: {finding.message}"
-        if finding.hint:
+        level = "ignored" if finding.ignored else _LEVELS.get(finding.exit_code, "finding")
+        yield f"{': '.join(dict.fromkeys((level, finding.kind)))}: {finding.message}"
+        if finding.ignored:
+            yield f"    reason: {printable(finding.ignored)}"
+        elif finding.hint:
             yield f"    hint: run `{finding.hint}`"
     yield from (f"note: {note}" for note in report.notes)
     compared = f"Compared with {report.judged_by}"

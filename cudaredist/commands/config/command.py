@@ -46,6 +46,7 @@ def config(options: ConfigOptions, session: Session) -> int:
     from cudaredist.cli.configuration import read_configuration
     from cudaredist.commands.config.report import ConfigReport, Setting
     from cudaredist.commands.config.text import config_text
+    from cudaredist.formats.settings import IgnoredFinding
 
     file = read_configuration()
     values, origins = vars(options) | vars(options.requests), dict(options.origins)
@@ -60,7 +61,10 @@ def config(options: ConfigOptions, session: Session) -> int:
     settings += [
         Setting(name=f"audit.{name.replace('_', '-')}", value=value, origin="file")
         for name, value in file.audit.items()
+        if name != "ignore"
     ]
+    ignored = [str(IgnoredFinding(**one)) for one in file.audit.get("ignore", ())]
+    settings += [Setting(name="audit.ignore", value=one, origin="file") for one in ignored]
     path = None if file.path is None else str(file.path)
     session.show(ConfigReport(path=path, settings=tuple(settings)), config_text)
     return EXIT_OK
