@@ -1,21 +1,17 @@
 """Add records of runfile installers, from a file or an address."""
 
-import contextlib
-import hashlib
 import re
-import shlex
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 from cudaredist.archives.makeself import check_makeself
 from cudaredist.commands.runfile.report import RunfileReport
-from cudaredist.errors import InsecureAddressError, IntegrityError, ReadError, UsageError, shown
+from cudaredist.errors import UsageError, shown
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
-from cudaredist.hints import again, redacted
+from cudaredist.hints import redacted
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sri_of
 from cudaredist.progress import Progress
-from cudaredist.sources.chain import SourceChain, open_sources
+from cudaredist.sources.hashed_file import read_hashed
 from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import RUNFILES, read_runfiles
@@ -42,30 +38,25 @@ def add_runfile(
     parsed = _parsed(location, name)
     if url is not None:
         url = _recordable(url)
-    with contextlib.closing(_opened(location, settings)) as sources:
-        place, size, sha256, md5 = _read(sources, name, progress)
-        if sources.has_server:
-            url = place
+    file, _ = read_hashed(location, settings, progress, check_makeself)
+    url = file.url or url
     begin()
     store.sweep_table(RUNFILES)
     table = read_runfiles(store.read_table(RUNFILES)).runfiles
     of_release = table.get(parsed.release, {})
     recorded = of_release.get(parsed.platform)
-    if recorded is not None and recorded.sha256 == sha256:
-        url = url or recorded.url
-    elif recorded is not None and not accept_changed:
-        raise IntegrityError(
-            f"{name}: the SHA-256 is {sha256}, and the record of {recorded.name} has "
-            f"{recorded.sha256}; the record was kept",
-            hint=f"to replace it, run `{again('--accept-changed')}`",
-        )
+    if recorded is not None:
+        record_name = f"the record of {recorded.name}"
+        file.compare(recorded.sha256, record_name, accept_changed=accept_changed)
+        if recorded.sha256 == file.sha256:
+            url = url or recorded.url
     record = Runfile(
         name=name,
         url=url,
-        size=size,
-        sha256=sha256,
-        sri=sri_of(sha256),
-        md5=md5,
+        size=file.size,
+        sha256=file.sha256,
+        sri=sri_of(file.sha256),
+        md5=file.md5,
         driver=parsed.driver,
     )
     table = table | {parsed.release: of_release | {parsed.platform: record}}
@@ -104,47 +95,3 @@ def _recordable(url: str) -> str:
             hint="use --url https://host/folder/NAME",
         )
     return public
-
-
-def _opened(location: str, settings: Settings) -> SourceChain:
-    """Return the folder or server of a runfile.
-
-    Raises `ReadError` if a local file is missing or cannot be reached.
-    """
-    base, slash, _ = location.rpartition("/")
-    if ":" not in base:
-        try:
-            Path(location).stat()
-        except OSError as error:
-            raise ReadError(redacted(location), error) from error
-    try:
-        return open_sources([base + slash or "."], settings)
-    except InsecureAddressError as error:
-        name = shlex.quote(location.partition("?")[0].rpartition("/")[2])
-        hint = f"use https, or download the file and run `cudaredist runfile add ./{name}`"
-        raise UsageError(error.message, hint=hint) from None
-
-
-def _read(sources: SourceChain, name: str, progress: Progress) -> tuple[str, int, str, str]:
-    """Return the place, size, SHA-256 and MD5 of a runfile, verified."""
-
-    def use(place: str, stream: Callable[[int], Iterator[bytes]]) -> tuple[str, int, str, str]:
-        size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-
-        def chunks() -> Iterator[bytes]:
-            nonlocal size
-            for chunk in stream(0):
-                sha256.update(chunk)
-                md5.update(chunk)
-                size += len(chunk)
-                progress.advance(number, len(chunk))
-                yield chunk
-
-        check_makeself(place, chunks())
-        return place, size, sha256.hexdigest(), md5.hexdigest()
-
-    progress.expect(1, None)
-    number = progress.begin(name, None)
-    answer = sources.consume([name], use)
-    progress.end(number)
-    return answer

@@ -131,7 +131,7 @@ def test_add_from_failing_server_writes_nothing(
         (["https://user:SECRET@installer.run"], "not the name of a CUDA runfile"),
         ([f"https://host.example/x?t=SECRET/{NAME}"], "without '?'"),
         ([NAME, "--url", f"https://user:SECRET@host.example/{NAME}?t=SECRET"], "without a query"),
-        ([f"http://host.example/{NAME}"], f"and run `cudaredist runfile add ./{NAME}`"),
+        ([f"http://host.example/{NAME}"], "download the file and use its path"),
         ([NAME, "--url", "not an address"], "without a query"),
         ([NAME, "--url", f"file:///{NAME}"], "without a query"),
     ],
