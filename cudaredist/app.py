@@ -26,6 +26,7 @@ from cudaredist.commands.diff.command import diff
 from cudaredist.commands.download.command import download_manifests
 from cudaredist.commands.explain.command import explain
 from cudaredist.commands.export.command import export
+from cudaredist.commands.manifest.command import manifest
 from cudaredist.commands.materialize.command import materialize
 from cudaredist.commands.mirror.command import mirror
 from cudaredist.commands.process.command import process_manifests
@@ -51,6 +52,7 @@ _PANELS = {
         update_nvcc_compat,
         update_gpus,
         update_symbols,
+        manifest,
         runfile,
     ),
     "Assemble": (build, export, materialize),

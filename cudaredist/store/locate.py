@@ -35,7 +35,8 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     is_free = not _DEFAULT.exists() or (
         _DEFAULT.is_dir() and all(name.endswith(TEMPORARY_SUFFIX) for name in names_in(_DEFAULT))
     )
-    if not is_free and not is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
+    has_folder = any(is_folder(_DEFAULT / name) for name in ("manifests", "handwritten"))
+    if not is_free and not has_folder and not _has_data(_DEFAULT):
         raise UsageError(
             "./data is not a data folder (it has no manifests/)",
             hint="run `mkdir data/manifests` to make it one, or add --data-dir FOLDER",

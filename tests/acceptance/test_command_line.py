@@ -25,6 +25,7 @@ COMMANDS = (
     "process-manifests",
     "update-nvcc-compat",
     "update-gpus",
+    "manifest",
     "runfile",
     "update-symbols",
     "build",

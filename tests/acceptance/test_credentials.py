@@ -65,6 +65,7 @@ _CALLS: dict[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "CUDAREDIST_BASE_URL": (("download-manifests", *_LATEST), {"CUDAREDIST_BASE_URL": "{}"}),
     "URL": (("download-manifests", "{}", "out", "--retries", "0"), {}),
     "mirror": (("mirror", "sync", "mirror", "--base-url", "{}", *_LATEST), {}),
+    "manifest add": (("manifest", "add", "tensorrt", "10.1.0", "--archive", "source={}"), {}),
     "runfile add": (("runfile", "add", "{}"), {}),
     "runfile add folder": (("runfile", "add", f"{{}}/{NAME}", "--retries", "0"), {}),
     "runfile add --url": (("runfile", "add", NAME, "--url", "{}"), {}),

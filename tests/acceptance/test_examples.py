@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from conftest import SAMPLE, Run
+from support.archives import gz, tar_member, tar_of
 from support.bumps import cuda, product
 from support.pages import COMMANDS, NETWORK, PAGES, blocks, is_shown, problem_with
 from support.releases import release
 from support.runfiles import NAME, runfile
 from support.server import FaultServer
 
-from cudaredist.redists import NVIDIA_BASE
+from cudaredist.redists import NVIDIA_BASE, REDISTS
 from tools.reference import examples_of
 
 MADE_FROM_HELP = "commands.md"
@@ -119,9 +120,15 @@ def test_maintenance_commands_run_in_order_in_new_folder(
     server.files[f"{folder}/local_installers/{NAME}"] = file = runfile(b"archive")
     sums = f"{hashlib.md5(file, usedforsecurity=False).hexdigest()}  {NAME}\n"
     server.files[f"{folder}/docs/sidebar/md5sum.txt"] = sums.encode()
+    base = str(REDISTS["tensorrt"].archive_base)
+    addresses = [w for e in SOURCES["maintenance.md"] for w in e.words if base in w]
+    for address in addresses:
+        archive = gz(tar_of(tar_member("TensorRT-10.16.1.11/lib/libnvinfer.so.10")))
+        server.files[address.partition(base)[2]] = archive
     monkeypatch.setenv("CUDAREDIST_BASE_URL", server.url)
     for example in SOURCES["maintenance.md"]:
-        result = run(*(word.replace(NVIDIA_BASE, server.url) for word in example.words))
+        words = (word.replace(NVIDIA_BASE, server.url) for word in example.words)
+        result = run(*(word.replace(base, server.url) for word in words))
         is_check = example.line.startswith("cudaredist check")
         assert result.exit_code in ({0, 1} if is_check else {0}), f"{example.line}\n{result.output}"
 

@@ -1,0 +1,1 @@
+"""manifest: write manifests of products without them."""

@@ -1,0 +1,192 @@
+"""Write the manifest of a redistributable from its archives."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cudaredist.archives.open_archive import open_archive
+from cudaredist.commands.manifest.report import AddedArchive, ManifestReport
+from cudaredist.errors import (
+    ContentError,
+    IntegrityError,
+    InvalidArchiveError,
+    UnknownNameError,
+    UsageError,
+    shown,
+)
+from cudaredist.hints import again, command_line, redacted
+from cudaredist.jsontext import canonical_json, load_json
+from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import (
+    KNOWN_PLATFORMS,
+    Version,
+    is_safe_relative_path,
+    manifest_name,
+    parse_label,
+    place_name,
+)
+from cudaredist.progress import Progress
+from cudaredist.redists import REDISTS, Redist, find_redist
+from cudaredist.sources.hashed_file import HashedFile, read_hashed
+from cudaredist.sources.protocol import Settings
+from cudaredist.store.files import read_file, write_output
+
+_is_request = re.compile(
+    r"(?P<platform>[a-z0-9_-]+)(?:\+(?P<variant>cuda[0-9]{1,3})(?P<minor>\.[0-9]{1,3})?)?="
+    r"(?P<location>.+)"
+).fullmatch
+_cuda_in_name = re.compile(r"cuda-?([0-9]+(?:\.[0-9]+)?)").search
+_is_top_folder = re.compile(r"(?P<name>[A-Za-z][A-Za-z_-]*)-(?P<version>[0-9]+(\.[0-9]+)+)").match
+
+
+class _Request(NamedTuple):
+    platform: str
+    variant: str | None
+    relative_path: str
+    location: str
+
+
+def add_manifest(
+    name: str,
+    label_text: str,
+    archives: Iterable[str],
+    root: Path,
+    *,
+    accept_changed: bool,
+    begin: Callable[[], None],
+    settings: Settings,
+    progress: Progress,
+) -> ManifestReport:
+    """Read archives once, verify them, and add them to the manifest of a release.
+
+    `begin` is called before the first write. Raises `UsageError` for an invalid request,
+    `ContentError` for an archive of another product or version, `IntegrityError` for other bytes
+    than those of the manifest unless `accept_changed`, and the errors of `read_hashed`.
+    """
+    redist, label = _release(name, label_text)
+    requests = [_request(text, redist) for text in archives]
+
+    def check(place: str, chunks: Iterable[bytes]) -> str:
+        return _version_inside(place, chunks, redist, label)
+
+    read = [read_hashed(one.location, settings, progress, check) for one in requests]
+    versions = sorted({version for _, version in read})
+    if len(versions) > 1:
+        raise ContentError(f"the archives have several versions: {', '.join(versions)}")
+    begin()
+    path = root / redist.manifest_folders[0] / manifest_name(label)
+    current = read_file(path)
+    document = _document(current, redist, label, versions[0], accept_changed=accept_changed)
+    added = [
+        _add_archive(document[redist.packages[0]], request, file, accept_changed=accept_changed)
+        for request, (file, _) in zip(requests, read, strict=True)
+    ]
+    data = canonical_json(document)
+    read_manifest(data, label=label)
+    if data != current:
+        write_output(path, data)
+    return ManifestReport(
+        redist=redist.name,
+        label=str(label),
+        version=versions[0],
+        path=path.relative_to(root).as_posix(),
+        status="unchanged" if data == current else "written",
+        archives=tuple(added),
+        next=command_line("download-manifests", redist=redist.name, version=label, base_url=root),
+        exit_code=0,
+    )
+
+
+def _release(name: str, text: str) -> tuple[Redist, Version]:
+    redist = find_redist(name)
+    if not redist.handwritten:
+        raise UsageError(
+            f"NVIDIA publishes manifests of {redist.title}",
+            hint=f"run `{command_line('download-manifests', redist=name, version=text)}`; "
+            f"without manifests: {', '.join(n for n, one in REDISTS.items() if one.handwritten)}",
+        )
+    try:
+        return redist, parse_label(text)
+    except ValueError as error:
+        raise UsageError(f"{shown(text)} is not a label: {error}") from None
+
+
+def _request(text: str, redist: Redist) -> _Request:
+    match = _is_request(text)
+    if match is None:
+        raise UsageError(
+            f"--archive {shown(redacted(text).partition('?')[0])} is not PLATFORM=URL",
+            hint="use --archive linux-x86_64+cuda12.9=URL",
+        )
+    platform, variant, location = match["platform"], match["variant"], match["location"]
+    if platform not in KNOWN_PLATFORMS:
+        raise UnknownNameError("platform", platform, KNOWN_PLATFORMS)
+    folders = redist.archive_folders
+    paths = [location.partition(f"/{folder}/")[2] for folder in folders]
+    path = next(filter(is_safe_relative_path, paths), None)
+    if path is None:
+        raise UsageError(
+            f"{shown(redacted(location).partition('?')[0])} has no path below {folders[0]}/",
+            hint=f"use an address such as {redist.archive_base}/{folders[0]}/FOLDER/NAME",
+        )
+    stated = _cuda_in_name(path.rpartition("/")[2])
+    cuda = f"{variant}{match['minor'] or ''}"
+    if stated and variant and not f"cuda{stated[1]}.".startswith(f"{cuda}."):
+        raise UsageError(f"{path} is for CUDA {stated[1]}, not {cuda.removeprefix('cuda')}")
+    return _Request(platform, variant, path, location)
+
+
+def _version_inside(place: str, chunks: Iterable[bytes], redist: Redist, label: Version) -> str:
+    """Return the version in the name of an archive's only top folder."""
+    with contextlib.closing(open_archive(place.rpartition("/")[2], chunks)) as reader:
+        tops = {member.name.removeprefix("./").partition("/")[0] for member, _ in reader} - {
+            "",
+            ".",
+        }
+    match = _is_top_folder(next(iter(tops), "")) if len(tops) == 1 else None
+    if match is None:
+        names = ", ".join(map(shown, sorted(tops)[:3])) or "nothing"
+        raise InvalidArchiveError(place, f"expected one folder NAME-VERSION, but contains {names}")
+    version = match["version"]
+    is_product = redist.name in match["name"].lower()
+    if not is_product or not Version.parse(version).begins_with(label):
+        raise ContentError(f"{place}: contains {match[0]}, not {redist.title} {label}")
+    return version
+
+
+def _document(
+    current: bytes | None, redist: Redist, label: Version, version: str, *, accept_changed: bool
+) -> dict[str, Any]:
+    """Return the manifest with the archives that it already has."""
+    name = redist.packages[0]
+    if current is not None:
+        known = str(read_manifest(current, label=label).packages[0].versions[0])
+        if known == version:
+            document: dict[str, Any] = load_json(current)
+            return document
+        if not accept_changed:
+            raise IntegrityError(
+                f"the archives have version {version}, and the manifest has {known}; it was kept",
+                hint=f"to replace it, run `{again('--accept-changed')}`",
+            )
+    package = {"name": f"NVIDIA {redist.title}", "license": redist.title, "version": version}
+    return {"release_label": str(label), "release_product": redist.name, name: package}
+
+
+def _add_archive(
+    package: dict[str, Any], request: _Request, file: HashedFile, *, accept_changed: bool
+) -> AddedArchive:
+    platform, variant = request.platform, request.variant
+    below = package.setdefault(platform, {})
+    known = below if variant is None else below.get(variant, {})
+    place = place_name(platform, variant)
+    file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)
+    fields = {"relative_path": request.relative_path, "sha256": file.sha256}
+    archive = {**fields, "md5": file.md5, "size": str(file.size)}
+    package[platform] = archive if variant is None else {**below, variant: archive}
+    if variant is not None:
+        variants = {variant.removeprefix("cuda"), *package.get("cuda_variant", ())}
+        package["cuda_variant"] = sorted(variants, key=int)
+    return AddedArchive(platform=platform, variant=variant, size=file.size, **fields)

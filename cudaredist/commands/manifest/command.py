@@ -1,0 +1,73 @@
+"""manifest: manifests of redistributables for which NVIDIA publishes none."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal
+
+from cudaredist.cli.options import (
+    Options,
+    Requests,
+    argument,
+    complete_redist,
+    data_dir_option,
+    safety_option,
+    select_option,
+)
+from cudaredist.cli.session import Session, command
+
+
+class ManifestAddOptions(Options):
+    """Options of manifest."""
+
+    typical = ("archive", "accept_changed", "data_dir")
+
+    action: Literal["add"] = argument("Add archives.", metavar="add", default=...)
+    redist: str = argument(
+        "Redistributable without manifests: tensorrt.",
+        metavar="REDIST",
+        autocompletion=complete_redist,
+        default=...,
+    )
+    label: str = argument("Label of the release.", metavar="LABEL", default=...)
+    archive: list[str] = select_option(
+        "Archive, such as linux-x86_64+cuda12.9=URL. Repeatable.",
+        metavar="PLATFORM=URL",
+        default=...,
+    )
+    accept_changed: bool = safety_option("Replace archives that have other bytes.")
+    requests: Requests = field(default_factory=Requests)
+    data_dir: Path | None = data_dir_option()
+
+
+@command(ManifestAddOptions)
+def manifest(options: ManifestAddOptions, session: Session) -> int:
+    """Write the manifest of a redistributable without one.
+
+    Examples that need the network:
+
+        cudaredist manifest add tensorrt 10.16.1 --archive linux-x86_64+cuda12.9=URL
+        cudaredist download-manifests --redist tensorrt --base-url data
+
+    NVIDIA publishes archives of TensorRT, but no manifests. Each archive is read once: it is
+    hashed, and its top folder must have the name and version of the release. Nothing is executed,
+    unpacked or kept. The archives are added to DATA/handwritten/REDIST/redistrib_LABEL.json. If it
+    already has an archive with other bytes, the exit code is 4 and the manifest is kept, unless
+    --accept-changed is used. The data folder is then a source for `download-manifests --base-url`.
+    """
+    from cudaredist.commands.manifest.add_manifest import add_manifest
+    from cudaredist.commands.manifest.text import manifest_text
+    from cudaredist.sources.protocol import Settings
+    from cudaredist.store.locate import data_folder
+
+    root = data_folder(options.data_dir, writing=True)
+    report = add_manifest(
+        options.redist,
+        options.label,
+        options.archive,
+        root,
+        accept_changed=options.accept_changed,
+        begin=session.lock(root),
+        settings=Settings(timeout=options.requests.timeout, retries=options.requests.retries),
+        progress=session.progress("archives"),
+    )
+    return session.finish(report, manifest_text)

@@ -1,0 +1,31 @@
+"""The report of manifest."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import HexSha256, OwnModel
+from cudaredist.formats.report import ManifestStatus, Report
+
+
+class AddedArchive(OwnModel):
+    """An archive that was read."""
+
+    platform: str
+    variant: str | None = Field(description="Such as cuda12. Null: for every CUDA release")
+    relative_path: str
+    size: int
+    sha256: HexSha256
+
+
+class ManifestReport(Report):
+    """The result of manifest."""
+
+    command: Literal["manifest"] = "manifest"
+    redist: str
+    label: str
+    version: str = Field(description="The version in the archives")
+    path: str = Field(description="The manifest, below the data folder")
+    status: ManifestStatus
+    archives: tuple[AddedArchive, ...]
+    next: str = Field(description="The command that adds the manifest to the data")
