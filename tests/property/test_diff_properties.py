@@ -10,7 +10,7 @@ from support.package_sets import example_set, package
 
 from cudaredist.commands.diff.comparable import (
     Comparable,
-    merge_comparables,
+    contents_of,
     of_features,
     of_manifest,
     of_package_set,
@@ -19,6 +19,7 @@ from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
 from cudaredist.commands.diff.text import diff_markdown, diff_text
 from cudaredist.formats.features import Features
+from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 
 NAMES = st.sampled_from(["cuda_cccl", "cccl", "cuda_nvcc", "cuda_crt", "libnvvm", "x"])
@@ -29,7 +30,7 @@ POLICY = name_policy()
 
 
 @st.composite
-def manifests(draw: st.DrawFn, name: str = "") -> Comparable:
+def manifest_files(draw: st.DrawFn) -> Manifest:
     document: dict[str, Any] = {"release_label": "13.0.2"}
     for pkg in draw(st.sets(NAMES, min_size=1)):
         version = draw(VERSIONS)
@@ -44,11 +45,11 @@ def manifests(draw: st.DrawFn, name: str = "") -> Comparable:
                 for platform in platforms
             },
         }
-    return of_manifest(name, read_manifest(json.dumps(document).encode()))
+    return read_manifest(json.dumps(document).encode())
 
 
 @st.composite
-def features(draw: st.DrawFn, name: str = "") -> Comparable:
+def feature_files(draw: st.DrawFn) -> Features:
     packages = {
         pkg: {
             "version": draw(VERSIONS),
@@ -57,7 +58,7 @@ def features(draw: st.DrawFn, name: str = "") -> Comparable:
         for pkg in draw(st.sets(NAMES))
     }
     document = feature_document("13.0.2", packages=packages)
-    return of_features(name, Features.model_validate_json(json.dumps(document)))
+    return Features.model_validate_json(json.dumps(document))
 
 
 def _archive(draw: st.DrawFn, platform: str) -> dict[str, Any]:
@@ -109,7 +110,8 @@ def package_sets(draw: st.DrawFn, name: str = "") -> Comparable:
 
 @st.composite
 def releases(draw: st.DrawFn, name: str = "") -> Comparable:
-    merged = merge_comparables(draw(manifests(name)), draw(features(name)))
+    contents = contents_of(draw(feature_files()), None)
+    merged = of_manifest(name, draw(manifest_files()), contents)
     entries = st.dictionaries(st.sampled_from(["gcc", "clang"]), WORDS)
     merged.tables = {
         table: {f"{table} {field}": value for field, value in draw(entries).items()}
@@ -119,7 +121,9 @@ def releases(draw: st.DrawFn, name: str = "") -> Comparable:
 
 
 def sides(name: str) -> st.SearchStrategy[Comparable]:
-    return st.one_of(manifests(name), features(name), package_sets(name), releases(name))
+    manifests = st.builds(of_manifest, st.just(name), manifest_files())
+    features = st.builds(of_features, st.just(name), feature_files())
+    return st.one_of(manifests, features, package_sets(name), releases(name))
 
 
 PATHS = st.frozensets(st.sampled_from(["lib/a", "lib/b", "lib64/a", "include/c", "x/c", "bin/d"]))

@@ -1,7 +1,8 @@
 """The compared fields of each kind of file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from cudaredist.commands.diff.coverage_changes import archive_coverage, coverage_fields
@@ -15,7 +16,8 @@ from cudaredist.formats.features import (
 from cudaredist.formats.packageset import DriverVersion, PackageSet
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
-from cudaredist.primitives import Place, Version, parse_label, place_name
+from cudaredist.primitives import ArchiveId, Place, Version, parse_label, place_name
+from cudaredist.store.read_data import examined_archives
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
 from cudaredist.tables.nvcc.nvcc_table import newest_of
@@ -38,13 +40,16 @@ class Comparable:
     """Relative paths of each package's files, if known."""
 
 
-def of_manifest(name: str, manifest: Manifest) -> Comparable:
-    """Return the compared fields of a manifest."""
+def of_manifest(
+    name: str, manifest: Manifest, contents: Mapping[ArchiveId, Fields] = MappingProxyType({})
+) -> Comparable:
+    """Return the compared fields of a manifest, with those of the archives' contents, if known."""
     side = Comparable(name)
     for package in manifest.packages:
         fields = _published(_joined(package.versions), package.archives)
         fields["license", ""] = package.license or ""
         for archive in package.archives:
+            fields |= contents.get(archive.id, {})
             if archive.size is not None:
                 fields["archive size", archive.id.place] = str(archive.size)
         side.packages[package.name] = fields
@@ -54,22 +59,27 @@ def of_manifest(name: str, manifest: Manifest) -> Comparable:
 def of_features(name: str, features: Features, rules: CoverageRules | None = None) -> Comparable:
     """Return the compared fields of a feature file.
 
-    Archives that were not inspected have no fields of their contents. Without `rules`, coverage is
-    not compared.
+    Archives that were not inspected have no fields of their contents.
     """
-    side, label = Comparable(name), parse_label(features.label)
-    for package_name, package in features.packages.items():
-        fields = _published(package.version or "", package.archives)
-        for archive in package.archives:
-            place = place_name(archive.platform, archive.variant)
-            if isinstance(archive, ExaminedArchive):
-                values = _examined(archive)
-                if rules is not None:
-                    cuda = cuda_major_of(features.redist, label, archive.variant)
-                    values |= archive_coverage(archive, cuda, rules)
-                fields |= {(key, place): value for key, value in values.items()}
-        side.packages[package_name] = fields
+    side = Comparable(name)
+    for package, entry in features.packages.items():
+        side.packages[package] = _published(entry.version or "", entry.archives)
+    for archive, fields in contents_of(features, rules).items():
+        side.packages[archive.package] |= fields
     return side
+
+
+def contents_of(features: Features, rules: CoverageRules | None) -> dict[ArchiveId, Fields]:
+    """Return the compared fields of archives' contents. Without `rules`, omit coverage."""
+    contents: dict[ArchiveId, Fields] = {}
+    label = parse_label(features.label)
+    for archive, _, _, facts in examined_archives(features):
+        values = _examined(facts)
+        if rules is not None:
+            cuda = cuda_major_of(features.redist, label, archive.variant)
+            values |= archive_coverage(facts, cuda, rules)
+        contents[archive] = {(key, archive.place): value for key, value in values.items()}
+    return contents
 
 
 def of_package_set(name: str, package_set: PackageSet) -> Comparable:
@@ -140,16 +150,6 @@ def of_tables(
             "default capabilities": frozenset(default_capabilities(line, gpus)),
         }
     return tables
-
-
-def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
-    """Merge the fields of two files, preferring the first."""
-    names = first.packages.keys() | second.packages.keys()
-    return Comparable(
-        first.name,
-        {name: second.packages.get(name, {}) | first.packages.get(name, {}) for name in names},
-        second.tables | first.tables,
-    )
 
 
 def _published(

@@ -1,14 +1,15 @@
 """diff: compare two releases, feature files or package sets."""
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from cudaredist.commands.diff.comparable import (
     Comparable,
-    merge_comparables,
+    contents_of,
     of_features,
     of_manifest,
     of_package_set,
@@ -72,7 +73,8 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     different redistributables, the report has a note. Raises `UsageError` for a side that is
     neither a file nor a local release, and for files of different kinds.
     """
-    first, second = _read(old, store), _read(new, store)
+    tables = functools.cache(functools.partial(_Tables, store))
+    first, second = _read(old, store, tables), _read(new, store, tables)
     if first.kind != second.kind:
         raise UsageError(
             f"{old} is a {first.kind}, but {new} is a {second.kind}",
@@ -113,9 +115,9 @@ def is_local_release(text: str) -> bool:
     return "@" in text and not os.path.lexists(text)
 
 
-def _read(text: str, store: Store) -> _Side:
+def _read(text: str, store: Store, tables: Callable[[], _Tables]) -> _Side:
     if is_local_release(text):
-        return _read_release(text, store)
+        return _read_release(text, store, tables())
     path = Path(text)
     data = read_file(path)
     if data is None:
@@ -134,9 +136,8 @@ def _read(text: str, store: Store) -> _Side:
         value = None if kind is None else read_own_file(data, kind.model)
         match value:
             case Features():
-                return _Side(
-                    "feature file", of_features(text, value, _Tables(store).rules), value.redist
-                )
+                comparable = of_features(text, value, tables().rules)
+                return _Side("feature file", comparable, value.redist)
             case PackageSet():
                 return _Side("package set", of_package_set(text, value))
             case _:
@@ -150,7 +151,7 @@ def _redist_of(product: str | None) -> str | None:
     return next((name for name in names if name in REDISTS), None)
 
 
-def _read_release(text: str, store: Store) -> _Side:
+def _read_release(text: str, store: Store, tables: _Tables) -> _Side:
     redist, _, label_text = text.partition("@")
     known = require_manifests(store)
     if redist not in known:
@@ -160,7 +161,7 @@ def _read_release(text: str, store: Store) -> _Side:
     if label is None:
         raise UnknownNameError(f"local release of {redist}", label_text, map(str, labels))
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
-    comparable = _of_release(redist, label, manifest, features, _Tables(store))
+    comparable = _of_release(redist, label, manifest, features, tables)
     return _Side("manifest", comparable, redist, manifest)
 
 
@@ -169,9 +170,9 @@ def _of_release(
 ) -> Comparable:
     """Return the compared fields of a release, without its symbols."""
     name = f"{redist}@{label}"
-    comparable = of_manifest(name, manifest)
-    if features is not None:
-        comparable = merge_comparables(comparable, of_features(name, features, tables.rules))
+    comparable = of_manifest(
+        name, manifest, contents_of(features, tables.rules) if features else {}
+    )
     if redist == CUDA:
         comparable.tables = of_tables(str(label), tables.compat, tables.gpus)
     return comparable

@@ -51,7 +51,7 @@ class ReleaseExports:
                 WHERE archive = substr(sha256, 1, {KEY_SIZE}) AND known.library = found.library
                     AND NOT is_stub
             )
-            FROM releases JOIN archives ON release = releases.id
+            FROM releases JOIN archives ON release = releases.id AND relative_path IS NOT NULL
             LEFT JOIN binaries AS found ON found.contents = archives.contents AND kind = 'library'
             WHERE layer = ? AND name IN (SELECT value FROM json_each(?))
                 AND (library IS NOT NULL OR archives.contents IS NULL)"""
