@@ -7,7 +7,7 @@ removed from every line.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from cudaredist.cli.text import (
@@ -26,11 +26,10 @@ from cudaredist.redists import CUDA
 
 _SUBJECT_LIMIT = 72
 """Maximum length of a commit's first line, as in git's tools."""
-_NEW_CHANGELOG = """\
-# Changelog
-
-## [Unreleased]
-"""
+_UNRELEASED, _DATA = (
+    re.compile(rf"^{heading}\b.*?(?=^{end} |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+    for heading, end in ((r"## \[?unreleased", "##"), ("### data", "###?"))
+)
 
 
 def _news(report: BumpReport) -> list[BumpedRelease]:
@@ -236,47 +235,23 @@ def with_entries(changelog: str | None, report: BumpReport) -> str:
     they are missing, the file, the section `[Unreleased]` (before all others) and the heading `###
     Data` (at its end) are created.
     """
-    text = _NEW_CHANGELOG if changelog is None else changelog
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.splitlines()
+    old = "# Changelog\n" if changelog is None else changelog
+    text = "\n".join(old.splitlines()) + "\n"
+    if not _UNRELEASED.search(text):
+        before, *after = re.split(r"^(?=## )", text, maxsplit=1, flags=re.MULTILINE)
+        text = f"{before.rstrip()}\n\n## [Unreleased]\n\n{''.join(after)}".lstrip()
+    section = next(_UNRELEASED.finditer(text))
     entries = [f"- {_change(release)}" for release in _news(report)]
-    start, end = _section(lines, r"## \[?unreleased\b", r"## ")
-    if start is None:
-        at = next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))
-        if at > 0 and lines[at - 1].strip():
-            lines.insert(at, "")
-            at += 1
-        lines[at:at] = ["## [Unreleased]", ""]
-        start, end = at, at + 2
-    own = lines[start:end]
-    missing = [entry for entry in entries if entry not in own]
+    missing = [entry for entry in entries if entry not in section[0].splitlines()]
     if not missing:
-        return text
-    first, last = _section(own, r"### data\b", r"### ")
-    if first is None:
-        at = _end_of_text(own, len(own))
-        own[at:at] = ["", "### Data", "", *missing]
-    else:
-        at = _end_of_text(own, last)
-        # If the heading is empty, add the blank line that follows every heading.
-        own[at:at] = missing if at > first + 1 else ["", *missing]
-    lines[start:end] = own
-    return newline.join(lines[: _end_of_text(lines, len(lines))]) + newline
-
-
-def _section(lines: Sequence[str], heading: str, next_heading: str) -> tuple[int | None, int]:
-    """Return the first lines of a section and the next one."""
-    start = next(
-        (n for n, line in enumerate(lines) if re.match(heading, line, re.IGNORECASE)), None
-    )
-    if start is None:
-        return None, len(lines)
-    after = range(start + 1, len(lines))
-    return start, next((n for n in after if re.match(next_heading, lines[n])), len(lines))
-
-
-def _end_of_text(lines: Sequence[str], end: int) -> int:
-    """Return the end of the text, without blank lines before `end`."""
-    while end > 1 and not lines[end - 1].strip():
-        end -= 1
-    return end
+        return old
+    data = _DATA.search(text, *section.span())
+    at = data.end() if data else section.end()
+    before = text[:at].rstrip()
+    heading = "\n### Data\n\n"
+    if data:
+        # A blank line follows every heading.
+        heading = "" if "\n" in data[0].strip() else "\n"
+    lines = "\n".join(missing)
+    text = f"{before}\n{heading}{lines}{text[len(before) :]}".rstrip()
+    return f"{text}\n".replace("\n", "\r\n" if "\r\n" in old else "\n")
