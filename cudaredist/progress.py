@@ -1,6 +1,7 @@
 """Progress of a run, in numbers and text."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,29 +11,6 @@ _WINDOW = 15.0
 """Seconds for the measurement of the rate."""
 _SAMPLE = 0.5
 _UNITS = ("kB", "MB", "GB", "TB")
-
-
-class Progress:
-    """Receiver of a run's progress. This class discards it."""
-
-    def expect(self, items: int, size: int | None = 0) -> None:
-        """Add pending items and their bytes, None if unknown."""
-
-    def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - of its subclasses
-        """Add an item in progress and return its number."""
-        return 0
-
-    def advance(self, number: int, size: int) -> None:
-        """Add received bytes of an item. A negative size subtracts them."""
-
-    def end(self, number: int, *, is_done: bool = True) -> None:
-        """Remove an item in progress, and count it if it is done."""
-
-    def done(self, size: int = 0) -> None:
-        """Count an item that never was in progress, and its bytes."""
-
-
-NO_PROGRESS = Progress()
 
 
 def total_size(sizes: Iterable[int | None]) -> int | None:
@@ -72,10 +50,10 @@ class Item:
 
 
 @dataclass(eq=False)
-class Tally(Progress):
-    """The state of a run and its description, for use from any thread."""
+class Progress:
+    """The progress of a run and its description, for use from any thread. This class hides it."""
 
-    clock: Callable[[], float]
+    clock: Callable[[], float] = time.monotonic
     items: int = 0
     finished: int = 0
     received: int = 0
@@ -112,7 +90,7 @@ class Tally(Progress):
         """Show a change."""
 
     def expect(self, items: int, size: int | None = 0) -> None:
-        """Add pending items. A size of None makes the total unknown."""
+        """Add pending items and their bytes. A size of None makes the total unknown."""
         with self._changing():
             self.items += items
             self.expected += size or 0
@@ -126,7 +104,7 @@ class Tally(Progress):
             return self._begun
 
     def advance(self, number: int, size: int) -> None:
-        """Add received bytes of an item."""
+        """Add received bytes of an item. A negative size subtracts them."""
         with self._changing():
             self.current[number].received += size
             self._count(size)
@@ -138,7 +116,7 @@ class Tally(Progress):
             self.finished += is_done
 
     def done(self, size: int = 0) -> None:
-        """Count an item that never was in progress."""
+        """Count an item that never was in progress, and its bytes."""
         with self._changing():
             self.finished += 1
             self._count(size)
@@ -190,3 +168,6 @@ def _time(seconds: float) -> str:
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+NO_PROGRESS = Progress()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from cudaredist.errors import CudaRedistError, WriteError
-from cudaredist.progress import Tally
+from cudaredist.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -106,7 +106,7 @@ class Console:
         sys.stderr.write(f"{line}\n")
 
 
-class TerminalProgress(Tally):
+class TerminalProgress(Progress):
     """Progress of a run, as temporary bars on a terminal and as lines elsewhere."""
 
     def __init__(self, title: str, console: Console) -> None:
@@ -151,7 +151,7 @@ class TerminalProgress(Tally):
 class _Bars:
     """A bar for the run, followed by one for each item in progress."""
 
-    def __init__(self, console: "RichConsole", tally: Tally) -> None:
+    def __init__(self, console: "RichConsole", run: Progress) -> None:
         from rich import progress
         from rich.table import Column
 
@@ -164,13 +164,13 @@ class _Bars:
             expand=True,
         )
         self._tasks: dict[int, TaskID] = {}
-        self._whole = self._progress.add_task("", total=1, text=tally)
+        self._whole = self._progress.add_task("", total=1, text=run)
         self._progress.start()
 
-    def show(self, tally: Tally) -> None:
+    def show(self, run: Progress) -> None:
         """Update the bars."""
-        self._progress.update(self._whole, completed=tally.fraction or 0)
-        items = dict(tally.current)
+        self._progress.update(self._whole, completed=run.fraction or 0)
+        items = dict(run.current)
         for number in self._tasks.keys() - items.keys():
             self._progress.remove_task(self._tasks.pop(number))
         for number, item in items.items():

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console as RichConsole
 
 from cudaredist.cli.console import Console, TerminalProgress
-from cudaredist.progress import Tally, size_words, total_size
+from cudaredist.progress import Progress, size_words, total_size
 
 GB = 10**9
 
@@ -40,7 +40,7 @@ def piped(clock: Clock) -> TerminalProgress:
 def tally_after(seconds: float, received: int, *, items: int = 4, total: int | None = 0) -> str:
     """Return the text after one of several items and some bytes."""
     clock = Clock()
-    tally = Tally(clock)
+    tally = Progress(clock)
     tally.expect(items, total)
     clock.now += seconds
     tally.done(received)
@@ -65,7 +65,7 @@ def test_size_words_have_two_or_three_digits(size: int, expected: str) -> None:
         (tally_after(10, 999, total=GB), "1 of 4, 999 B of 1.0 GB, 100 B/s, 2780:33:20 left"),
         # More bytes than stated in the manifests: the total is at least the received size.
         (tally_after(10, GB, total=5), "1 of 4, 1.0 GB of 1.0 GB, 100 MB/s, 0:00 left"),
-        (str(Tally(Clock())), "0 of 0, time unknown"),
+        (str(Progress(Clock())), "0 of 0, time unknown"),
     ],
 )
 def test_tally_states_items_bytes_rate_and_time_left(words: str, expected: str) -> None:
@@ -73,7 +73,7 @@ def test_tally_states_items_bytes_rate_and_time_left(words: str, expected: str) 
 
 
 def test_rate_covers_last_seconds(clock: Clock) -> None:
-    tally = Tally(clock)
+    tally = Progress(clock)
     tally.expect(1, 100 * GB)
     number = tally.begin("a", 100 * GB)
     for second in range(1, 101):
