@@ -298,21 +298,23 @@ class FeatureRun:
         if not examined and before is None:
             if statuses["failed"]:
                 raise IncompleteError("none of its archives could be examined")
-            return "unchanged" if self._may_write or not statuses[
-                "would-examine"
-            ] else "would-write", 0
+            return self._status(statuses, is_changed=False), 0
         data = checked_bytes(document)
         is_whole = examined == len(entries) and all(entry["sha256"] for entry in entries)
         sha256 = sha256_of(data)
         if self.options.legacy:
             data = legacy_json(Features.model_validate_json(data), before)
-        if data != before and self._may_write:
+        is_changed = data != before
+        if is_changed and self._may_write:
             file.source.target.features.write(file.source.label, data)
-        if is_whole and not self.options.legacy and (self._may_write or data == before):
+        if is_whole and not self.options.legacy and (self._may_write or not is_changed):
             self.cache.put(FILES_KIND, file.source.sha256, sha256.encode())
-        if not self._may_write and (data != before or statuses["would-examine"]):
-            return "would-write", examined
-        return ("unchanged" if data == before else "written"), examined
+        return self._status(statuses, is_changed=is_changed), examined
+
+    def _status(self, statuses: Counter[ArchiveStatus], *, is_changed: bool) -> ManifestStatus:
+        if self._may_write:
+            return "written" if is_changed else "unchanged"
+        return "would-write" if is_changed or statuses["would-examine"] else "unchanged"
 
     def _report(self) -> ProcessReport:
         outcomes = tuple(outcome for _, outcome in sorted(self._outcomes.items()))
