@@ -85,6 +85,14 @@ def _is_relative(root: str) -> bool:
     return not (PurePosixPath(root).is_absolute() or PureWindowsPath(root).is_absolute())
 
 
+def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
+    return (
+        lambda o: getattr(o, name) not in {None, False} and not o.exporter.takes_addresses,
+        f"--{name.replace('_', '-')} cannot be combined with the format {{form}}",
+        None,
+    )
+
+
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.diff is not None and not o.exporter.reads_tables,
@@ -114,27 +122,15 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "--resolve cannot be combined with --wheel-base",
         None,
     ),
-    (
-        lambda o: o.wheel_base is not None and not o.exporter.takes_addresses,
-        "--wheel-base cannot be combined with the format {form}",
-        None,
-    ),
+    _with_addresses_only("wheel_base"),
     PUBLIC_BASE_URL,
     (
         lambda o: o.base_url is not None and (o.resolve or o.wheel_base is not None),
         "--base-url cannot be combined with --wheel-base or --resolve",
         None,
     ),
-    (
-        lambda o: o.base_url is not None and not o.exporter.takes_addresses,
-        "--base-url cannot be combined with the format {form}",
-        None,
-    ),
-    (
-        lambda o: o.resolve and not o.exporter.takes_addresses,
-        "--resolve cannot be combined with the format {form}",
-        None,
-    ),
+    _with_addresses_only("base_url"),
+    _with_addresses_only("resolve"),
     (
         lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_tables,
         "--data-dir and --no-shipped-data require the format nixpkgs",

@@ -3,14 +3,10 @@
 {
   checkout,
   tables,
-  versions,
-  nvcc,
-  capabilities,
-  x86,
-  serverArm,
-  jetson,
 }:
 let
+  bootstrap = "pkgs/development/cuda-modules/_cuda/db/bootstrap";
+  versions = "pkgs/top-level/cuda-packages.nix";
   root = /. + tables;
   lib = import (/. + checkout + "/lib");
   read =
@@ -35,14 +31,14 @@ let
     };
 in
 {
-  compilers = (read nvcc { inherit lib; }).nvccCompatibilities;
-  capabilities = (read capabilities { inherit lib; }).cudaCapabilityToInfo;
+  compilers = (read "${bootstrap}/nvcc.nix" { inherit lib; }).nvccCompatibilities;
+  capabilities = (read "${bootstrap}/cuda.nix" { inherit lib; }).cudaCapabilityToInfo;
   releases =
     if builtins.pathExists (root + "/${versions}") then
       {
-        ${x86} = releases false false;
-        ${serverArm} = releases false true;
-        ${jetson} = releases true true;
+        linux-x86_64 = releases false false;
+        linux-sbsa = releases false true;
+        linux-aarch64 = releases true true;
       }
     else
       { };

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 from cudaredist.commands.export.report import TableCell, TableDiffReport
 from cudaredist.errors import (
@@ -24,11 +24,7 @@ from cudaredist.errors import (
 from cudaredist.exporters.export_format import ExportedSet, Files, SharedTables
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,
-    JETSON,
     NVCC_PATH,
-    SERVER_ARM,
-    VERSIONS_PATH,
-    X86,
     NixpkgsTables,
     Rows,
     capability_fields,
@@ -51,6 +47,7 @@ from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact
 
+_Cells: TypeAlias = Mapping[tuple[str, ...], Any]
 _FACTS = {
     "archName": "family",
     "isJetson": "jetson",
@@ -121,9 +118,10 @@ class Checkout:
         versions = set_versions(self.exported.all_sets)
         releases = _existing_releases(theirs.releases, versions)
         reason = partial(_release_reason, self.exported.all_sets, releases)
+        compilers, capabilities = flat_cells(theirs.compilers), flat_cells(theirs.capabilities)
         cells = [
-            *_differing("compilers", theirs.compilers, bounds, self._bound_reason),
-            *_differing("capabilities", theirs.capabilities, gpus, self._capability_reason),
+            *_differing("compilers", compilers, bounds, self._bound_reason),
+            *_differing("capabilities", capabilities, gpus, self._capability_reason),
             *_differing("releases", releases, versions, reason),
             *self._manifest_cells(folder),
         ]
@@ -169,12 +167,11 @@ class Checkout:
         topic = capability_topic(name, self.tables.gpus, self.gpu_policy)
         fact = {fact.name: fact for fact in topic.facts}.get(_FACTS[field])
         value = capability_fields(self.tables.gpus)[name][field]
-        if fact is not None and fact.value != value:
-            for claim in fact.otherwise:
-                if claim.value == value:
-                    because = f"; {claim.reason}" if claim.reason else ""
-                    words = f"{fact.statement} ({fact.basis}: {fact.source})"
-                    return f"{value} (policy: {claim.source}{because}); otherwise {words}"
+        for claim in fact.otherwise if fact is not None and fact.value != value else ():
+            if claim.value == value:
+                because = f"; {claim.reason}" if claim.reason else ""
+                words = f"{fact.statement} ({fact.basis}: {fact.source})" if fact else ""
+                return f"{value} (policy: {claim.source}{because}); otherwise {words}"
         return _in_words(fact)
 
 
@@ -203,20 +200,10 @@ def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
             "a checkout of nixpkgs requires nix-instantiate, which is not installed",
             hint="install Nix, for example on Debian: `apt-get install nix-bin`",
         )
-    arguments = {
-        "checkout": str(checkout.resolve()),
-        "tables": str(folder.resolve()),
-        "versions": VERSIONS_PATH,
-        "nvcc": NVCC_PATH,
-        "capabilities": CAPABILITY_PATH,
-        "x86": X86,
-        "serverArm": SERVER_ARM,
-        "jetson": JETSON,
-    }
     expression = Path(__file__).with_suffix(".nix").read_text("utf-8")
     options = ["--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression]
-    for argument, value in arguments.items():
-        options += ["--argstr", argument, value]
+    options += ["--argstr", "checkout", str(checkout.resolve())]
+    options += ["--argstr", "tables", str(folder.resolve())]
     process = subprocess.run(  # noqa: S603 - the user's own Nix
         [program, *options],
         check=False,
@@ -232,9 +219,9 @@ def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
 
 
 def _differing(
-    table: str, theirs: Mapping[str, Any], ours: Mapping[str, Any], reason: Callable[..., str]
+    table: str, old: _Cells, ours: Mapping[str, Any], reason: Callable[..., str]
 ) -> Iterator[TableCell]:
-    old, new = flat_cells(theirs), flat_cells(ours)
+    new = flat_cells(ours)
     for cell in [*new, *(cell for cell in old if cell not in new)]:
         values = old.get(cell), new.get(cell)  # a cell of a missing row is None
         if values[0] != values[1]:
@@ -252,15 +239,14 @@ def _differing(
 
 def _existing_releases(
     theirs: Mapping[str, Rows], ours: Mapping[str, Mapping[str, Mapping[str, str]]]
-) -> dict[str, dict[str, dict[str, str]]]:
+) -> dict[tuple[str, ...], str]:
     """Return nixpkgs' releases of our sets, for our platforms."""
-    releases: dict[str, dict[str, dict[str, str]]] = {}
-    for attribute, redists in ours.items():
-        rows = releases.setdefault(attribute, {})
-        for platform in {platform for labels in redists.values() for platform in labels}:
-            for redist, label in theirs.get(platform, {}).get(attribute, {}).items():
-                rows.setdefault(redist, {})[platform] = label
-    return releases
+    return {
+        (attribute, redist, platform): label
+        for attribute, redists in ours.items()
+        for platform in {platform for labels in redists.values() for platform in labels}
+        for redist, label in theirs.get(platform, {}).get(attribute, {}).items()
+    }
 
 
 def _is_older(new: object, old: object) -> bool:
@@ -272,7 +258,7 @@ def _is_older(new: object, old: object) -> bool:
 
 def _release_reason(
     sets: tuple[PackageSet, ...],
-    existing: Mapping[str, Mapping[str, Mapping[str, str]]],
+    existing: Mapping[tuple[str, ...], str],
     attribute: str,
     redist: str,
     platform: str,
@@ -294,7 +280,7 @@ def _release_reason(
     else:
         words = "the newest local release that fits the set"
     rejected = [f"not {newer.release}: {newer.reason}" for newer in release.newer_rejected]
-    old = existing[attribute].get(redist, {}).get(platform)
+    old = existing.get((attribute, redist, platform))
     # Every newer local release has a reason.
     is_known = release.mode == "pinned" or old in {x.release for x in release.newer_rejected}
     if _is_older(release.release, old) and not is_known:

@@ -300,6 +300,18 @@ def test_checkout_in_unknown_form_is_unchanged(
 
 
 @needs_nix
+def test_reason_of_value_from_policy_names_policy(run: Run, checkout: Path) -> None:
+    path = checkout / CAPABILITY_PATH
+    row = '"7.2" = { archName = "Volta"; minCudaMajorMinorVersion = "9.1"; };'
+    path.write_text(path.read_text().replace('"8.7" =', f'{row} "8.7" ='))
+    result = run("export", "nixpkgs", "set.json", "--diff", checkout, "--json")
+    cells = {cell["cell"]: cell for cell in json.loads(result.stdout)["cells"]}
+    cell = cells["7.2.maxCudaMajorMinorVersion"]
+    assert cell["reason"].startswith(f"{cell['cudaredist']} (policy: ")
+    assert "; otherwise the newest CUDA release that knows it is 12.9" in cell["reason"]
+
+
+@needs_nix
 def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
     result = expect_output(run("export", "nixpkgs", "set.json", "--diff", checkout), 1)
     lines = result.stdout.splitlines()
