@@ -261,14 +261,9 @@ def _release(labels: Mapping[str, str]) -> NixValue:
         others = [JETSON, *others]
     if not others:
         return fallback
-    conditions = [f"if {_CONDITIONS[p]} then {nix_string(labels[p])}" for p in others]
-    if len(conditions) == 1:
-        return NixExpression(f"{conditions[0]} else {nix_string(fallback)}")
-    lines = []
-    for number, platform in enumerate(others):
-        word = "else if" if number else "if"
-        lines += [f"{word} {_CONDITIONS[platform]} then", f"  {nix_string(labels[platform])}"]
-    return NixExpression("\n".join([*lines, "else", f"  {nix_string(fallback)}"]))
+    branches = [f"if {_CONDITIONS[p]} then\n  {nix_string(labels[p])}\nelse" for p in others]
+    code = f"{' '.join(branches)}\n  {nix_string(fallback)}"
+    return NixExpression(code if len(branches) > 1 else " ".join(code.split()))
 
 
 def _merge_versions(

@@ -141,10 +141,8 @@ def _request(text: str, redist: Redist) -> _Request:
 def _version_inside(place: str, chunks: Iterable[bytes], redist: Redist, label: Version) -> str:
     """Return the version in the name of an archive's only top folder."""
     with contextlib.closing(open_archive(place.rpartition("/")[2], chunks)) as reader:
-        tops = {member.name.removeprefix("./").partition("/")[0] for member, _ in reader} - {
-            "",
-            ".",
-        }
+        tops = {member.name.removeprefix("./").partition("/")[0] for member, _ in reader}
+    tops -= {"", "."}
     match = _is_top_folder(next(iter(tops), "")) if len(tops) == 1 else None
     if match is None:
         names = ", ".join(map(shown, sorted(tops)[:3])) or "nothing"
@@ -180,6 +178,10 @@ def _add_archive(
 ) -> AddedArchive:
     platform, variant = request.platform, request.variant
     below = package.setdefault(platform, {})
+    if below and ("sha256" in below) != (variant is None):
+        raise UsageError(
+            f"the archives of {platform} must all have a CUDA release, or none of them"
+        )
     known = below if variant is None else below.get(variant, {})
     place = place_name(platform, variant)
     file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)

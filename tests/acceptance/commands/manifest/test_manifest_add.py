@@ -87,6 +87,17 @@ def test_add_without_cuda_writes_flat_manifest(server: FaultServer, add: Any) ->
     assert "cuda_variant" not in package
 
 
+@pytest.mark.parametrize("places", [("", "+cuda12"), ("+cuda12", "")])
+def test_add_with_and_without_cuda_is_refused(
+    server: FaultServer, add: Any, places: tuple[str, str]
+) -> None:
+    first, second = (option(server, place=f"linux-x86_64{place}") for place in places)
+    assert add(*first).exit_code == 0
+    before = MANIFEST.read_bytes()
+    expect_error(add(*second), 2, "must all have a CUDA release")
+    assert MANIFEST.read_bytes() == before
+
+
 def test_add_of_local_file_needs_its_path_on_server(add: Any, tmp_path: Path) -> None:
     path = tmp_path / FOLDER[1:] / X86
     path.parent.mkdir(parents=True)
