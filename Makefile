@@ -108,15 +108,32 @@ CUTENSOR = 1.6.2 1.7.0 2.0.2 2.2.0 2.3.1 2.4.1 2.5.0 2.6.0 2.7.0 2.8.1
 NCCL = 2.13.4 2.14.3 2.15.5 2.16.5 2.17.1 2.18.3 2.19.3 2.20.5 2.21.5 2.22.3 2.23.4 2.24.3 2.25.1 \
 	2.26.5 2.27.7 2.28.9 2.29.7 2.30.7 2.31.2 2.32.3
 NVSHMEM = 3.1.7 3.2.5 3.3.24 3.4.5 3.5.21 3.6.5 3.7.2 3.8.0
+# Of these products, the newest three minor releases.
+CUBLASMP = 0.8.1 0.9.1 0.10.0
+CUFFTMP = 11.4.0 12.1.3
+CUQUANTUM = 26.03.2 26.06.0 26.09.0
+CUSOLVERMP = 0.7.2 0.8.0 0.9.1
+NVCOMP = 5.2.0 5.3.0 6.0.0
+NVJPEG = 0.9.1 0.10.0 0.11.0
+NVPL = 25.5 25.11 26.5
+NVTIFF = 0.6.0 0.7.0 0.8.0
 download = $(BIN)/cudaredist download-manifests $(WHEELS) --redist $(1) $(addprefix --version ,$(2))
 data: setup  ## generate the shipped data from about 250 GB of wheels, without storing them (network)
+	$(call download,cublasmp,$(CUBLASMP))
 	$(call download,cuda,$(RELEASES))
 	$(call download,cudnn,$(CUDNN))
 	$(call download,cudss,$(CUDSS))
+	$(call download,cufftmp,$(CUFFTMP))
+	$(call download,cuquantum,$(CUQUANTUM))
+	$(call download,cusolvermp,$(CUSOLVERMP))
 	$(call download,cusparselt,$(CUSPARSELT))
 	$(call download,cutensor,$(CUTENSOR))
 	$(call download,nccl,$(NCCL))
+	$(call download,nvcomp,$(NVCOMP))
+	$(call download,nvjpeg2000,$(NVJPEG))
+	$(call download,nvpl,$(NVPL))
 	$(call download,nvshmem,$(NVSHMEM))
+	$(call download,nvtiff,$(NVTIFF))
 	$(BIN)/cudaredist process-manifests $(WHEELS)
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)

@@ -122,14 +122,10 @@ METAPACKAGES = {
 """Redistributables by the projects whose requirements are their packages."""
 
 OTHERS = {
-    "libnvcomp.so.5": "nvidia-libnvcomp-cu{}",
-    "libnvcomp.so.6": "nvidia-libnvcomp-cu{}",
     "libnvimgcodec.so.0": "nvidia-nvimgcodec-cu{}",
     "libnvinfer.so.10": "tensorrt-cu{}-libs",
     "libnvinfer_plugin.so.10": "tensorrt-cu{}-libs",
-    "libnvjpeg2k.so.0": "nvidia-nvjpeg2k-cu{}",
     "libnvonnxparser.so.10": "tensorrt-cu{}-libs",
-    "libnvtiff.so.0": "nvidia-nvtiff-cu{}",
 }
 """Projects by library, for CUDA 12 and 13, of products that the shipped data does not contain."""
 

@@ -198,7 +198,7 @@ def test_demo_without_index_runs_on_shipped_data(
     index = "http://127.0.0.1:9/simple"
     stdout = run_demo(capfd, PIP_CONFIG_FILE=os.devnull, PIP_INDEX_URL=index)
     assert "does not answer" in stdout
-    assert "31 available" in stdout
+    assert "42 available" in stdout
     assert "from the shipped data\nwritten: 7 files in build, nix\n" in stdout
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from cudaredist.store.selection import ALL
 DATA = REPOSITORY / "data"
 MANIFESTS, FEATURES = DATA / "manifests/wheels", DATA / "features/wheels"
 PLATFORMS = {"linux-x86_64", "linux-sbsa", "windows-x86_64"}
-LIBRARIES = ("cudnn", "cusparselt", "cutensor", "nccl", "nvshmem")
-NOT_ON_WINDOWS = {"nccl", "nvshmem"}
+ONLY_ON_LINUX = ("cublasmp", "cufftmp", "cuquantum", "cusolvermp", "nccl", "nvshmem")
+LIBRARIES = ("cudnn", "cusparselt", "cutensor", "nvcomp", "nvjpeg2000", "nvtiff", *ONLY_ON_LINUX)
 
 
 @cache
@@ -88,7 +89,7 @@ def test_shipped_libraries_cover_both_cuda_majors_and_every_platform(redist: str
         for entry in json.loads(path.read_bytes()).values():
             if isinstance(entry, dict):
                 variants |= {(p, v) for p, part in entry.items() if "-" in p for v in part}
-    platforms = PLATFORMS - {"windows-x86_64"} if redist in NOT_ON_WINDOWS else PLATFORMS
+    platforms = PLATFORMS - {"windows-x86_64"} if redist in ONLY_ON_LINUX else PLATFORMS
     assert variants >= {(p, v) for p in platforms for v in ("cuda12", "cuda13")}
 
 
@@ -139,11 +140,10 @@ def test_every_needed_library_has_a_provider(sets: list[PackageSet]) -> None:
         for entry in available_entries(package_set):
             assert entry.archive is not None
             owned = {key_of(n.soname) for n in entry.needs if n.satisfied_by is not None}
-            dropped = tuple(
-                f"{change.source}/" for change in entry.normalise if change.op == "drop"
-            )
+            dropped = [c.source for c in entry.normalise if c.op == "drop"]
             for binary in binaries[entry.archive.sha256]:
-                if binary["path"].startswith(dropped):
+                path = binary["path"]
+                if any(fnmatch(path, way) for name in dropped for way in (name, f"{name}/*")):
                     continue
                 for soname in binary["needed"]:
                     checked += 1
@@ -166,7 +166,7 @@ def test_every_table_entry_has_a_source() -> None:
 def test_makefile_lists_shipped_releases() -> None:
     text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
     variables = dict(re.findall(r"^([A-Z]+) = ([0-9. \t]+)$", text, re.MULTILINE))
-    downloads = dict(re.findall(r"\$\(call download,([a-z]+),\$\(([A-Z]+)\)\)", text))
+    downloads = dict(re.findall(r"\$\(call download,([a-z0-9]+),\$\(([A-Z]+)\)\)", text))
     listed = {redist: set(variables[name].split()) for redist, name in downloads.items()}
     folders = [folder for folder in MANIFESTS.iterdir() if folder.is_dir()]
     assert listed == {folder.name: labels(folder, "redistrib_") for folder in folders}

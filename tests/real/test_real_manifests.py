@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REAL_MANIFESTS, Run
+from conftest import REAL_MANIFESTS, REPOSITORY, Run
 from support.server import FaultServer
 
 from cudaredist.errors import InvalidFileError
@@ -14,6 +14,7 @@ from cudaredist.formats.registry import schema_problems
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
+from cudaredist.wheels import PLATFORMS
 
 pytestmark = pytest.mark.real
 
@@ -169,3 +170,46 @@ def test_every_real_manifest_is_valid(run: Run, real_manifests: Path) -> None:
 @pytest.mark.parametrize("path", listed())
 def test_manifest_schema_accepts_real_manifest(path: Path) -> None:
     assert schema_problems(json.loads(path.read_bytes()), "manifest") == []
+
+
+Places = set[tuple[str, str | None]]
+
+
+def places_of(path: Path) -> dict[str, tuple[str, Places]]:
+    """Return the version of each package, and its platforms with wheels and variants."""
+    rows: dict[str, tuple[str, Places]] = {}
+    for package, version, platform, variant, *_ in plainly_read(json.loads(path.read_bytes())):
+        places = rows.setdefault(package, (version, set()))[1]
+        places |= {(platform, variant)} if platform in PLATFORMS else set()
+    return rows
+
+
+def test_shipped_wheels_have_versions_and_variants_of_archives() -> None:
+    """CUDA's wheels are left out, because many have a newer build.
+
+    Versions of some wheels lack the last number, and older wheels lack variants and platforms.
+    """
+    releases = [
+        (wheels, archives)
+        for wheels in (REPOSITORY / "data/manifests/wheels").rglob("redistrib_*.json")
+        for archives in REAL_MANIFESTS.rglob(wheels.name)
+        if archives.parent.parent.name == wheels.parent.name != "cuda"
+    ]
+    if not releases:
+        pytest.skip(f"nothing at {REAL_MANIFESTS}")
+    equal = set()
+    for wheels, archives in releases:
+        ours, theirs = places_of(wheels), places_of(archives)
+        if wheels.parent.name == "cuquantum":
+            assert ours.keys() > {"custatevec", "cutensornet", "cudensitymat"}
+            theirs = {name: (ours[name][0], theirs["cuquantum"][1]) for name in ours}
+        for name, (version, places) in ours.items():
+            of_archives, archive_places = theirs[name]
+            numbers = of_archives.split(".")[:3]
+            assert version.split(".")[:3] == numbers, (wheels, name)
+            is_flat = {variant for _, variant in archive_places} == {None}
+            assert is_flat or places <= archive_places, (wheels, name)
+        if all(of_wheels == theirs[name] for name, of_wheels in ours.items()):
+            equal.add(f"{wheels.parent.name} {wheels.stem.removeprefix('redistrib_')}")
+    new = ("cublasmp 0.10.0", "cuquantum 26.09.0", "nvcomp 5.3.0", "nvpl 25.5", "nvtiff 0.8.0")
+    assert equal >= {*new}

@@ -403,7 +403,7 @@ def test_runtime_of_a_copy_has_the_version_in_its_name(
     [
         (["libnvinfer.so.10"], "tensorrt-cu12-libs or tensorrt-cu13-libs"),
         (["libnvinfer.so.10", "libcublas.so.12"], "tensorrt-cu12-libs"),
-        (["libnvcomp.so.5", "libcublas.so.13"], "nvidia-libnvcomp-cu13"),
+        (["libnvimgcodec.so.0", "libcublas.so.13"], "nvidia-nvimgcodec-cu13"),
     ],
 )
 def test_library_outside_the_data_names_its_wheel(needed: list[str], projects: str) -> None:
