@@ -1,24 +1,31 @@
 """The files that the loader of glibc finds for needed libraries.
 
 A library that is already loaded is used again. Otherwise, the loader searches DT_RPATH of the file
-and of the files that loaded it, or DT_RUNPATH of the file, then the folders of `ld.so.conf`, then
-the default folders. Variables of the user such as LD_LIBRARY_PATH are not known.
+and of the files that loaded it, or DT_RUNPATH of the file, then `ld.so.cache`, then the default
+folders. `ldconfig` makes this cache from the folders of `ld.so.conf`; they count if a root has no
+cache. Variables of the user such as LD_LIBRARY_PATH are not known.
 """
 
 import posixpath
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from struct import Struct
 
 from cudaredist.binaries.examine_file import examine_file
+from cudaredist.binaries.reader import section_name, whole_entries
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import FoundBy
 
 _LINKS_LIMIT = 40
 _CONF_LIMIT = 100
 _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+_CACHE_MAGIC = b"glibc-ld.so.cache1.1"
+_CACHE_HEADER = 48
+_CACHE_ENTRY = Struct("<iIIIQ")
+"""Flags, the positions of the name and path, the system's version, and features of processors."""
 _ORIGIN = ("$ORIGIN", "${ORIGIN}")
 
 
@@ -64,7 +71,10 @@ class Loader:
         triples = [triple for name, triple in _MULTIARCH.items() if name in machines]
         default = [f"{top}/{triple}" for triple in triples for top in ("/lib", "/usr/lib")]
         default += ["/lib64", "/usr/lib64", "/lib", "/usr/lib"]
-        self._system = [*folders, *(self._below(p) for p in (*self._configured(), *default))]
+        self._folders = folders
+        self._cached = self._read_cache()
+        configured = self._configured() if self._cached is None else ()
+        self._system = [self._below(path) for path in (*configured, *default)]
         self._real_folder = lru_cache(maxsize=None)(self._listed)
         self._outside: dict[str, ProgramFile | None] = {}
 
@@ -94,8 +104,10 @@ class Loader:
         for folder in self._run_paths(user):
             if found := self._fitting(f"{folder}/{name}", "run-path", user):
                 return found
-        for folder in self._system:
-            if found := self._fitting(f"{folder}/{name}", "system", user):
+        paths = [f"{folder}/{name}" for folder in self._folders]
+        paths += (self._cached or {}).get(name, ())
+        for path in (*paths, *(f"{folder}/{name}" for folder in self._system)):
+            if found := self._fitting(path, "system", user):
                 return found
         return None
 
@@ -166,6 +178,26 @@ class Loader:
 
     def _below(self, path: str) -> str:
         return f"{self._root}{path}"
+
+    def _read_cache(self) -> dict[str, list[str]] | None:
+        """Return the files in `ld.so.cache` by name, None without a readable one.
+
+        Libraries for some processors only are left out.
+        """
+        try:
+            data = Path(self._real(self._below("/etc/ld.so.cache"))).read_bytes()
+        except OSError:
+            return None
+        # An older table may precede it.
+        table = data[data.find(_CACHE_MAGIC) :]
+        if not table.startswith(_CACHE_MAGIC):
+            return None
+        end = _CACHE_HEADER + int.from_bytes(table[20:24], "little") * _CACHE_ENTRY.size
+        found: dict[str, list[str]] = defaultdict(list)
+        for _, name, path, _, processors in whole_entries(_CACHE_ENTRY, table[_CACHE_HEADER:end]):
+            if not processors:
+                found[section_name(table, name)].append(self._below(section_name(table, path)))
+        return found
 
     def _configured(self) -> Iterator[str]:
         """Yield the folders in `ld.so.conf` and in the files that it includes."""

@@ -1,5 +1,6 @@
 """Tests of audit: the file that the loader finds for each library of an environment."""
 
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import split
@@ -138,6 +139,41 @@ def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
     (each,) = loaded(tmp_path)
     assert (each.found_by, each.file) == ("system", "opt/real/lib64/libcublas.so.12.4")
     assert each.undefined == ("new",)
+
+
+def loader_cache(*paths: str, processors: int = 0) -> bytes:
+    """Return an `ld.so.cache` after an older table, as ldconfig makes it."""
+    names = b"".join(f"{path}\0{Path(path).name}\0".encode() for path in paths)
+    entries, at = b"", 48 + 24 * len(paths)
+    for path in paths:
+        after = at + len(path) + 1
+        entries += struct.pack("<iIIIQ", 0x303, after, at, 0, processors)
+        at = after + len(Path(path).name) + 1
+    header = struct.pack("<20sII20x", b"glibc-ld.so.cache1.1", len(paths), len(names))
+    return b"ld.so-1.7.0\0" + header + entries + names
+
+
+@pytest.mark.parametrize(
+    ("cache", "found_by"),
+    [
+        (loader_cache("/opt/x/libz.so.1", f"/opt/cuda/{CUBLAS}"), "system"),
+        (loader_cache(f"/usr/local/lib/{CUBLAS}"), "other-code"),
+        (loader_cache(f"/opt/cuda/{CUBLAS}", processors=1 << 62), "other-code"),
+        (loader_cache(f"/opt/cuda/{CUBLAS}")[:70], "other-code"),
+        (b"another format", "system"),
+    ],
+)
+def test_cache_of_the_loader_replaces_configured_folders(
+    tmp_path: Path, cache: bytes, found_by: str
+) -> None:
+    for folder in ("etc", "usr/bin", "opt/cuda"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "etc/ld.so.conf").write_text("/opt/cuda\n")
+    (tmp_path / "etc/ld.so.cache").write_bytes(cache)
+    (tmp_path / "opt/cuda" / CUBLAS).write_bytes(library(CUBLAS, "old"))
+    (tmp_path / "usr/bin/a").write_bytes(user(CUBLAS, "old"))
+    (each,) = loaded(tmp_path)
+    assert each.found_by == found_by
 
 
 @pytest.mark.parametrize(
