@@ -13,7 +13,7 @@ from typing import TypeVar
 from cudaredist.cli.session import Session, find_redists, open_cache, warnings_of
 from cudaredist.commands.build.build_sets import make_sets, specs_for, write_sets
 from cudaredist.commands.build.report import SetOutcome
-from cudaredist.commands.bump.bump_plan import Step, plan_steps
+from cudaredist.commands.bump.bump_plan import BumpPlan, Step
 from cudaredist.commands.bump.command import BumpOptions
 from cudaredist.commands.bump.report import BumpedRelease, BumpedSet, BumpReport
 from cudaredist.commands.diff.diff_releases import compare_releases
@@ -147,16 +147,12 @@ class Bump:
             )
         for report in upstream.errors:
             self._fail(report)
-        steps = plan_steps(
-            self.store,
-            self.redists,
-            upstream,
-            named=self.options.version or (),
-            with_archives=self.options.process,
-        )
+        named = self.options.version or ()
+        plan = BumpPlan(self.store, upstream, named, with_archives=self.options.process)
+        steps = tuple(step for redist in self.redists for step in plan.steps(redist))
         known = [Version.parse(label) for labels in upstream.releases.values() for label in labels]
         known += [step.label for step in steps]
-        for text in self.options.version or ():
+        for text in named:
             if upstream.releases and find_release(text, known) is None:
                 newest = {name: labels[-1] for name, labels in upstream.releases.items()}
                 self._fail(not_listed(text, newest))

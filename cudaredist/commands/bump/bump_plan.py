@@ -1,6 +1,6 @@
 """Plan a bump: newer upstream releases, and unfinished local ones."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from cudaredist.commands.bump.report import BumpedRelease, ReleaseState
@@ -8,7 +8,7 @@ from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.process.feature_run import FAILED, UNREACHED
 from cudaredist.commands.versions.report import VersionsReport
 from cudaredist.errors import CudaRedistError
-from cudaredist.formats.features import Lock, UnexaminedArchive
+from cudaredist.formats.features import UnexaminedArchive
 from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.redists import CUDA, Redist
 from cudaredist.store.data_folder import Store
@@ -44,15 +44,8 @@ class Step:
         )
 
 
-def plan_steps(
-    store: Store,
-    redists: Sequence[Redist],
-    upstream: VersionsReport,
-    *,
-    named: Sequence[str] = (),
-    with_archives: bool = True,
-) -> tuple[Step, ...]:
-    """Return the releases to bump to, by redistributable and label.
+class BumpPlan:
+    """The releases to bump to.
 
     These are the releases that upstream lists for `named` labels or prefixes. Without `named`, they
     are the newest label of each line with newer ones upstream, and of each new line that is newer
@@ -61,92 +54,86 @@ def plan_steps(
 
     Unfinished releases are added: the ones that an interrupted bump started, and the newest local
     release of a line if the lock does not record it or, `with_archives`, if its features are
-    incomplete or a CUDA table lacks it. Raises `InvalidFileError` for a broken lock or table.
+    incomplete or a CUDA table lacks it.
     """
-    lock, pending = store.lock(), store.pending()
-    tables = _table_labels(store) if with_archives else None
-    steps: list[Step] = []
-    for redist in redists:
-        name = redist.name
-        local = store.manifests(name).labels()
-        started = {label for redist_name, label in pending if redist_name == name}
-        known = {*map(Version.parse, upstream.releases.get(name, ())), *local}
-        requests = {find_release(text, known) for text in named}
-        labels = _labels_to_bump(upstream, name, local, requests, started)
+
+    def __init__(
+        self, store: Store, upstream: VersionsReport, named: Sequence[str], *, with_archives: bool
+    ) -> None:
+        """Raise `InvalidFileError` for a broken lock or table."""
+        self._store, self._upstream, self._named = store, upstream, named
+        self._lock, self._pending = store.lock(), store.pending()
+        self._tables: list[frozenset[Version]] | None = None
+        """The CUDA releases in each existing table."""
+        if with_archives:
+            known = (releases_of(table.read(store)) for table in TABLES)
+            self._tables = [frozenset(map(parse_label, labels)) for labels in known if labels]
+
+    def steps(self, redist: Redist) -> Iterator[Step]:
+        """Yield the releases of a redistributable."""
+        local = self._store.manifests(redist.name).labels()
+        known = {*map(Version.parse, self._upstream.releases.get(redist.name, ())), *local}
+        requests = {find_release(text, known) for text in self._named}
+        labels = self._labels_to_bump(redist.name, local, requests)
         for label in {label.line: label for label in sorted(local)}.values():
-            if named and label not in requests:
+            if self._named and label not in requests:
                 continue
-            if not any(new.line == label.line and new > label for new in labels) and _is_unfinished(
-                store, lock, redist, label, tables
-            ):
+            is_newest = not any(new.line == label.line and new > label for new in labels)
+            if is_newest and self._is_unfinished(redist.name, label):
                 labels.add(label)
         before = [label for label in local if label not in labels]
+        recorded = self._lock.redists.get(redist.name, {})
         for label in sorted(labels):
-            entries = lock.redists.get(name, {})
-            steps.append(
-                Step(
-                    redist=redist,
-                    label=label,
-                    old=_newest_before(label, before),
-                    is_recorded=label in local and str(label) in entries,
-                )
+            yield Step(
+                redist=redist,
+                label=label,
+                old=_newest_before(label, before),
+                is_recorded=label in local and str(label) in recorded,
             )
-    return tuple(steps)
 
+    def _labels_to_bump(
+        self, name: str, local: Sequence[Version], requests: Collection[Version | None]
+    ) -> set[Version]:
+        """Return the new labels, and the local ones not reported yet."""
+        listed = self._upstream.releases.get(name, ())
+        started = {label for redist, label in self._pending if redist == name}
+        pending = started.intersection(local)
+        if requests:
+            labels = {label for label in requests if label is not None and str(label) in listed}
+            return labels.difference(local) | pending.intersection(requests)
+        behind = [line for line in self._upstream.lines if line.redist == name and line.is_behind]
+        # Without local labels, every line is new. Use download-manifests to get the older ones.
+        newest = {Version.parse(line.missing[-1]) for line in (behind if local else behind[-1:])}
+        lines = {label.line for label in newest}
+        # The interrupted bump may have finished a newer line and not yet downloaded an older one.
+        rest = {label for label in started if str(label) in listed and label.line not in lines}
+        return newest | pending | rest
 
-def _labels_to_bump(
-    upstream: VersionsReport,
-    name: str,
-    local: Sequence[Version],
-    requests: Collection[Version | None],
-    started: Collection[Version],
-) -> set[Version]:
-    """Return the new labels, and the local ones not reported yet."""
-    listed = upstream.releases.get(name, ())
-    pending = {label for label in local if label in started}
-    if requests:
-        labels = {label for label in requests if label is not None and str(label) in listed}
-        return labels.difference(local) | pending.intersection(requests)
-    behind = [line for line in upstream.lines if line.redist == name and line.is_behind]
-    # Without local labels, every line is new. Use download-manifests to get the older ones.
-    newest = {Version.parse(line.missing[-1]) for line in (behind if local else behind[-1:])}
-    lines = {label.line for label in newest}
-    # The interrupted bump may have finished a newer line and not yet downloaded an older one.
-    rest = {label for label in started if str(label) in listed and label.line not in lines}
-    return newest | pending | rest
+    def _is_unfinished(self, name: str, label: Version) -> bool:
+        """Check if an interrupted bump left a local release incomplete.
+
+        A missing record, feature file or table entry counts only if an older release has one.
+        Otherwise the maintainer chose not to have any.
+        """
+        recorded = {Version.parse(text) for text in self._lock.redists.get(name, {})}
+        if label not in recorded and _is_next(label, recorded):
+            return True
+        if self._tables is None:
+            return False
+        examined = self._store.features(name).labels()
+        if label not in examined:
+            return _is_next(label, examined)
+        if _has_failures(self._store, name, label):
+            return True
+        return name == CUDA and any(
+            label not in known and _is_next(label, known) for known in self._tables
+        )
 
 
 def _newest_before(label: Version, local: Sequence[Version]) -> Version | None:
     older = [other for other in local if other < label]
     in_line = [other for other in older if other.line == label.line]
     return max(in_line or older, default=None)
-
-
-def _is_unfinished(
-    store: Store,
-    lock: Lock,
-    redist: Redist,
-    label: Version,
-    tables: Collection[frozenset[Version]] | None,
-) -> bool:
-    """Check if an interrupted bump left a local release incomplete.
-
-    A missing record, feature file or table entry counts only if an older release has one. Otherwise
-    the maintainer chose not to have any.
-    """
-    recorded = {Version.parse(text) for text in lock.redists.get(redist.name, {})}
-    if label not in recorded and _is_next(label, recorded):
-        return True
-    if tables is None:
-        return False
-    examined = store.features(redist.name).labels()
-    if label not in examined:
-        return _is_next(label, examined)
-    if _has_failures(store, redist.name, label):
-        return True
-    return redist.name == CUDA and any(
-        label not in known and _is_next(label, known) for known in tables
-    )
 
 
 def _is_next(label: Version, known: Collection[Version]) -> bool:
@@ -170,9 +157,3 @@ def _has_failures(store: Store, redist: str, label: Version) -> bool:
         for package in features.packages.values()
         for archive in package.archives
     )
-
-
-def _table_labels(store: Store) -> tuple[frozenset[Version], ...]:
-    """Return the CUDA releases in each existing table."""
-    known = (releases_of(table.read(store)) for table in TABLES)
-    return tuple(frozenset(map(parse_label, labels)) for labels in known if labels)

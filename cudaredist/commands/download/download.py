@@ -245,7 +245,15 @@ class ManifestDownload:
             local = target.folder.read(label)
         recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
         if recorded is not None and not self.accept_changed:
-            self._refuse_change(target, label, local, upstream, recorded)
+            # The manifest changed upstream, or was edited locally.
+            change: type[ManifestChangedError | EditedLocallyError] | None = None
+            if recorded != upstream.sha256:
+                change = ManifestChangedError
+            elif local not in {None, upstream.data}:
+                change = EditedLocallyError
+            if change is not None:
+                changes = describe_changes(local, upstream.data)
+                raise change(self._redownload(target, label), changes)
         if local == upstream.data:
             return upstream, "unchanged"
         return upstream, "written" if self.write else "would-write"
@@ -276,21 +284,6 @@ class ManifestDownload:
         outcome = ManifestOutcome.model_validate(fields | about)
         self._manifests.append(outcome)
         self._finish(is_failed=status == "failed", size=outcome.size or 0)
-
-    def _refuse_change(
-        self,
-        target: Target,
-        label: Version,
-        local: bytes | None,
-        upstream: UpstreamManifest,
-        recorded: str,
-    ) -> None:
-        """Raise an error if a manifest changed upstream or was edited locally."""
-        redownload = self._redownload(target, label)
-        if recorded != upstream.sha256:
-            raise ManifestChangedError(redownload, describe_changes(local, upstream.data))
-        if local is not None and local != upstream.data:
-            raise EditedLocallyError(redownload, describe_changes(local, upstream.data))
 
     def _redownload(self, target: Target, label: Version) -> str:
         """Return the command that replaces one local manifest."""

@@ -43,10 +43,20 @@ def select(
         if component not in component_names:
             raise UnknownNameError("component", component, component_names)
         if component == ALL:
-            names |= {name for name, package in packages.items() if _is_main(name, package)}
+            names |= {
+                name
+                for name, package in packages.items()
+                if package.alias_of is None and name == package.pname
+                if package.status == "available"
+            }
         elif component in sets:
             names |= _of_set(component, sets[component], packages)
-            warnings += _left_out(component, sets[component], packages)
+            warnings += [
+                f"{component} will not include {name}, which is {packages[name].status}: "
+                f"{_reasons(packages[name])}"
+                for name in sets[component].packages
+                if name in packages and packages[name].status in {"broken", "withheld"}
+            ]
         else:
             names.add(_single(component, packages))
     excluded = set()
@@ -85,12 +95,6 @@ def _closure(
     return closure
 
 
-def _is_main(name: str, package: SetPackage) -> bool:
-    """Check if a package is available, as a main version and not as an alias."""
-    is_own = package.alias_of is None and name == package.pname
-    return is_own and package.status == "available"
-
-
 def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
     return packages[name].alias_of or name if name in packages else name
 
@@ -120,17 +124,6 @@ def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPac
             f"`{again(without=['--component'])}`",
         )
     return available
-
-
-def _left_out(
-    component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
-) -> list[str]:
-    return [
-        f"{component} will not include {name}, which is {packages[name].status}: "
-        f"{_reasons(packages[name])}"
-        for name in members.packages
-        if name in packages and packages[name].status in {"broken", "withheld"}
-    ]
 
 
 def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> None:

@@ -169,30 +169,25 @@ def remove_root(root: Path) -> ToolkitReport:
         contents = list_root(path)
         foreign = contents.foreign_to(record)
         try:
-            _remove(path, record, contents, staging, is_whole_folder=not foreign)
+            if foreign or not _is_discarded(path, staging):
+                _remove_files(path, record, contents)
         except OSError as error:
             raise WriteError(error.filename or root, error) from error
         staging.clear()
     return toolkit_report(root, record, "removed", foreign=foreign)
 
 
-def _remove(
-    root: Path,
-    record: ToolkitRecord,
-    contents: RootContents,
-    staging: StagingDirectory,
-    *,
-    is_whole_folder: bool,
-) -> None:
-    """Remove a root.
+def _is_discarded(root: Path, staging: StagingDirectory) -> bool:
+    """Remove a whole root in one step, if it can be moved."""
+    # Fails if the root is a mount point.
+    with contextlib.suppress(OSError):
+        staging.discard(root)
+        return True
+    return False
 
-    Moves it away in one step if possible. Otherwise removes each file, without following links.
-    """
-    if is_whole_folder:
-        # Fails if the root is a mount point.
-        with contextlib.suppress(OSError):
-            staging.discard(root)
-            return
+
+def _remove_files(root: Path, record: ToolkitRecord, contents: RootContents) -> None:
+    """Remove each installed file, without following links, then the empty folders."""
     ours = [path for path in (*record.links, *record.files) if path in contents.files]
     folders = {folder for path in ours for folder in Path(path).parents}
     # Remove the record last: an interrupted run can then be repeated.
