@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from operator import ne
 from typing import NamedTuple, Self, TypeAlias
 
@@ -104,6 +105,7 @@ class Version(NamedTuple):
     text: str
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, text: str) -> Self:
         """Parse dotted numbers, optionally followed by `-cuda<numbers>`.
 

@@ -96,6 +96,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(tmp_path / "cache"))
+    # No test survives a power failure, and a slow disk would take most of the time.
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +131,13 @@ def strict_umask() -> Iterator[None]:
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry failed requests at once, unless the server names a time."""
+    monkeypatch.setattr("cudaredist.sources.http_retry.backoff", lambda _: 0.0)
+
+
+@pytest.fixture
+def server(short_pauses: None) -> Iterator[FaultServer]:
     """Start a server on loopback that can misbehave."""
     with FaultServer() as running:
         yield running
@@ -145,7 +153,7 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
 
 
 @pytest.fixture
-def secure(authority: trustme.CA) -> Iterator[FaultServer]:
+def secure(authority: trustme.CA, short_pauses: None) -> Iterator[FaultServer]:
     """Start a server with a certificate of the authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)

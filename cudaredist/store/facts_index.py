@@ -12,7 +12,6 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -143,8 +142,8 @@ class Index:
             ORDER BY place, sort_key, archives.id"""
         rows = self.rows(query, redists, self.layer, *values)
         for redist, label, package, version, *more, contents in rows:
-            archive = Archive(package, _version(version), *more)
-            yield IndexedArchive(redist, _version(label), archive, contents)
+            archive = Archive(package, Version.parse(version), *more)
+            yield IndexedArchive(redist, Version.parse(label), archive, contents)
 
     def examined(self, contents: Collection[int]) -> dict[int, ExaminedArchive]:
         """Return the contents of archives by their rows."""
@@ -172,7 +171,7 @@ class Index:
                     AND layers.has_features)
             ORDER BY redist, sort_key, package, archives.id"""
         for redist, label, *archive, row in self.rows(query):
-            yield redist, _version(label), ArchiveId(*archive), row
+            yield redist, Version.parse(label), ArchiveId(*archive), row
 
     def exporting(self, pattern: SymbolPattern) -> tuple[str, ...]:
         """Return the libraries that export a symbol that fits, sorted.
@@ -315,9 +314,6 @@ class Index:
 
     def _table_path(self, layer: Layer, name: str) -> Path:
         return self._symbols[layer].path.with_name(f"{name}.json")
-
-
-_version = cache(Version.parse)
 
 
 def index_key(store: Store) -> str:

@@ -127,10 +127,14 @@ class SymbolColumns:
             (self, list(self.columns)),
         ):
             bits = {table.columns[column]: merged._bit(column) for column in columns}
+            masks = {
+                mask: sum(new for old, new in bits.items() if mask & old)
+                for mask in {*table.exports.values(), *table.imports.values()}
+            }
             for export, mask in table.exports.items():
-                merged.exports[export] |= sum(new for old, new in bits.items() if mask & old)
+                merged.exports[export] |= masks[mask]
             for one, mask in table.imports.items():
-                merged.imports[one] |= sum(new for old, new in bits.items() if mask & old)
+                merged.imports[one] |= masks[mask]
         return merged
 
     def drop(self, is_dropped: Callable[[Column], bool]) -> None:

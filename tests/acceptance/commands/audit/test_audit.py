@@ -91,8 +91,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def audit(run: Run, data: Path) -> Run:
-    """Audit by that data folder."""
-    return lambda *arguments: run("audit", *arguments, "--data-dir", data)
+    """Audit by that data folder, with an index that all tests share."""
+    options = ("--data-dir", data, "--cache-dir", data.with_name("cache"))
+    return lambda *arguments: run("audit", *arguments, *options)
 
 
 @pytest.fixture
