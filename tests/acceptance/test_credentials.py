@@ -88,6 +88,8 @@ _CALLS: dict[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
 """Options and variables with addresses: a call, and its environment."""
 
 
+# The usual authorities take long to read.
+@pytest.mark.usefixtures("authority")
 @pytest.mark.parametrize("option", _CALLS)
 def test_password_in_malformed_address_is_never_shown(
     run: Run, monkeypatch: pytest.MonkeyPatch, option: str

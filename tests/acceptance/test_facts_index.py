@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from conftest import Run, examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -244,7 +244,7 @@ EDITS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(examples(2 / 5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rounds=st.lists(EDITS, min_size=1, max_size=3))
 def test_edited_data_gives_the_rows_of_a_new_index(
     data: Path, tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[str, int]]]

@@ -9,7 +9,7 @@ from support.running import expect_output
 
 WHEELS = ("--channel", "wheels")
 LINUX = ("--platform", "linux-x86_64")
-LIST_CUDNN = ("--redist", "cudnn", "--version", "9.10", "--check", *WHEELS, "--data-dir")
+LIST_NCCL = ("--redist", "nccl", "--version", "2.28", "--check", *WHEELS, "--data-dir")
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,17 @@ LIST_CUDNN = ("--redist", "cudnn", "--version", "9.10", "--check", *WHEELS, "--d
         (("build", "--cuda", "12.9", *LINUX, "--redist", "cudnn=9.10"), "requested: cudnn 9.10.2"),
         (("build", "--cuda", "12.9", *LINUX, "--also", "nccl=2.31"), "requested: nccl 2.31.2"),
         (("audit", "/bin/sh", "--cuda", "12"), "Compared with all local releases and CUDA 12.9.2."),
-        (("process-manifests", *LIST_CUDNN, REPOSITORY / "data"), "cudnn  9.10.2"),
-        (("update-symbols", *LIST_CUDNN, REPOSITORY / "data"), "archives of cudnn 9.10.2"),
+        (("process-manifests", *LIST_NCCL, "small"), "nccl  2.28.9"),
+        (("update-symbols", *LIST_NCCL, "small"), "archives of nccl 2.28.9"),
     ],
 )
 def test_prefix_selects_newest_local_release(
     run: Run, words: tuple[object, ...], answer: str
 ) -> None:
+    for part in ("manifests/wheels/nccl", "features/wheels/nccl"):
+        shutil.copytree(REPOSITORY / "data" / part, Path("small", part))
+    Path("small/symbols").mkdir()
+    shutil.copy(REPOSITORY / "data/symbols/libnccl.so.2.json", "small/symbols")
     assert answer in run(*words).stdout
 
 

@@ -40,8 +40,7 @@ WRONG_CALLS = {
     f"{BUILD} --redist cuda=13.0": "cudaredist build --platform linux-x86_64 --cuda 13.0",
     f"{BUILD} --also cudnn": f"cudaredist {BUILD} --also cudnn=9.10",
     f"{BUILD} --available-gcc x": f"cudaredist {BUILD} --available-gcc 12,13,14",
-    "build --cuda all --platform linux-x86_64 --json": "cudaredist build --cuda all "
-    "--platform linux-x86_64 --output build",
+    "build --cuda 11.8.0 --json": "cudaredist build --cuda 11.8.0 --output build",
     "diff 12.9.1 13.0.2": "cudaredist versions --offline",
     "audit nowhere/program": "ls .",
     "explain set 'my data'": "ls -ld 'my data'",

@@ -225,25 +225,32 @@ class _FileModules:
 def _supported_ways(files: Sequence[_FileModules]) -> dict[Capability, tuple[Way, ...]]:
     """Return the ways in which each GPU uses more of a package than leftovers."""
     supported: dict[Capability, tuple[Way, ...]] = {}
+    modules, sizes = _totals(file.counts for file in files), _totals(file.sizes for file in files)
     for number, way in enumerate(WAYS, 1):
-        ways = WAYS[:number]
-        modules = _shares([file.counts for file in files], ways)
-        sizes = _shares([file.sizes for file in files], ways)
-        for gpu, share in modules.items():
-            if min(share, sizes[gpu]) >= _LEAST_SHARE:
+        shares = [_shares(totals, WAYS[:number]) for totals in (modules, sizes)]
+        for gpu in modules:
+            if min(share[gpu] for share in shares) >= _LEAST_SHARE:
                 supported[gpu] = (*supported.get(gpu, ()), way)
     return supported
 
 
-def _shares(
-    parts: Sequence[Mapping[Capability, Counter[Way]]], ways: Sequence[Way]
-) -> dict[Capability, float]:
-    """Return each GPU's part of all files, against the GPU that uses the most."""
-    totals = Counter[Capability]()
+_Totals: TypeAlias = Mapping[Capability, Counter[Way]]
+
+
+def _totals(parts: Iterable[_Totals]) -> _Totals:
+    """Return the sums of all files."""
+    totals: dict[Capability, Counter[Way]] = {}
     for part in parts:
-        totals.update({gpu: sum(counts[way] for way in ways) for gpu, counts in part.items()})
-    most = max((1, *totals.values()))
-    return {gpu: total / most for gpu, total in totals.items()}
+        for gpu, counts in part.items():
+            totals.setdefault(gpu, Counter()).update(counts)
+    return totals
+
+
+def _shares(totals: _Totals, ways: Sequence[Way]) -> dict[Capability, float]:
+    """Return each GPU's part of all files, against the GPU that uses the most."""
+    sums = {gpu: sum(counts[way] for way in ways) for gpu, counts in totals.items()}
+    most = max((1, *sums.values()))
+    return {gpu: total / most for gpu, total in sums.items()}
 
 
 def _combine(files: Sequence[_FileModules], gpu: Capability, supported: Sequence[Way]) -> Coverage:

@@ -31,7 +31,7 @@ def test_site_is_written_and_a_second_run_changes_nothing(run: Run, data: Path) 
 
 @pytest.mark.usefixtures("strict_umask")
 def test_site_is_readable_for_all_users(run: Run, data: Path) -> None:
-    assert run("site", "-o", "site", "--data-dir", data).exit_code == 0
+    assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 0
     assert modes_of_all(Path("site")) == {0o755, 0o644}
 
 
@@ -42,9 +42,11 @@ def test_site_removes_pages_of_releases_that_are_gone(run: Run, data: Path, tmp_
     for label in ("8.9.7", "9.10.2"):
         name = f"redistrib_{label}.json"
         (folder / name).write_bytes((data / "manifests/cudnn" / name).read_bytes())
-    assert run("site", "-o", "site", "--data-dir", own).exit_code == 0
+    assert run("site", "-o", "site", "--data-dir", own, "--no-shipped-data").exit_code == 0
     (folder / "redistrib_8.9.7.json").unlink()
-    result = json.loads(run("site", "-o", "site", "--data-dir", own, "--json").stdout)
+    result = json.loads(
+        run("site", "-o", "site", "--data-dir", own, "--no-shipped-data", "--json").stdout
+    )
     assert result["removed"] == 2
     assert not Path("site/cudnn/8.9.7/index.html").exists()
     assert Path("site/cudnn/9.10.2/index.html").exists()
@@ -54,7 +56,7 @@ def test_site_removes_pages_of_releases_that_are_gone(run: Run, data: Path, tmp_
 def test_site_resumes_after_a_full_disk_or_a_kill(
     run: Run, data: Path, monkeypatch: pytest.MonkeyPatch, *, last: int, earlier: bool
 ) -> None:
-    assert run("site", "-o", "whole", "--data-dir", data).exit_code == 0
+    assert run("site", "-o", "whole", "--data-dir", data, "--no-shipped-data").exit_code == 0
     if earlier:
         Path("site").mkdir()
         Path("site/files.json").write_text('{"files": ["gone.html"]}')
@@ -70,9 +72,9 @@ def test_site_resumes_after_a_full_disk_or_a_kill(
         context.setattr(Path, "replace", replaced)
         # Nothing is removed, as if the run had been killed.
         context.setattr(Path, "unlink", lambda *_, **__: None)
-        assert run("site", "-o", "site", "--data-dir", data).exit_code == 3
+        assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 3
     assert list(Path("site").rglob(".*.tmp"))
-    assert run("site", "-o", "site", "--data-dir", data).exit_code == 0
+    assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 0
     assert snapshot(Path("site")) == snapshot(Path("whole"))
 
 
@@ -88,7 +90,7 @@ def test_site_in_a_folder_with_other_files_is_refused(
 ) -> None:
     Path("site").mkdir()
     Path("site", name).write_text("[]")
-    expect_error(run("site", "-o", "site", "--data-dir", data), 2, message)
+    expect_error(run("site", "-o", "site", "--data-dir", data, "--no-shipped-data"), 2, message)
     assert [path.name for path in Path("site").iterdir()] == [name]
 
 
@@ -99,7 +101,7 @@ def test_list_of_an_earlier_site_cannot_name_files_elsewhere(run: Run, data: Pat
     listing = {"schema_version": 1, "files": ["../mine.txt", ".", "gone.html"]}
     Path("site/files.json").write_text(json.dumps(listing))
     Path("site/gone.html").write_text("old")
-    assert run("site", "-o", "site", "--data-dir", data).exit_code == 0
+    assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 0
     assert Path("mine.txt").read_text() == "mine"
     assert Path(".mine.tmp").exists()
     assert not Path("site/gone.html").exists()
@@ -109,7 +111,11 @@ def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Pa
     Path("site").mkdir()
     Path("site/loop").symlink_to("loop")
     Path("site/files.json").write_text('{"schema_version": 1, "files": ["loop/x"]}')
-    expect_error(run("site", "-o", "site", "--data-dir", data), 3, "cannot write site/loop/x")
+    expect_error(
+        run("site", "-o", "site", "--data-dir", data, "--no-shipped-data"),
+        3,
+        "cannot write site/loop/x",
+    )
 
 
 def test_site_without_manifests_names_a_command(run: Run, tmp_path: Path) -> None:
