@@ -36,11 +36,13 @@ class LibraryBinary:
 
     def exports(self) -> Iterator[Export]:
         """Yield the symbols that other files can use."""
-        return exports_of(self.binary)
+        groups = export_groups(self.binary)
+        return (Export(name, version) for names, version in groups for name in names)
 
     def imports(self) -> Iterator[Import]:
         """Yield the symbols that it needs, with the library if the file states it."""
-        return undefined_symbols(self.binary)
+        groups = import_groups(self.binary)
+        return (Import(name, version, lib) for names, version, lib in groups for name in names)
 
 
 def libraries_of(facts: Facts) -> list[LibraryBinary]:
@@ -63,16 +65,11 @@ def libraries_of(facts: Facts) -> list[LibraryBinary]:
     return sorted(found.values(), key=lambda library: library.soname)
 
 
-def exports_of(binary: Binary) -> Iterator[Export]:
-    """Yield the symbols of a file that other files can use.
+def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
+    """Yield the symbols of a file that other files can use, as names with one version.
 
     The marks that a linker makes for the versions themselves are left out.
     """
-    return (Export(name, version) for names, version in export_groups(binary) for name in names)
-
-
-def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
-    """Yield the same as names with one version."""
     for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
         if group.kind == EXPORTED:
             parts = (line.rpartition(" ") for line in group.names)
@@ -84,14 +81,11 @@ def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
                 yield [_plain(name) for name in group.names if name not in marks], sign + version
 
 
-def undefined_symbols(binary: Binary) -> Iterator[Import]:
-    """Yield the symbols that a file needs from others, without those that it can do without."""
-    for names, version, library in import_groups(binary):
-        yield from (Import(name, version, library) for name in names)
-
-
 def import_groups(binary: Binary) -> Iterator[tuple[list[str], str, str]]:
-    """Yield the same as names with one version and library."""
+    """Yield the symbols that a file needs, as names with one version and library.
+
+    Those that it can do without are left out.
+    """
     for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
         if group.kind == IMPORTED:
             yield [_plain(name) for name in group.names], "", group.properties[0]

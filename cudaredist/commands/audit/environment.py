@@ -16,7 +16,12 @@ from cudaredist.commands.audit.loader import FoundFile, Loader
 from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.program import ProgramFile, paths_of
-from cudaredist.commands.audit.program_findings import AuditRequirements, gpu_findings
+from cudaredist.commands.audit.program_findings import (
+    AuditRequirements,
+    gpu_findings,
+    make_finding,
+    some_of,
+)
 from cudaredist.commands.audit.report import (
     AuditedEnvironment,
     AuditFinding,
@@ -25,7 +30,7 @@ from cudaredist.commands.audit.report import (
 )
 from cudaredist.commands.audit.run_paths import run_path_fix
 from cudaredist.commands.audit.wheel_fixes import fix_command
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, shortened
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.policy import Preload
@@ -33,7 +38,6 @@ from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.sets.libraries import find_external
 from cudaredist.tables.symbols.symbol_table import Import
 
-_NAMES = 3
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
@@ -265,8 +269,8 @@ class JudgedEnvironment:
         others = [use for use in others if not self._is_of_nvidia(use.user)]
         if others:
             names, paths = ({u.soname for u in others}, paths_of(u.user for u in others))
-            message = f"the loader does not find {_first(sorted(names))} for {_first(paths)}"
-            yield _finding("missing-library", message, path=paths[0], code=EXIT_OK)
+            message = f"the loader does not find {some_of(sorted(names))} for {some_of(paths)}"
+            yield make_finding("missing-library", message, path=paths[0], exit_code=EXIT_OK)
 
     def _fix(self, soname: str) -> str | None:
         files = [use.user for use in self._uses if use.soname == soname]
@@ -293,10 +297,10 @@ class JudgedEnvironment:
                 code, rest = EXIT_OK, f"which is optional for {', '.join(sorted(packages))}"
         if users:
             paths = paths_of(users)
-            message = f"the loader does not find {soname} for {_first(paths)}, {rest}"
+            message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
             is_preloaded = loaded.found_by == "preloaded"
             kind: AuditFindingKind = "run-path" if is_preloaded else "missing-library"
-            yield _finding(kind, message, path=paths[0], hint=hint, code=code)
+            yield make_finding(kind, message, path=paths[0], hint=hint, exit_code=code)
 
     def _symbol_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
         """Yield a finding if a found library does not export all symbols."""
@@ -308,10 +312,9 @@ class JudgedEnvironment:
             title = file.display_path + (f" ({package})" if package else "")
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
-            yield _finding(
+            yield make_finding(
                 "missing-symbols",
-                f"{title} does not export {', '.join(shortened(lacking, _NAMES))}, which "
-                f"{_first(paths)} uses",
+                f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses",
                 path=paths[0],
                 hint=self._fix(soname),
             )
@@ -324,9 +327,11 @@ class JudgedEnvironment:
                 copies[use.soname].setdefault(self._shown(use.loaded), use.user.display_path)
         for soname, users in sorted(copies.items()):
             if len(users) > 1:
-                parts = shortened([f"{path} for {user}" for path, user in users.items()], _NAMES)
-                message = f"files load different copies of {soname}: {', '.join(parts)}"
-                yield _finding("duplicate-library", message, path=next(iter(users)), code=EXIT_OK)
+                parts = some_of([f"{path} for {user}" for path, user in users.items()])
+                message = f"files load different copies of {soname}: {parts}"
+                yield make_finding(
+                    "duplicate-library", message, path=next(iter(users)), exit_code=EXIT_OK
+                )
 
     def gpu_findings(self, gpus: Sequence[str]) -> Iterator[AuditFinding]:
         """Yield a finding for each package whose device code GPUs do not run.
@@ -363,20 +368,6 @@ class JudgedEnvironment:
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""
         return self._is_of_nvidia(user) or soname in self._preloaded_for(user)
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(shortened(names, _NAMES))
-
-
-def _finding(
-    kind: AuditFindingKind,
-    message: str,
-    path: str,
-    hint: str | None = None,
-    code: int = EXIT_FINDINGS,
-) -> AuditFinding:
-    return AuditFinding(kind=kind, message=message, path=path, hint=hint, exit_code=code)
 
 
 def with_environments(

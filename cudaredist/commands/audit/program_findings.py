@@ -46,9 +46,9 @@ def program_findings(
     for need in needs:
         if need.status == "missing":
             others = ", ".join(catalog.others(need.soname))
-            yield _finding(
+            yield make_finding(
                 "missing-library",
-                f"nothing provides {need.soname}, which {_files(need.by)} needs; known: {others}",
+                f"nothing provides {need.soname}, which {some_of(need.by)} needs; known: {others}",
                 path=need.by[0],
             )
     for release in releases:
@@ -56,13 +56,13 @@ def program_findings(
         if release.unresolved:
             if release.first is not None and release.first == release.last:
                 subject = f"{release.redist} {release.first} does not export"
-            yield _finding("missing-symbols", f"{subject} {', '.join(release.unresolved)}")
+            yield make_finding("missing-symbols", f"{subject} {', '.join(release.unresolved)}")
         elif release.last is None and not mixed and not release.lacks_library:
             names = ", ".join(release.sonames)
-            yield _finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
+            yield make_finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
         elif release.last is not None and release.fits_none:
             lacking = ", ".join(release.lacking[release.last])
-            yield _finding(
+            yield make_finding(
                 "missing-symbols", f"{subject} all symbols: {release.last} lacks {lacking}"
             )
     yield from _copy_findings(program, catalog)
@@ -84,9 +84,9 @@ def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator
     for soname, folders in sorted(copies.items()):
         if len(folders) > 1:
             paths = list(folders.values())
-            yield _finding(
+            yield make_finding(
                 "duplicate-library",
-                f"the program has {len(paths)} copies of {soname}: {_files(paths)}",
+                f"the program has {len(paths)} copies of {soname}: {some_of(paths)}",
                 path=paths[0],
                 exit_code=EXIT_OK,
             )
@@ -101,10 +101,10 @@ def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]
     for soname, files in sorted(users.items()):
         paths = [file.display_path for file in files]
         names = sorted({name for file in files for name in file.unlinked[soname]})
-        yield _finding(
+        yield make_finding(
             "unlinked-library",
-            f"symbols of {soname} are used in {_files(paths)}, but the library is not listed as "
-            f"needed: {_files(names)}",
+            f"symbols of {soname} are used in {some_of(paths)}, but the library is not listed as "
+            f"needed: {some_of(names)}",
             path=paths[0],
             exit_code=EXIT_OK,
         )
@@ -116,7 +116,7 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
         return
     files = ", ".join(shortened(list(dict.fromkeys(gap.path for gap in gaps)), 1))
     sonames = ", ".join(shortened(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2))
-    yield _finding(
+    yield make_finding(
         "run-path",
         f"no run path leads to {sonames}, so other code must load them before {files}",
         path=gaps[0].path,
@@ -130,7 +130,7 @@ def _major_findings(majors: Sequence[FileMajors]) -> Iterator[AuditFinding]:
     for file in majors:
         if not file.common:
             parts = [f"{n} ({', '.join(shortened(names, 3))})" for n, names in file.single.items()]
-            yield _finding(
+            yield make_finding(
                 "mixed-cuda",
                 f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}",
                 path=file.path,
@@ -158,13 +158,15 @@ def requirement_findings(
         fitting = [r for r in releases if not r.cuda_majors or major in r.cuda_majors]
         if releases and not fitting:
             majors = sorted({number for release in releases for number in release.cuda_majors})
-            yield _finding("cuda", f"it is for CUDA {' and '.join(map(str, majors))}, not {major}")
+            yield make_finding(
+                "cuda", f"it is for CUDA {' and '.join(map(str, majors))}, not {major}"
+            )
         for release in fitting:
             if release.redist == "cuda":
                 yield from _cuda_findings(release, cuda, channel)
     for file in copies if required.no_bundled else ():
         path = file.display_path
-        yield _finding("bundled", f"{path} is a copy of a library of NVIDIA's", path=path)
+        yield make_finding("bundled", f"{path} is a copy of a library of NVIDIA's", path=path)
 
 
 def unread_findings(
@@ -180,7 +182,7 @@ def unread_findings(
     }
     for option, value in options.items():
         if value and (skipped or unread):
-            yield _unknown(f"{option} is unknown: {_files([*skipped, *unread])} cannot be read")
+            yield _unknown(f"{option} is unknown: {some_of([*skipped, *unread])} cannot be read")
 
 
 def with_ignored(
@@ -218,13 +220,13 @@ def gpu_findings(
                 "none": "none of its device code does",
                 "partial": f"{part.files} of {part.all_files} files do",
             }.get(part.value, part.value)
-            yield _finding("gpu", f"GPUs of capability {name} do not run it: {words}")
+            yield make_finding("gpu", f"GPUs of capability {name} do not run it: {words}")
 
 
 def _glibc_findings(limit: str, glibc: Floor) -> Iterator[AuditFinding]:
     if glibc.version is not None and Version.parse(glibc.version) > Version.parse(limit):
-        words = f"needs glibc {glibc.version}, not {limit}: {_files(glibc.by)}"
-        yield _finding("glibc", words, path=glibc.by[0])
+        words = f"needs glibc {glibc.version}, not {limit}: {some_of(glibc.by)}"
+        yield make_finding("glibc", words, path=glibc.by[0])
 
 
 def _cuda_findings(
@@ -234,21 +236,23 @@ def _cuda_findings(
         hint = command_line("update-symbols", channel=channel, redist="cuda", version=label)
         yield _unknown(f"the symbols of CUDA {label} are unknown", hint)
     elif absent := release.absent(label):
-        yield _finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
+        yield make_finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
     elif str(label) in release.lacking:
         symbols = ", ".join(release.lacking[str(label)])
-        yield _finding("cuda", f"CUDA {label} does not export {symbols}")
+        yield make_finding("cuda", f"CUDA {label} does not export {symbols}")
 
 
-def _files(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
+    """Return the first names, and the number of others."""
     return ", ".join(shortened(names, _FILES_SHOWN))
 
 
 def _unknown(message: str, hint: str | None = None) -> AuditFinding:
-    return _finding("unknown", message, hint=hint, exit_code=EXIT_INCOMPLETE)
+    return make_finding("unknown", message, hint=hint, exit_code=EXIT_INCOMPLETE)
 
 
-def _finding(
+def make_finding(
     kind: AuditFindingKind, message: str, exit_code: int = EXIT_FINDINGS, **more: str | None
 ) -> AuditFinding:
+    """Return a finding with a path and hint, if there are any."""
     return AuditFinding(kind=kind, message=message, exit_code=exit_code, **more)
