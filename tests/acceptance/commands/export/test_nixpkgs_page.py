@@ -14,7 +14,7 @@ def test_table_has_outputs_of_every_package(run: Run) -> None:
     packages = json.loads(Path("set.json").read_bytes())["packages"]
     page = (REPOSITORY / "docs/nixpkgs.md").read_text()
     section = page.partition("## Outputs")[2].partition("\n## ")[0]
-    row = r"^\| ([a-z_, ]+) \| (out[a-z ]*) \| (out[a-z ]*) \| (.+) \|$"
+    row = r"^\| ([a-z0-9_, ]+) \| (out[a-z ]*) \| (out[a-z ]*|-) \| (.+) \|$"
     rows = re.findall(row, section, re.MULTILINE)
     table = {name: outputs.split() for names, outputs, _, _ in rows for name in names.split(", ")}
     assert table == {
