@@ -6,7 +6,7 @@ the file is refused.
 
 from collections.abc import Iterator
 
-from cudaredist.archives.decompress import INPUT, decoded_gzip, decoded_zstd
+from cudaredist.archives.decompress import INPUT, GzipDecompressor, decoded, decoded_zstd
 from cudaredist.archives.members import Limits
 from cudaredist.archives.stream import Stream
 from cudaredist.archives.xz_blocks import decoded_blocks
@@ -33,7 +33,7 @@ def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterat
             if _skip_padding(packed) % _XZ_PADDING:
                 packed.refuse("has extra data after its end")
         elif kind == "gzip":
-            yield from decoded_gzip(packed)
+            yield from decoded(kind, packed, GzipDecompressor())
             if _skip_padding(packed) and packed.ahead(1):
                 packed.refuse("has extra data after its end")
         else:

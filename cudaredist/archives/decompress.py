@@ -73,8 +73,8 @@ class Budget:
                 )
 
 
-class _GzipDecompressor:
-    """Decompressor of one gzip member."""
+class GzipDecompressor:
+    """Decompressor of one gzip member, with a dictionary of 32 KiB."""
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(_GZIP)
@@ -82,13 +82,16 @@ class _GzipDecompressor:
 
     @property
     def eof(self) -> bool:
+        """Whether the end of the member was reached."""
         return self._inflate.eof
 
     @property
     def unused_data(self) -> bytes:
+        """The bytes after the member."""
         return self._inflate.unused_data
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Return at most `max_length` unpacked bytes."""
         inflate = self._inflate
         output = inflate.decompress(inflate.unconsumed_tail or data, max_length)
         # If the output is full, more may follow although no input remains.
@@ -96,7 +99,7 @@ class _GzipDecompressor:
         return output
 
 
-_Decompressor: TypeAlias = lzma.LZMADecompressor | zstd.ZstdDecompressor | _GzipDecompressor
+_Decompressor: TypeAlias = lzma.LZMADecompressor | zstd.ZstdDecompressor | GzipDecompressor
 
 
 def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
@@ -105,11 +108,6 @@ def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
         packed.refuse(
             f"requires a dictionary of {size:,} bytes; the limit is {limits.dictionary:,}"
         )
-
-
-def decoded_gzip(packed: Stream) -> Iterator[bytes]:
-    """Decompress one gzip stream, with a dictionary of 32 KiB."""
-    return decoded("gzip", packed, _GzipDecompressor())
 
 
 def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:

@@ -120,7 +120,7 @@ class _Ahead:
     def start(self, block: _Block, stream: Stream) -> None:
         """Unpack the block in `stream` on a thread, after `reserve`."""
         self._threads = self._threads or ThreadPoolExecutor(self._jobs, "xz")
-        self._waiting.append((block.memory, self._threads.submit(_unpacked, stream)))
+        self._waiting.append((block.memory, self._threads.submit(list, _decoded(stream))))
 
     def oldest(self) -> Iterator[bytes]:
         """Yield the oldest block's content and release its memory."""
@@ -178,10 +178,6 @@ def decoded_blocks(
 
 def _decoded(stream: Stream) -> Iterator[bytes]:
     return decoded("xz", stream, lzma.LZMADecompressor(lzma.FORMAT_XZ))
-
-
-def _unpacked(stream: Stream) -> list[bytes]:
-    return list(_decoded(stream))
 
 
 def _alone(packed: Stream, head: bytes, block: _Block, index: _Index) -> Stream:

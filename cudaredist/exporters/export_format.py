@@ -102,11 +102,8 @@ class ExportedSet:
     @cached_property
     def unexamined(self) -> frozenset[str]:
         """The available packages with unknown outputs."""
-        return frozenset(
-            package.attr
-            for package in self.packages
-            if package.attr in self.without_libraries and package.entry.outputs == ("out",)
-        )
+        whole = {p.attr for p in self.packages if p.entry.outputs == ("out",)}
+        return self.without_libraries & whole
 
     def is_available(self, name: str) -> bool:
         """Check if a package or alias is available."""

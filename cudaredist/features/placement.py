@@ -52,12 +52,8 @@ _INCLUDE = Rule(("include", "dev"), is_last_resort_out=True)
 _DEV = Rule(("dev",), is_last_resort_out=True)
 _DOC = Rule(("doc",), is_last_resort_out=True)
 _MANUAL = Rule(("bin",), is_last_resort_out=True)
-_STUBS, _STATIC, _LIB, _LATE_DEV = (
-    Rule(("stubs",)),
-    Rule(("static",)),
-    Rule(("lib",)),
-    Rule(("dev",)),
-)
+_STUBS, _STATIC = Rule(("stubs",)), Rule(("static",))
+_LIB, _LATE_DEV = Rule(("lib",)), Rule(("dev",))
 _BIN, _PYTHON, _SAMPLES = Rule(("bin",)), Rule(("python",)), Rule(("samples",))
 
 

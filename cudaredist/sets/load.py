@@ -30,7 +30,7 @@ from cudaredist.sets.inputs import (
     archive_headers,
 )
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.store.layered_tables import require_gpus, require_nvcc_compat
+from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.read_data import RUNFILES, located, read_runfiles
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 
@@ -181,7 +181,7 @@ def _features(data: bytes, *, is_overlay: bool) -> InputFeatures:
 
 def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
     """Return both tables, and add their files to the inputs."""
-    compat, gpus = require_nvcc_compat(store), require_gpus(store)
+    compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
     inputs += (_input("nvcc", NVCC_TABLE.name, data) for data in compat.files)
     inputs += (_input("capabilities", GPU_TABLE.name, data) for data in gpus.files)
     if len(gpus.files) > 1:

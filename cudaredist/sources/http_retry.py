@@ -15,9 +15,9 @@ def retrying(settings: Settings) -> tenacity.Retrying:
     """Return a caller that retries after each `TransientError`."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(TransientError),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_attempt(settings.retries + 1),
-            _StopAfterWaiting(settings.longest_wait),
+        stop=lambda state: (
+            state.attempt_number > settings.retries
+            or state.idle_for + state.upcoming_sleep > settings.longest_wait
         ),
         wait=lambda state: pause_after(_error(state), state.attempt_number),
         sleep=tenacity.sleep_using_event(settings.stop),
@@ -39,16 +39,6 @@ def backoff(failures: int) -> float:
     """
     longest: float = min(20.0, 0.5 * 2.0 ** min(failures - 1, 10))
     return longest + random.uniform(0, 0.5)  # noqa: S311 - no secret
-
-
-class _StopAfterWaiting(tenacity.stop.stop_base):
-    """Stop condition for the sum of all pauses."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __call__(self, state: tenacity.RetryCallState) -> bool:
-        return state.idle_for + state.upcoming_sleep > self._seconds
 
 
 def _error(state: tenacity.RetryCallState) -> BaseException | None:

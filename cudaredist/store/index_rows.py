@@ -41,26 +41,15 @@ def add_release(
     }
     packages = manifest.packages if manifest else ()
     _add(database, "packages", ((document, *package[:3]) for package in packages))
-    _add(
-        database,
-        "archives",
-        (
-            (
-                *(None, document, one.package, str(one.version), one.platform, one.variant),
-                *(one.relative_path, one.sha256, one.md5, one.size),
-                contents.pop((one.id, one.sha256), None),
-            )
-            for one in (manifest.archives if manifest else ())
-        ),
-    )
-    _add(
-        database,
-        "archives",
-        (
-            (None, document, one.package, None, *one[1:], None, sha256, None, None, known)
-            for (one, sha256), known in contents.items()
-        ),
-    )
+    archives: list[tuple[object, ...]] = [
+        (one.package, str(one.version), *one[2:], contents.pop((one.id, one.sha256), None))
+        for one in (manifest.archives if manifest else ())
+    ]
+    archives += [
+        (one.package, None, *one[1:], None, sha256, None, None, known)
+        for (one, sha256), known in contents.items()
+    ]
+    _add(database, "archives", ((None, document, *row) for row in archives))
 
 
 def _add_contents(

@@ -1,6 +1,6 @@
 """The two tables of a data folder, with their policies."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -9,6 +9,8 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.store.data_folder import Store
+from cudaredist.tables.gpus.gpu_table import merge_gpus
+from cudaredist.tables.nvcc.nvcc_table import merge_compat
 
 _Model_co = TypeVar("_Model_co", bound=OwnModel, covariant=True)
 
@@ -24,6 +26,8 @@ class Table(Generic[_Model_co]):
     command: TableCommand
     """Command that builds the table."""
     model: type[_Model_co]
+    merge: Callable[[_Model_co, _Model_co, Store], _Model_co]
+    """Returns two tables as one, with the entries of the second one preferred."""
     extract: ExtractKind
     """Kind of file that the table is built from."""
     packages: tuple[str, ...]
@@ -39,11 +43,17 @@ NVCC_TABLE = Table(
     name="nvcc_compat",
     command="update-nvcc-compat",
     model=NvccCompat,
+    merge=lambda base, local, _: merge_compat(base, local),
     extract="host-config",
     packages=("cuda_crt", "cuda_nvcc"),
 )
 GPU_TABLE = Table(
-    name="gpus", command="update-gpus", model=Gpus, extract="ptxas", packages=("cuda_nvcc",)
+    name="gpus",
+    command="update-gpus",
+    model=Gpus,
+    merge=lambda base, local, store: merge_gpus(base, local, read_gpu_policy(store)),
+    extract="ptxas",
+    packages=("cuda_nvcc",),
 )
 TABLES = (NVCC_TABLE, GPU_TABLE)
 

@@ -131,7 +131,7 @@ def cudnn(label: str, *majors: int) -> list[KnownLibrary]:
 def table(soname: str, exports: Mapping[str, Sequence[str]], version: str = "") -> SymbolColumns:
     """Return a table of libcublas with the exports of each release."""
     columns = SymbolColumns(soname)
-    provider = LibrarySource("wheels", "cuda", "libcublas", "linux-x86_64", "", is_stub=False)
+    provider = LibrarySource("wheels", "cuda", "libcublas", "linux-x86_64", "", stub=False)
     for label, names in exports.items():
         columns.add(Column(provider, label, label), [Export(name, version) for name in names])
     return columns

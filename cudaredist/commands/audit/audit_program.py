@@ -24,8 +24,9 @@ from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
-from cudaredist.store.layered_tables import read_gpus
+from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.symbol_folder import LayeredSymbols, name_in_tables
+from cudaredist.store.table_registry import GPU_TABLE
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capability_of
@@ -59,7 +60,7 @@ def audit_programs(
         chosen = read_package_set(package_set)[0]
         catalog = Catalog(_libraries_of_set(chosen))
         title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
-    gpus = read_gpus(store)
+    gpus = read_layered(store, GPU_TABLE)
     rules = None if gpus is None else CoverageRules(gpus.table)
     _check_requirements(required, catalog)
     if gpus is not None:

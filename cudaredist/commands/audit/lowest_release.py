@@ -137,7 +137,7 @@ class _LibraryState:
         bits = {
             column.archive: bit
             for column, bit in (table.columns.items() if table else ())
-            if not column.provider.is_stub
+            if not column.provider.stub
         }
         for library in known:
             bit = bits.get(library.archive)

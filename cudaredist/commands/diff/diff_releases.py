@@ -40,8 +40,9 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
-from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
+from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest, located, require_manifests
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
@@ -60,7 +61,7 @@ class _Tables:
     """The tables that releases are compared with."""
 
     def __init__(self, store: Store) -> None:
-        compat, gpus = read_nvcc_compat(store), read_gpus(store)
+        compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
         self.compat = compat.table if compat else None
         self.gpus = gpus.table if gpus else None
         self.rules = CoverageRules(gpus.table) if gpus else None

@@ -19,9 +19,9 @@ from cudaredist.sets.drivers import driver_facts
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.facts_index import Index
-from cudaredist.store.layered_tables import LayeredTable, require_gpus, require_nvcc_compat
+from cudaredist.store.layered_tables import LayeredTable, require_layered
 from cudaredist.store.read_data import load_manifest, process_command
-from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
@@ -40,7 +40,7 @@ def explain_by_tables(
     about: dict[str, object] = {}
     errors: tuple[ErrorReport, ...] = ()
     if subject == "gpu":
-        gpus = require_gpus(store)
+        gpus = require_layered(store, GPU_TABLE)
         explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
         topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
         names = capabilities_called(name, gpus.table)
@@ -52,11 +52,13 @@ def explain_by_tables(
             "hint": None if coverage else _hint(store),
         }
     elif subject == "nvcc":
-        compat = require_nvcc_compat(store)
+        compat = require_layered(store, NVCC_TABLE)
         topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
         topics = (_with_layers(topic, compat.layers),)
     else:
-        tables = CudaTables(require_nvcc_compat(store), require_gpus(store), store)
+        tables = CudaTables(
+            require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE), store
+        )
         topics, errors = tables.explain(name)
     about |= {"kind": subject, "asked": name, "topics": topics, "errors": errors}
     code = worst_exit_code(error.exit_code for error in errors)

@@ -11,8 +11,9 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import parse_label
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
-from cudaredist.store.layered_tables import require_gpus, require_nvcc_compat
+from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.read_data import read_file_given
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 
 
 def indexed_sets(path: Path) -> list[Path]:
@@ -47,5 +48,5 @@ def read_shared_tables(
                         hint=f"run `{download}`",
                     )
                 manifests[redist, label] = data
-    compat, gpus = require_nvcc_compat(store), require_gpus(store)
+    compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
     return SharedTables(compat.table, gpus.table, manifests)

@@ -23,9 +23,9 @@ from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
-from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
+from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest
-from cudaredist.store.table_registry import read_gpu_policy
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explanation import Topic
 
@@ -102,7 +102,7 @@ def read_site_data(index: Index) -> SiteData:
     that cannot be read.
     """
     store = index.store
-    compat, gpus = read_nvcc_compat(store), read_gpus(store)
+    compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
     redists = index.redists()
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
     archives = _archives(index, redists)

@@ -110,7 +110,7 @@ class SymbolRun(TableRun):
 
     def _place(self, manifest: LocalManifest, archive: Archive) -> _Place:
         names = manifest.target.redist.name, archive.package, archive.platform
-        provider = LibrarySource(self.store.channel, *names, archive.variant or "", is_stub=False)
+        provider = LibrarySource(self.store.channel, *names, archive.variant or "", stub=False)
         return provider, str(manifest.label)
 
     # -- the tables
@@ -126,7 +126,7 @@ class SymbolRun(TableRun):
                 if not can_be_stored(library.soname):
                     unnamed.add(library.soname)
                     continue
-                column = Column(place._replace(is_stub=library.is_stub), label, key)
+                column = Column(place._replace(stub=library.is_stub), label, key)
                 table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
                 if not library.has_symbols:
                     table.unread.add(column)
@@ -208,7 +208,7 @@ def _outcome(plan: _Plan, **more: object) -> SymbolArchive:
 
 
 def _place_of(column: Column) -> _Place:
-    return column.provider._replace(is_stub=False), column.label
+    return column.provider._replace(stub=False), column.label
 
 
 def _order(outcome: SymbolArchive) -> tuple[str, ...]:

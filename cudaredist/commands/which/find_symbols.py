@@ -72,7 +72,7 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 package=provider.package,
                 platform=provider.platform,
                 variant=provider.variant or None,
-                stub=provider.is_stub,
+                stub=provider.stub,
                 first=labels[0],
                 last=labels[-1],
                 releases=text,

@@ -6,13 +6,12 @@ because NVIDIA forgets to update it. If the text disagrees, a note is added.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.formats.tables import CompilerRange, CompilerVerdict
-from cudaredist.tables.nvcc.preprocessor import ErrorDirective, Header, Outcome, reject
+from cudaredist.tables.nvcc.preprocessor import Directive, Header, Outcome, reject
 
 Compiler: TypeAlias = Literal[
     "gcc", "clang", "msvc", "grace-clang", "horizon-clang", "icc", "icx", "nvhpc"
@@ -35,60 +34,55 @@ VISUAL_STUDIO = MappingProxyType(
 """The first `_MSC_VER` of each Visual Studio. 2022 uses two ranges of ten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(NamedTuple):
     """The macros that simulate one compiler."""
 
     own: str
     """The macro by which a header recognizes the compiler."""
-    versions: tuple[int, ...]
-    macros: Callable[[int, int, int], Mapping[str, int]]
-    """Macros for a version, given accepted versions of GCC and Clang."""
+    versions: Sequence[int]
+    others: Callable[[int, int, int], dict[str, int]]
+    """The other macros for a version, given accepted versions of GCC and Clang."""
+    value: Callable[[int], int] = int
+    """The value of its own macro for a version."""
     unit: Literal["major", "_MSC_VER", "version"] = "major"
 
+    def macros(self, version: int, gcc: int, clang: int) -> dict[str, int]:
+        """Return the macros of a version, given accepted versions of GCC and Clang."""
+        return self.others(version, gcc, clang) | {self.own: self.value(version)}
 
-def _clang(version: int, **more: int) -> dict[str, int]:
+
+def _windows(*_: int) -> dict[str, int]:
+    return _WINDOWS
+
+
+def _with_gcc(_version: int, gcc: int, _clang: int) -> dict[str, int]:
+    return _LINUX | {"__GNUC__": gcc}
+
+
+def _clang(version: int, *_: int) -> dict[str, int]:
     # Headers check minors only up to 3.3, so minor 9 passes for every major.
     named = {"__clang__": 1, "__clang_major__": version, "__clang_minor__": 9}
-    return _LINUX | {"__GNUC__": _GCC_OF_CLANG} | named | more
+    return _LINUX | {"__GNUC__": _GCC_OF_CLANG} | named
+
+
+def _with_clang(_version: int, _gcc: int, clang: int) -> dict[str, int]:
+    return _clang(clang)
+
+
+def _one(_: int) -> int:
+    return 1
 
 
 COMPILERS: Mapping[Compiler, Simulation] = MappingProxyType(
     {
-        "gcc": Simulation(
-            "__GNUC__", tuple(_MAJORS), lambda n, _gcc, _clang: _LINUX | {"__GNUC__": n}
-        ),
-        "clang": Simulation("__clang_major__", tuple(_MAJORS), lambda n, _gcc, _llvm: _clang(n)),
-        "msvc": Simulation(
-            "_MSC_VER",
-            tuple(range(1500, 2101)),
-            lambda n, _gcc, _clang: _WINDOWS | {"_MSC_VER": n},
-            unit="_MSC_VER",
-        ),
-        "grace-clang": Simulation(
-            "__GRCO_CLANG_COMPILER__",
-            tuple(_MAJORS),
-            lambda n, _gcc, _llvm: _clang(n, __GRCO_CLANG_COMPILER__=1),
-        ),
-        "horizon-clang": Simulation(
-            "__HORIZON__", tuple(_MAJORS), lambda n, _gcc, _llvm: _clang(n, __HORIZON__=1)
-        ),
-        "icc": Simulation(
-            "__ICC",
-            _ICC_VERSIONS,
-            lambda n, gcc, _clang: _LINUX | {"__GNUC__": gcc, "__ICC": n},
-            unit="version",
-        ),
-        "icx": Simulation(
-            "__INTEL_CLANG_COMPILER",
-            tuple(_ICX_YEARS),
-            lambda n, _gcc, llvm: _clang(llvm, __INTEL_CLANG_COMPILER=n * 10000),
-        ),
-        "nvhpc": Simulation(
-            "__PGIC__",
-            tuple(range(10, 60)),
-            lambda n, gcc, _clang: _LINUX | {"__GNUC__": gcc, "__PGIC__": n},
-        ),
+        "gcc": Simulation("__GNUC__", _MAJORS, _with_gcc),
+        "clang": Simulation("__clang_major__", _MAJORS, _clang),
+        "msvc": Simulation("_MSC_VER", range(1500, 2101), _windows, unit="_MSC_VER"),
+        "grace-clang": Simulation("__GRCO_CLANG_COMPILER__", _MAJORS, _clang, _one),
+        "horizon-clang": Simulation("__HORIZON__", _MAJORS, _clang, _one),
+        "icc": Simulation("__ICC", _ICC_VERSIONS, _with_gcc, unit="version"),
+        "icx": Simulation("__INTEL_CLANG_COMPILER", _ICX_YEARS, _with_clang, (10000).__mul__),
+        "nvhpc": Simulation("__PGIC__", range(10, 60), _with_gcc),
     }
 )
 """All simulated compilers. A compiler follows those that its macros depend on."""
@@ -182,7 +176,7 @@ def _years(bottom: int, top: int) -> dict[str, str]:
     return dict(sorted(known.items()))
 
 
-def _errors_outside(outcomes: Mapping[int, Outcome], bottom: int, top: int) -> list[ErrorDirective]:
+def _errors_outside(outcomes: Mapping[int, Outcome], bottom: int, top: int) -> list[Directive]:
     """Return the errors for the nearest versions outside the range."""
     versions = list(outcomes)
     outside = (versions.index(bottom) - 1, versions.index(top) + 1)
@@ -200,11 +194,9 @@ _STATED: Mapping[str, Callable[[str], re.Match[str] | None]] = {
 """Patterns of error texts by compiler. For other compilers, the texts vary too much."""
 
 
-def _stale_text(
-    compiler: str, bottom: int, top: int, errors: Iterable[ErrorDirective]
-) -> str | None:
+def _stale_text(compiler: str, bottom: int, top: int, errors: Iterable[Directive]) -> str | None:
     search = _STATED.get(compiler)
-    for line, text in errors if search is not None else ():
+    for line, _, text in errors if search is not None else ():
         match = search(text) if search is not None else None
         if match is None:
             continue

@@ -54,18 +54,12 @@ class Directive(NamedTuple):
     text: str
 
 
-class ErrorDirective(NamedTuple):
-    """An `#error` that was reached."""
-
-    line: int
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a header for one compiler."""
 
-    errors: tuple[ErrorDirective, ...]
+    errors: tuple[Directive, ...]
+    """The `#error` directives that were reached."""
     tested: frozenset[str]
     """Macros that conditions test, defined or not."""
 
@@ -96,7 +90,7 @@ class Header:
         Raises `InvalidFileError` if the conditions are not properly nested.
         """
         table = _Macros(macros)
-        errors: list[ErrorDirective] = []
+        errors: list[Directive] = []
         groups: list[_Conditional] = []
         for directive in self.directives:
             line, name, _ = directive
@@ -197,10 +191,10 @@ def _is_true(directive: Directive, macros: _Macros) -> bool:
         reject(directive.line, f"#{directive.name}: {error}")
 
 
-def _apply(directive: Directive, macros: _Macros, errors: list[ErrorDirective]) -> None:
+def _apply(directive: Directive, macros: _Macros, errors: list[Directive]) -> None:
     match directive.name:
         case "error":
-            errors.append(ErrorDirective(directive.line, " ".join(directive.text.split())))
+            errors.append(directive._replace(text=" ".join(directive.text.split())))
         case "define" | "undef":
             match = _definition(directive.text)
             if match is None:

@@ -31,7 +31,7 @@ class LibrarySource(NamedTuple):
     platform: str
     variant: str
     """Empty if there is none."""
-    is_stub: bool
+    stub: bool
 
 
 class Column(NamedTuple):
@@ -79,14 +79,8 @@ class SymbolColumns:
         found = cls(table.soname)
         bits: list[dict[str, int]] = []
         for entry in table.providers:
-            provider = LibrarySource(
-                entry.channel,
-                entry.redist,
-                entry.package,
-                entry.platform,
-                entry.variant or "",
-                entry.stub,
-            )
+            source = entry.model_dump(exclude={"releases", "unread"})
+            provider = LibrarySource(**source | {"variant": entry.variant or ""})
             found.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
             labels = sorted(entry.releases, key=parse_label)
             bits.append({n: found._bit(Column(provider, n, entry.releases[n])) for n in labels})
@@ -155,12 +149,7 @@ class SymbolColumns:
             soname=self.soname,
             providers=tuple(
                 SymbolProvider(
-                    channel=provider.channel,
-                    redist=provider.redist,
-                    package=provider.package,
-                    platform=provider.platform,
-                    variant=provider.variant or None,
-                    stub=provider.is_stub,
+                    **provider._asdict() | {"variant": provider.variant or None},
                     releases=archives.get(provider, {}),
                     unread=unread.get(provider, {}),
                 )
