@@ -123,21 +123,11 @@ class _Images:
         self.unpacked.update(other.unpacked)
 
 
-def read_device_code(
-    content: FileContent,
-    section_at: Callable[[int], tuple[str, bool]],
-    skipped: Iterable[tuple[int, int]] = (),
-) -> ContainerCode:
-    """Read the device code of a file.
+class CodeScanner:
+    """Reader that finds containers in a file and counts their images.
 
-    `section_at` returns the name of a byte's section, and whether it is declared. `skipped` has
-    ranges of bytes that are not searched.
+    `section_at` returns the name of a byte's section, and whether it is declared.
     """
-    return _Scanner(content, section_at).read(skipped)
-
-
-class _Scanner:
-    """Reader that finds containers and counts their images."""
 
     def __init__(self, content: FileContent, section_at: Callable[[int], tuple[str, bool]]) -> None:
         self._content, self._section_at = content, section_at
@@ -150,7 +140,7 @@ class _Scanner:
         self._ranges: list[tuple[int, int]] = []
 
     def read(self, skipped: Iterable[tuple[int, int]]) -> ContainerCode:
-        """Search the file."""
+        """Search the file, except in the ranges of bytes to skip."""
         notes = set()
         try:
             self._search(skipped)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from struct import Struct
 from typing import ClassVar
 
-from cudaredist.binaries.fatbin import read_device_code
+from cudaredist.binaries.fatbin import CodeScanner
 from cudaredist.binaries.file_content import FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.opened_names import opened_names
@@ -52,7 +52,7 @@ class Reader(abc.ABC):
     def facts(self) -> Binary:
         """Return the facts. Raises `ReadError`."""
         self.read()
-        code = read_device_code(self.content, self.sections.at, self.skipped)
+        code = CodeScanner(self.content, self.sections.at).read(self.skipped)
         self.skipped += code.ranges
         self._notes.update(code.notes)
         if code.sections and not self.are_sections_read:

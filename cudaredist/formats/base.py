@@ -42,6 +42,13 @@ class OwnModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class Reasoned(OwnModel):
+    """Base class of policy entries, with a reason and its source."""
+
+    reason: str = Field(min_length=1)
+    reference: str = Field(description="The document or observation that supports it")
+
+
 class OwnFile(OwnModel):
     """Base class of files."""
 

@@ -14,6 +14,7 @@ from cudaredist.formats.base import (
     OwnModel,
     optional,
 )
+from cudaredist.formats.features import OutputSize
 from cudaredist.formats.policy import Owner
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import CapabilityName
@@ -184,13 +185,6 @@ class SetArchive(OwnModel):
     )
 
 
-class OutputContents(OwnModel):
-    """The size of an output."""
-
-    files: Count
-    bytes: Count
-
-
 class TreeChange(OwnModel):
     """A change of the archive's tree before the split into outputs."""
 
@@ -313,7 +307,7 @@ class SetPackage(OwnModel):
     collapsed: str | None = Field(
         description="Reason why all files stay in `out`. Null: they do not"
     )
-    contents: dict[OutputName, OutputContents] = Field(
+    contents: dict[OutputName, OutputSize] = Field(
         description="The archive's outputs before `normalise`. Empty: not inspected"
     )
     normalise: tuple[TreeChange, ...]

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import CudaMinor, OutputName, OwnFile, OwnModel, VersionText, optional
+from cudaredist.formats.base import (
+    CudaMinor,
+    OutputName,
+    OwnFile,
+    OwnModel,
+    Reasoned,
+    VersionText,
+    optional,
+)
 from cudaredist.formats.tables import CapabilityName, PlainCapability
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
@@ -15,13 +23,6 @@ class Bounds(OwnModel):
 
     min: VersionText | None = optional("Absent: no lower bound")
     max: VersionText | None = optional("Absent: no upper bound")
-
-
-class Reasoned(OwnModel):
-    """Base class of policy entries, with a reason and its source."""
-
-    reason: str = Field(min_length=1)
-    reference: str = Field(description="The document or observation that supports it")
 
 
 class PlatformEntry(Reasoned):

@@ -7,7 +7,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from cudaredist.errors import CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OutputName, OwnModel
-from cudaredist.formats.packageset import OutputContents
+from cudaredist.formats.features import OutputSize
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
 
@@ -50,7 +50,7 @@ class OutputFiles(OwnModel):
     size: int = Field(description="Unpacked bytes")
 
     @classmethod
-    def by_output(cls, contents: Mapping[OutputName, OutputContents]) -> dict[OutputName, Self]:
+    def by_output(cls, contents: Mapping[OutputName, OutputSize]) -> dict[OutputName, Self]:
         """Return the files of each output that has any."""
         return {
             name: cls(files=one.files, size=one.bytes)

@@ -11,6 +11,7 @@ from cudaredist.formats.base import (
     Label,
     OwnFile,
     OwnModel,
+    Reasoned,
     VersionText,
     optional,
 )
@@ -88,20 +89,16 @@ class DocumentedCompiler(OwnModel):
     note: str | None = optional("Another source that differs")
 
 
-class UnseenRelease(OwnModel):
+class UnseenRelease(Reasoned):
     """The documented compilers of a CUDA minor without a known header."""
 
     compilers: dict[str, DocumentedCompiler]
-    reason: str
-    reference: str = Field(description="The document and its version")
 
 
-class LowerBound(OwnModel):
+class LowerBound(Reasoned):
     """The oldest major of a compiler that the documentation supports."""
 
     min: int
-    reason: str
-    reference: str = Field(description="The document and its version")
 
 
 class NvccPolicy(OwnFile):
@@ -120,15 +117,13 @@ PlainCapability = Annotated[
 CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 
 
-class PolicyFact(OwnModel):
+class PolicyFact(Reasoned):
     """A policy fact that supplements or overrides a field of a capability."""
 
     field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
     value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
         description="A CUDA minor, or a capability for `renamed_to`"
     )
-    reason: str
-    reference: str = Field(description="The document and its version")
 
 
 class CapabilityEntry(OwnModel):
@@ -150,13 +145,11 @@ class CapabilityEntry(OwnModel):
     )
 
 
-class OverlayEntry(OwnModel):
+class OverlayEntry(Reasoned):
     """The policy for a plain capability and its variants."""
 
     jetson: bool
     products: tuple[str, ...]
-    reason: str = Field(description="The reason for the Jetson flag and the products")
-    reference: str
     facts: tuple[PolicyFact, ...] = ()
 
 

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import Channel, Count, HexSha256, Label, OwnFile, OwnModel
-from cudaredist.formats.policy import Reasoned
+from cudaredist.formats.base import Channel, Count, HexSha256, Label, OwnFile, OwnModel, Reasoned
 
 
 class ComponentSet(Reasoned):

@@ -22,12 +22,11 @@ from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.host_compiler import choose_host
-from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData
+from cudaredist.sets.inputs import InputManifest, SetData
 from cudaredist.sets.libraries import (
     external_sonames,
     resolve_dependencies,
     soname_index,
-    unread_files,
     warning,
 )
 from cudaredist.sets.metadata import make_package
@@ -166,11 +165,16 @@ def _jetson_capabilities(spec: SetSpec, data: SetData) -> list[str]:
 
 def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iterable[Input]:
     for manifest in _manifests_of(choices, spec):
-        redist, label = manifest.redist, manifest.label
-        yield _input("manifest", redist, label, manifest)
-        features = data.read_features(redist, label)
-        if features is not None:
-            yield _input("features", redist, label, features)
+        features = data.read_features(manifest.redist, manifest.label)
+        for file in (manifest, features):
+            if file is not None:
+                yield Input(
+                    kind="manifest" if file is manifest else "features",
+                    name=manifest.redist,
+                    label=str(manifest.label),
+                    sha256=file.sha256,
+                    overlay=file.is_overlay,
+                )
     yield from data.inputs
 
 
@@ -183,17 +187,6 @@ def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[InputMan
         if manifest is not None
     }
     return [used[key] for key in sorted(used)]
-
-
-def _input(
-    kind: Literal["manifest", "features"],
-    redist: str,
-    label: Version,
-    file: InputManifest | InputFeatures,
-) -> Input:
-    return Input(
-        kind=kind, name=redist, label=str(label), sha256=file.sha256, overlay=file.is_overlay
-    )
 
 
 def _diagnostics(
@@ -232,9 +225,11 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
         if need.satisfied_by is None:
             text = f"{need.by_path} loads {need.soname}, which is not in the set"
             yield warning("unresolved-dlopen", draft.attr, text)
-    for path, fields in unread_files(draft):
-        text = f"{path}: {', '.join(fields)} could not be read and are unknown"
-        yield warning("unread", draft.attr, text)
+    split = draft.split
+    for file, path, _ in split.placed(split.binaries) if split is not None else ():
+        if file.unread:
+            text = f"{path}: {', '.join(file.unread)} could not be read and are unknown"
+            yield warning("unread", draft.attr, text)
 
 
 def _release_diagnostics(

@@ -74,6 +74,13 @@ class Draft:
         """Whether this is an additional version, such as cudnn_8_9."""
         return self.attr != self.pname
 
+    def can_use(self, other: Self) -> bool:
+        """Check if the package may use another's version.
+
+        Only additional versions may use other additional versions.
+        """
+        return self.is_additional_version or not other.is_additional_version
+
     @property
     def has_files(self) -> bool:
         """Whether the set describes the contents, even if broken."""

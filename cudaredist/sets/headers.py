@@ -99,10 +99,7 @@ def _included(
             sibling = f"{path.rpartition('/')[0].removeprefix('include').lstrip('/')}/{name}"
             attrs = index.get(sibling.lstrip("/")) or index.get(name, [])
             providers = [
-                attr
-                for attr in attrs
-                if attr != draft.attr
-                and (draft.is_additional_version or not drafts[attr].is_additional_version)
+                attr for attr in attrs if attr != draft.attr and draft.can_use(drafts[attr])
             ]
             if providers and holds(condition, platform):
                 yield Included(name, path, tuple(sorted(providers)))

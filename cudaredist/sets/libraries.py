@@ -102,7 +102,7 @@ class _Connection:
         return [
             draft
             for draft in self.drafts.values()
-            if draft is main or (draft.pname == name and _serves(draft, by))
+            if draft is main or (draft.pname == name and by.can_use(draft))
         ]
 
     def with_needs(self, draft: Draft, needs: Iterable[Needed]) -> Draft:
@@ -159,7 +159,7 @@ class _Connection:
             (attr, library)
             for name in fitting(self.providers)
             for attr, library in self.providers.get(name, ())
-            if _serves(self.drafts[attr], draft)
+            if draft.can_use(self.drafts[attr])
         ]
         for attr, library in providers:
             if self.drafts[attr].is_available:
@@ -244,14 +244,6 @@ def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ..
     }
 
 
-def unread_files(draft: Draft) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield files with unreadable tables, and their unknown fields."""
-    if draft.split is not None:
-        for file, path, _ in draft.split.placed(draft.split.binaries):
-            if file.unread:
-                yield path, file.unread
-
-
 def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, ExternalSoname]:
     """Return libraries from outside the set, with their owners."""
     needed_by = defaultdict(set)
@@ -332,14 +324,6 @@ def _loaded(libraries: Sequence[Provided], rules: Iterable[LoadedLibrary]) -> It
 
 def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "dlopen"]) -> Needed:
     return Needed(soname=soname, by_path=path, output=output, satisfied_by=None, kind=kind)
-
-
-def _serves(provider: Draft, draft: Draft) -> bool:
-    """Check if a package may use another's version.
-
-    Only additional versions may use other additional versions.
-    """
-    return draft.is_additional_version or not provider.is_additional_version
 
 
 def _stem(name: str) -> str:

@@ -37,7 +37,8 @@ def make_package(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: 
     versions = package.versions if package else ()
     address = _address(draft, data, spec.options.wheel_base)
     has_binaries = draft.split is None or bool(draft.split.binaries)
-    license_entry, (of_redist, own) = _license_entry(draft, data), _meta_entries(draft, data)
+    license_entry, meta = _license_entry(draft, data), data.policies.meta
+    of_redist, own = meta.redists.get(draft.redist or ""), meta.packages.get(draft.pname)
     draft = draft.noted(
         *data.policies.notes("licenses", license_entry),
         *data.policies.notes("meta", of_redist, own),
@@ -148,12 +149,6 @@ def _license(draft: Draft, entry: License, address: str | None, data: SetData) -
         redistributable=entry.redistributable,
         source=data.policies.source("licenses", entry),
     )
-
-
-def _meta_entries(draft: Draft, data: SetData) -> tuple[PackageMeta | None, PackageMeta | None]:
-    """Return policy's metadata of a redistributable and its package."""
-    policy = data.policies.meta
-    return policy.redists.get(draft.redist or ""), policy.packages.get(draft.pname)
 
 
 def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import ExaminedArchive, Library, OutputSize, Program
-from cudaredist.formats.packageset import OutputContents, TreeChange
+from cudaredist.formats.packageset import TreeChange
 from cudaredist.formats.policy import OutputPolicy
 from cudaredist.primitives import Version
 from cudaredist.sets.inputs import is_within
@@ -42,7 +42,7 @@ class OutputSplit:
     nested: str | None
     """The CUDA-versioned folder that replaces `lib`."""
     changes: tuple[TreeChange, ...]
-    contents: Mapping[OutputName, OutputContents]
+    contents: Mapping[OutputName, OutputSize]
     collapsed: str | None = None
 
     @property
@@ -150,13 +150,13 @@ def split_outputs(
 
 
 def _gathered(
-    contents: Mapping[OutputName, OutputContents], outputs: Sequence[OutputName]
-) -> dict[OutputName, OutputContents]:
+    contents: Mapping[OutputName, OutputSize], outputs: Sequence[OutputName]
+) -> dict[OutputName, OutputSize]:
     """Return the contents of outputs, all others in `out`."""
     gathered = {}
     for output in outputs:
         parts = [part for name, part in contents.items() if resolve((name,), outputs) == output]
-        gathered[output] = OutputContents(
+        gathered[output] = OutputSize(
             files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts)
         )
     return gathered
@@ -171,10 +171,10 @@ def order_outputs(names: Iterable[str]) -> tuple[OutputName, ...]:
     return tuple(name for name in ORDER if name in outputs)
 
 
-def _contents(sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, OutputContents]:
+def _contents(sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, OutputSize]:
     sizes = {"out": OutputSize(files=0, bytes=0), **sizes}
     return {
-        name: OutputContents(files=sizes[name].files, bytes=sizes[name].bytes)
+        name: sizes[name]
         for name in ORDER
         if name in sizes and (sizes[name].files or name == "out")
     }

@@ -64,7 +64,7 @@ def make_tree(
         for path, placement in place_all(tree.files).items()
     }
     tree = _finished(tree, package)
-    folders = _folders(tree)
+    folders = {folder for path in (*tree.files, *tree.links) for folder in folders_above(path)}
     links = {
         link: end
         for link, end in tree.links.items()
@@ -161,11 +161,6 @@ def _moved(tree: Tree, old: str, new: str) -> Tree:
     # A link's target may be the folder itself.
     links = {at(link): at(end, 1 if end in tree.files else 0) for link, end in tree.links.items()}
     return Tree(files, links)
-
-
-def _folders(tree: Tree) -> set[str]:
-    """Return every folder that has a file or link."""
-    return {folder for path in (*tree.files, *tree.links) for folder in folders_above(path)}
 
 
 def folders_above(path: str) -> Iterator[str]:

@@ -86,7 +86,10 @@ class WheelSource:
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a wheel's bytes, beginning at byte `start`."""
-        return self._index.stream(self._wheel(path), start, size)
+        wheel = self.wheels_at([path]).get(path)
+        if wheel is None:
+            raise NotAtSourceError(INDEX, f"no wheel {path}")
+        return self._index.stream(wheel, start, size)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
         """Return the known sizes of wheels by path."""
@@ -109,12 +112,6 @@ class WheelSource:
         return self._index.verified(
             [wheel for of_one in listed for wheel in _newest_builds(of_one, family).get(label, ())]
         )
-
-    def _wheel(self, path: str) -> Wheel:
-        wheel = self.wheels_at([path]).get(path)
-        if wheel is None:
-            raise NotAtSourceError(INDEX, f"no wheel {path}")
-        return wheel
 
     def _packages(self, redist: str, label: str) -> dict[str, _Places]:
         """Return the wheels of a release by package, platform and variant."""

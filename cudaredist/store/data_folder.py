@@ -237,10 +237,6 @@ class Store:
         below = () if self.base is None else self.base.symbol_paths
         return (*below, self.symbol_path)
 
-    def write_table(self, name: str, data: bytes) -> bool:
-        """Write a table, and return True if it changed."""
-        return write_file(self.table_path(name), data)
-
     def sweep_table(self, name: str) -> None:
         """Remove the temporary files of a table."""
         sweep(self.root, f".{self.table_path(name).name}.")

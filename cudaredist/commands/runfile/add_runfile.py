@@ -14,6 +14,7 @@ from cudaredist.progress import Progress
 from cudaredist.sources.hashed_file import read_hashed
 from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.store.data_folder import Store
+from cudaredist.store.files import write_file
 from cudaredist.store.read_data import RUNFILES, read_runfiles
 
 
@@ -61,7 +62,7 @@ def add_runfile(
     )
     table = table | {parsed.release: of_release | {parsed.platform: record}}
     document = Runfiles(schema_version=1, runfiles=table).model_dump(mode="json")
-    is_written = store.write_table(RUNFILES, canonical_json(document))
+    is_written = write_file(store.table_path(RUNFILES), canonical_json(document))
     return RunfileReport(
         release=parsed.release,
         platform=parsed.platform,

@@ -35,6 +35,7 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store
+from cudaredist.store.files import write_file
 from cudaredist.store.table_registry import (
     GPU_TABLE,
     NVCC_TABLE,
@@ -222,7 +223,7 @@ class _Work(Generic[_Entry]):
             if data != before:
                 status = "written" if self.run.write else "would-write"
             if self.run.write:
-                self.run.store.write_table(name, data)
+                write_file(self.run.store.table_path(name), data)
         for label, entry in self.entries.items() if before is None else ():
             bounds = {"bounds": self.bounds(entry)}
             self.outcomes[label] = self.outcomes[label].model_copy(update=bounds)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from cudaredist.binaries.elf import machine_name
 from cudaredist.errors import InvalidArchiveError
 from cudaredist.formats.base import OutputName
-from cudaredist.formats.features import FileCode
-from cudaredist.formats.packageset import OutputContents, PackageSet, SetPackage
+from cudaredist.formats.features import FileCode, OutputSize
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import sha256_of
@@ -93,7 +93,7 @@ def _contents(files: SetFiles) -> Iterator[Broken]:
             counts[tree.outputs[path]] += 1
             sizes[tree.outputs[path]] += file.size
         for output in sorted(counts.keys() | entry.contents.keys()):
-            recorded = entry.contents.get(output, OutputContents(files=0, bytes=0))
+            recorded = entry.contents.get(output, OutputSize(files=0, bytes=0))
             is_less = counts[output] <= recorded.files and sizes[output] <= recorded.bytes
             if has_dropped and is_less:
                 continue

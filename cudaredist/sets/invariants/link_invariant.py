@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from cudaredist.errors import shortened
-from cudaredist.formats.packageset import Diagnostic, PackageSet, SetPackage
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.sets.invariants.set_invariants import (
     Violation,
     available_entries,
     is_additional_version,
 )
+from cudaredist.sets.libraries import warning
 from cudaredist.store.symbol_folder import LayeredSymbols, table_name
 from cudaredist.tables.symbols.library_release import library_release
 from cudaredist.tables.symbols.link_closure import (
@@ -33,7 +34,12 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
     chosen = [entry for entry in entries if not is_additional_version(entry)]
     missing: dict[tuple[str, str, str], MissingSymbols] = {}
     unknown: dict[LinkedLibrary, None] = {}
-    for group in [chosen, *_with_further(entries, chosen)]:
+    further = (
+        [entry, *(other for other in chosen if other.pname != entry.pname)]
+        for entry in entries
+        if is_additional_version(entry)
+    )
+    for group in [chosen, *further]:
         libraries = {
             library: library_release(symbols.documents(library.soname), library.archive_sha256)
             for entry in group
@@ -50,12 +56,7 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
 def with_link_diagnostics(package_set: PackageSet, symbols: LayeredSymbols) -> PackageSet:
     """Return a set with a warning for each library that lacks symbols of another one."""
     found = [
-        Diagnostic(
-            level="warning",
-            code="missing-symbols",
-            subject=one.library.owner,
-            text=missing_text(one),
-        )
+        warning("missing-symbols", one.library.owner, missing_text(one))
         for one in check_set_links(package_set, symbols).missing
     ]
     if not found:
@@ -86,15 +87,6 @@ def missing_text(one: MissingSymbols) -> str:
         f"{one.library.soname} needs {count} that {one.provider.soname} of {one.provider.owner} "
         f"does not export: {names}"
     )
-
-
-def _with_further(
-    entries: list[SetPackage], chosen: list[SetPackage]
-) -> Iterator[list[SetPackage]]:
-    """Yield, for each further version, the packages that it can be used with."""
-    for entry in entries:
-        if is_additional_version(entry):
-            yield [entry, *(other for other in chosen if other.pname != entry.pname)]
 
 
 def _libraries(entry: SetPackage) -> Iterator[LinkedLibrary]:

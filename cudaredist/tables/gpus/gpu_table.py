@@ -16,7 +16,7 @@ from cudaredist.formats.tables import (
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.gpus.capability import Capability
 
-_NO_OVERLAY = OverlayEntry(jetson=False, products=(), reason="", reference="")
+_NO_OVERLAY = OverlayEntry(jetson=False, products=(), reason="none", reference="")
 _SHARED_FACTS = frozenset({"renamed_to"})
 
 
@@ -171,10 +171,8 @@ def _entry(
 
 def is_supported(entry: CapabilityEntry, cuda_minor: str) -> bool:
     """Check if ptxas and policy support a capability in a release."""
-    end_by_policy = fact_of(entry.policy, "last_cuda")
-    return is_between(cuda_minor, entry.first_cuda, entry.last_cuda) and (
-        end_by_policy is None or Version.parse(cuda_minor) <= Version.parse(end_by_policy)
-    )
+    ends = (entry.last_cuda, fact_of(entry.policy, "last_cuda"))
+    return all(is_between(cuda_minor, entry.first_cuda, end) for end in ends)
 
 
 def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:

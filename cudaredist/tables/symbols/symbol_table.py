@@ -79,8 +79,8 @@ class SymbolColumns:
         found = cls(table.soname)
         bits: list[dict[str, int]] = []
         for entry in table.providers:
-            source = entry.model_dump(exclude={"releases", "unread"})
-            provider = LibrarySource(**source | {"variant": entry.variant or ""})
+            values = (getattr(entry, name) for name in LibrarySource._fields)
+            provider = LibrarySource(*values)._replace(variant=entry.variant or "")
             found.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
             labels = sorted(entry.releases, key=parse_label)
             bits.append({n: found._bit(Column(provider, n, entry.releases[n])) for n in labels})
