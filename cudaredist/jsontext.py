@@ -143,10 +143,6 @@ class _Repeated(dict[str, object]):
     repeated_keys: list[str]
 
 
-class _RejectedNumberError(ValueError):
-    """A number that the parser rejects."""
-
-
 # Each bracket as a signed byte: 1 for an opening one, -1 for a closing one.
 _STEPS = bytes.maketrans(b"[{]}", b"\1\1\xff\xff")
 _NOT_MARKS = bytes(set(range(256)) - set(b'[{]}"'))
@@ -176,12 +172,12 @@ def _object(repeats: list[_Repeated], pairs: list[tuple[str, object]]) -> dict[s
 
 def _integer(digits: str) -> int:
     if len(digits) > _NUMBER_LIMIT:
-        raise _RejectedNumberError(f"a number with {len(digits)} digits")
+        raise ValueError(f"a number with {len(digits)} digits")
     return int(digits)
 
 
 def _constant(name: str) -> NoReturn:
-    raise _RejectedNumberError(f"{name} is not a JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"

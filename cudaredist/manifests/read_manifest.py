@@ -168,16 +168,13 @@ class _ManifestReader(FieldReader):
         day, product = document.get("release_date"), document.get("release_product")
         return Manifest(
             label=self.label(document.get("release_label"), label),
-            shape=self.shape(),
+            shape=next((shape for shape in _SHAPES if shape in self.shapes), "flat"),
             release_date=day if isinstance(day, str) else None,
             release_product=product if isinstance(product, str) else None,
             packages=tuple(packages),
             unknown=tuple(self.unknown),
             warnings=tuple(self.warnings),
         )
-
-    def shape(self) -> Shape:
-        return next((shape for shape in _SHAPES if shape in self.shapes), "flat")
 
     def release_key(self, key: str, value: object) -> None:
         path = join_path("", key)

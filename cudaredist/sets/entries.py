@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import Fixup, Requirement
 from cudaredist.manifests.manifest_values import Archive
@@ -120,7 +119,7 @@ def _draft(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
         return withheld_draft(draft, policies)
     if ("withheld", name) in policies.removals:
         draft = draft.noted("policy/withheld.json")
-    return draft if manifest is None else _with_release(draft, manifest, selection, spec, data)
+    return _with_release(draft, selection, spec, data)
 
 
 def withheld_draft(draft: Draft, policies: Policies) -> Draft:
@@ -137,14 +136,12 @@ def withheld_draft(draft: Draft, policies: Policies) -> Draft:
 
 
 def _with_release(
-    draft: Draft,
-    manifest: InputManifest,
-    selection: Archive | Absence | None,
-    spec: SetSpec,
-    data: SetData,
+    draft: Draft, selection: Archive | Absence | None, spec: SetSpec, data: SetData
 ) -> Draft:
     """Refuse a package if its release has no suitable build."""
-    name = draft.pname
+    name, manifest = draft.pname, draft.manifest
+    if manifest is None:
+        return draft
     if selection is None:
         text = f"{manifest.redist} {manifest.label} has no {name}{_split_from(name, spec, data)}"
         return draft.refused("unsupported", "not-in-manifest", text, source_of(manifest))
@@ -288,7 +285,8 @@ def _with_outputs(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
         draft = draft.noted("features")
     examined = features.examined.get((draft.pname, archive.sha256))
     if examined is None:
-        return _with_legacy_outputs(draft, features, archive, fixed, data)
+        is_fixed = fixed is not None or draft.pname in data.policies.outputs.collapse
+        return _with_legacy_outputs(draft, features, archive, is_fixed=is_fixed)
     refusal = nested_refusal(examined, spec.cuda)
     if refusal is not None:
         source = f"{manifest.redist}/feature_{manifest.label}.json"
@@ -305,17 +303,12 @@ def _with_outputs(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
 
 
 def _with_legacy_outputs(
-    draft: Draft,
-    features: InputFeatures,
-    archive: Archive,
-    fixed: tuple[OutputName, ...] | None,
-    data: SetData,
+    draft: Draft, features: InputFeatures, archive: Archive, *, is_fixed: bool
 ) -> Draft:
     """Read outputs from an early feature file, or note their absence."""
     name, sha256 = draft.pname, archive.sha256 or ""
     legacy = features.legacy.get(archive.id)
     if legacy is not None:
-        is_fixed = fixed is not None or name in data.policies.outputs.collapse
         return draft if is_fixed else replace(draft, outputs=order_outputs(legacy))
     known = {package for package, *_ in (*features.examined, *features.unexamined)}
     unknown = f"its feature file describes another archive (not {sha256[:12]}…)"

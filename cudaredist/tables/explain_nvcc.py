@@ -60,37 +60,34 @@ def _range_facts(
     is_header = isinstance(release.source, HeaderSource)
     origin = _origin(release.source, label)
     documentation = _origin(answer.documented_by or release.source, label)
-    is_documented = answer.min_basis == "documented"
-    claims = list(_other_answers(label, compiler, "min", answer.min, compat))
-    if is_header and is_documented:
-        own = answer.header_min
-        words = "the header has no lower bound" if own is None else "the header's own bound"
-        claims.append(Claim(value=own, source=origin.source, reason=words))
-    bound = policy.lower_bounds.get(compiler) if is_documented else None
-    yield make_fact(
-        f"{compiler}.min",
-        _bound_in_words(name, "oldest", answer.min, answer),
-        answer.min,
-        documentation if is_documented else origin,
-        bound.reason if bound is not None else None,
-        claims,
+    unseen = policy.unseen_releases.get(parse_label(label).line) if is_header else None
+    stated = unseen.compilers.get(compiler) if unseen is not None else None
+    ends = (
+        ("min", "oldest", answer.min, answer.min_basis),
+        ("max", "newest", answer.max, answer.max_basis),
     )
-    is_documented = answer.max_basis == "documented"
-    claims = list(_other_answers(label, compiler, "max", answer.max, compat))
-    unseen = policy.unseen_releases.get(parse_label(label).line)
-    stated = unseen.compilers.get(compiler) if is_header and unseen is not None else None
-    if unseen is not None and stated is not None and stated.max != answer.max:
-        claims.append(Claim(value=stated.max, source=unseen.reference, reason=stated.note))
-    if answer.note is not None:
-        source = origin.source if answer.max_basis == "derived" else documentation.source
-        claims.append(Claim(value=answer.note, source=source, reason="a note"))
-    yield make_fact(
-        f"{compiler}.max",
-        _bound_in_words(name, "newest", answer.max, answer),
-        answer.max,
-        documentation if is_documented else origin,
-        otherwise=claims,
-    )
+    for field, end, value, basis in ends:
+        is_documented = basis == "documented"
+        claims, bound = list(_other_answers(label, compiler, field, value, compat)), None
+        if field == "min" and is_documented:
+            bound = policy.lower_bounds.get(compiler)
+            if is_header:
+                own = answer.header_min
+                words = "the header has no lower bound" if own is None else "the header's own bound"
+                claims.append(Claim(value=own, source=origin.source, reason=words))
+        if field == "max" and unseen is not None and stated is not None and stated.max != value:
+            claims.append(Claim(value=stated.max, source=unseen.reference, reason=stated.note))
+        if field == "max" and answer.note is not None:
+            source = origin.source if basis == "derived" else documentation.source
+            claims.append(Claim(value=answer.note, source=source, reason="a note"))
+        yield make_fact(
+            f"{compiler}.{field}",
+            _bound_in_words(name, end, value, answer),
+            value,
+            documentation if is_documented else origin,
+            bound.reason if bound is not None else None,
+            claims,
+        )
 
 
 def _bound_in_words(name: str, end: str, value: int | None, answer: CompilerRange) -> str:
