@@ -69,7 +69,7 @@ def derive(facts: Facts) -> WholeFeatures:
         files=listing,
         unlisted=unlisted,
         missing_headers=missing,
-        unread_headers=_unread_headers(tree.files),
+        unread_headers=sum(bool(e.header and e.header.unread) for e in tree.files.values()),
         license_files={path: e.sha256 for path, e in sorted(tree.files.items()) if e.sha256},
         # Notes quote names in the archive, and no data file may contain control characters.
         notes=tuple(map(printable, shortened(notes))),
@@ -184,18 +184,9 @@ def _opens(path: str, binary: Binary) -> tuple[str, ...]:
 
     Names of DLLs ignore case.
     """
-    known = {path.rpartition("/")[2], *binary.needed}
-    if binary.kind == "pe":
-        known = {name.lower() for name in known}
-    return tuple(
-        name
-        for name in binary.opens
-        if (name.lower() if binary.kind == "pe" else name) not in known
-    )
-
-
-def _unread_headers(files: Mapping[str, Entry]) -> int:
-    return sum(entry.header is not None and bool(entry.header.unread) for entry in files.values())
+    key = str.lower if binary.kind == "pe" else str
+    known = {key(path.rpartition("/")[2]), *map(key, binary.needed)}
+    return tuple(name for name in binary.opens if key(name) not in known)
 
 
 def _device_code(files: Mapping[str, Entry]) -> dict[str, DeviceCode]:
@@ -220,9 +211,8 @@ def _code_by_file(placed: Mapping[str, Placed]) -> Iterable[tuple[str, FileCode]
 
 def _targets(names: set[str]) -> CodeTargets:
     def of(prefix: str) -> tuple[str, ...]:
-        return tuple(
-            sorted((name for name in names if name.startswith(prefix)), key=architecture_key)
-        )
+        of_kind = (name for name in names if name.startswith(prefix))
+        return tuple(sorted(of_kind, key=architecture_key))
 
     return CodeTargets(sass=of("sm_"), ptx=of("compute_"), lto=of("lto_"))
 
@@ -244,6 +234,6 @@ def _binary_notes(files: Mapping[str, Entry]) -> Iterable[str]:
     for path in sorted(files):
         entry = files[path]
         for note in entry.binary.notes if entry.binary is not None else ():
-            if note.startswith(SYMBOLS):
-                continue  # Of symbols, feature files state nothing.
-            yield f"{path}: {note}"
+            # Of symbols, feature files state nothing.
+            if not note.startswith(SYMBOLS):
+                yield f"{path}: {note}"

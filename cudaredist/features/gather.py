@@ -1,13 +1,13 @@
 """Collection of an archive's facts in one pass over its bytes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.binaries.examine_file import examine, examine_content
 from cudaredist.binaries.file_content import Storage
-from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.extracts import Extracts, extract_kind
-from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, IncludeLines
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.features.includes import INCLUDES_SIZE_LIMIT, Includes, is_header
 from cudaredist.features.license_files import LICENSES_LIMIT, is_license
 from cudaredist.features.wheel import Record
@@ -35,10 +35,12 @@ def gather(reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False) -
             for _ in passing:
                 pass
     for position, member in reader.corrections.items():
-        if member.kind != "file":
+        read, entry = entries[position], _entry(member)
+        if member.kind == "file":
+            entry = replace(entry, binary=read.binary, header=read.header, sha256=read.sha256)
+        else:
             facts.extracts.drop(position)
-        read = entries[position] if member.kind == "file" else Entry(name="", kind="other")
-        entries[position] = _entry(member, read.binary, read.header, read.sha256)
+        entries[position] = entry
     return Facts(
         schema=FACTS_SCHEMA,
         members=tuple(entries),
@@ -62,7 +64,7 @@ class _MemberFacts:
             return _entry(member)
         name, kind = member.name, extract_kind(member.name)
         if not (is_header(name) or is_license(name) or kind):
-            return _entry(member, examine(content, self._storage))
+            return replace(_entry(member), binary=examine(content, self._storage))
         file = self._storage.store(content)
         header = sha256 = None
         if is_header(name):
@@ -72,7 +74,8 @@ class _MemberFacts:
             sha256 = file.sha256()
         if kind is not None:
             self.extracts.add(position, kind, readable(name), file)
-        return _entry(member, examine_content(file), header, sha256)
+        binary = examine_content(file)
+        return replace(_entry(member), binary=binary, header=header, sha256=sha256)
 
 
 def gather_binaries(reader: ArchiveReader, storage: Storage) -> list[Entry]:
@@ -83,28 +86,20 @@ def gather_binaries(reader: ArchiveReader, storage: Storage) -> list[Entry]:
     entries: list[Entry] = []
     for member, content in reader:
         binary = examine(content, storage) if member.kind == "file" else None
-        entries.append(_entry(member, binary))
+        entries.append(replace(_entry(member), binary=binary))
     for position, member in reader.corrections.items():
         binary = entries[position].binary if member.kind == "file" else None
-        entries[position] = _entry(member, binary)
+        entries[position] = replace(_entry(member), binary=binary)
     return entries
 
 
-def _entry(
-    member: Member,
-    binary: Binary | None = None,
-    header: IncludeLines | None = None,
-    sha256: str | None = None,
-) -> Entry:
+def _entry(member: Member) -> Entry:
     return Entry(
         name=readable(member.name),
         kind=member.kind,
         mode=member.mode,
         size=member.size,
         target=None if member.target is None else readable(member.target),
-        binary=binary,
-        header=header,
-        sha256=sha256,
     )
 
 

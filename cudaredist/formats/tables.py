@@ -166,16 +166,19 @@ class Gpus(OwnFile):
     sources: dict[Label, BinarySource]
 
 
+FindingKind = Literal[
+    "goes-down",
+    "changed",
+    "overlay-lacks",
+    "family-differs",
+    "patches-differ",
+    "gone-in-between",
+]
+
+
 class TableFinding(OwnModel):
     """A finding about a table, for review by a maintainer."""
 
-    kind: Literal[
-        "goes-down",
-        "changed",
-        "overlay-lacks",
-        "family-differs",
-        "patches-differ",
-        "gone-in-between",
-    ]
+    kind: FindingKind
     about: str = Field(description="The CUDA release or the capability")
     message: str

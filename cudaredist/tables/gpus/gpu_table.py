@@ -7,6 +7,7 @@ from cudaredist.errors import UnknownNameError
 from cudaredist.formats.tables import (
     BinarySource,
     CapabilityEntry,
+    FindingKind,
     GpuPolicy,
     Gpus,
     OverlayEntry,
@@ -36,12 +37,10 @@ def make_table(
     A minor has the capabilities of its newest release. `last_cuda` is null if the newest minor has
     the capability. `first_cuda` is the documented value if even the oldest minor read has it.
     """
-    findings: list[TableFinding] = []
-    by_minor = _by_minor(releases, findings)
-    known = sorted({name for families in by_minor.values() for name in families})
-    entries = {str(name): _entry(name, known, by_minor, policy, findings) for name in known}
+    maker = _TableMaker(policy)
+    entries = maker.entries(releases)
     sources = {label: releases[label].source for label in releases}
-    return Gpus(schema_version=1, capabilities=entries, sources=sources), tuple(findings)
+    return Gpus(schema_version=1, capabilities=entries, sources=sources), tuple(maker.findings)
 
 
 def known_of_table(gpus: Gpus) -> dict[str, KnownGpus]:
@@ -100,73 +99,69 @@ def fact_of(facts: Iterable[PolicyFact], field: str) -> str | None:
     return next((fact.value for fact in facts if fact.field == field), None)
 
 
-def _by_minor(
-    releases: Mapping[str, KnownGpus], findings: list[TableFinding]
-) -> dict[str, Mapping[Capability, str]]:
-    """Return the families of each minor's newest release, in ascending order."""
-    newest: dict[str, Mapping[Capability, str]] = {}
-    for label in sorted(map(parse_label, releases)):
-        families = releases[str(label)].families
-        before = newest.get(label.line, families)
-        message = f"not in every release of {label.line}"
-        findings += (
-            TableFinding(kind="patches-differ", about=str(name), message=message)
-            for name in sorted(before.keys() ^ families.keys())
+class _TableMaker:
+    """Makes the entries of a table, and collects findings about them."""
+
+    def __init__(self, policy: GpuPolicy) -> None:
+        self._policy = policy
+        self._newest: dict[str, Mapping[Capability, str]] = {}
+        """The families of each minor's newest release, in ascending order."""
+        self.findings: list[TableFinding] = []
+
+    def _find(self, kind: FindingKind, name: Capability, message: str) -> None:
+        self.findings.append(TableFinding(kind=kind, about=str(name), message=message))
+
+    def entries(self, releases: Mapping[str, KnownGpus]) -> dict[str, CapabilityEntry]:
+        """Return the capabilities of all releases."""
+        for label in sorted(map(parse_label, releases)):
+            families = releases[str(label)].families
+            before = self._newest.get(label.line, families)
+            for name in sorted(before.keys() ^ families.keys()):
+                self._find("patches-differ", name, f"not in every release of {label.line}")
+            self._newest[label.line] = families
+        known = sorted({name for families in self._newest.values() for name in families})
+        return {str(name): self._entry(name, known) for name in known}
+
+    def _family(self, name: Capability, minors: Iterable[str]) -> str:
+        """Return the architecture's name in the oldest release.
+
+        Names in newer releases can be leftovers of other architectures.
+        """
+        names = list(dict.fromkeys(self._newest[minor][name] for minor in minors))
+        if len(names) > 1:
+            message = f"has the names {', later '.join(names)}; the first is used"
+            self._find("family-differs", name, message)
+        return names[0]
+
+    def _entry(self, name: Capability, known: Iterable[Capability]) -> CapabilityEntry:
+        is_plain = name.variant is None
+        overlay = self._policy.overlay.get(str(name.base))
+        if overlay is None and is_plain:
+            self._find("overlay-lacks", name, "policy/gpus.json has no entry for it")
+        overlay = overlay or _NO_OVERLAY
+        minors = list(self._newest)
+        at = [index for index, minor in enumerate(minors) if name in self._newest[minor]]
+        first, last = minors[at[0]], minors[at[-1]]
+        if len(at) != at[-1] - at[0] + 1:
+            message = f"in {first} and {last}, but not in all releases between"
+            self._find("gone-in-between", name, message)
+        facts = tuple(fact for fact in overlay.facts if is_plain or fact.field in _SHARED_FACTS)
+        documented = fact_of(facts, "first_cuda")
+        if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
+            first = documented
+        plain = [capability for capability in known if capability.variant is None]
+        return CapabilityEntry(
+            family=self._family(name, [minors[index] for index in at]),
+            base=str(name.base),
+            variant=name.variant,
+            first_cuda=first,
+            last_cuda=None if last == minors[-1] else last,
+            jetson=overlay.jetson,
+            dont_default_after=fact_of(facts, "dont_default_after"),
+            products=overlay.products,
+            policy=facts,
+            runs_on=tuple(map(str, capabilities_that_run(name, plain, self._policy))),
         )
-        newest[label.line] = families
-    return newest
-
-
-def _family(
-    name: Capability, known: Iterable[Mapping[Capability, str]], findings: list[TableFinding]
-) -> str:
-    """Return the architecture's name in the oldest release.
-
-    Names in newer releases can be leftovers of other architectures.
-    """
-    names = list(dict.fromkeys(families[name] for families in known))
-    if len(names) > 1:
-        message = f"has the names {', later '.join(names)}; the first is used"
-        findings.append(TableFinding(kind="family-differs", about=str(name), message=message))
-    return names[0]
-
-
-def _entry(
-    name: Capability,
-    known: Iterable[Capability],
-    by_minor: Mapping[str, Mapping[Capability, str]],
-    policy: GpuPolicy,
-    findings: list[TableFinding],
-) -> CapabilityEntry:
-    is_plain = name.variant is None
-    overlay = policy.overlay.get(str(name.base))
-    if overlay is None and is_plain:
-        message = "policy/gpus.json has no entry for it"
-        findings.append(TableFinding(kind="overlay-lacks", about=str(name), message=message))
-    overlay = overlay or _NO_OVERLAY
-    minors = list(by_minor)
-    at = [index for index, minor in enumerate(minors) if name in by_minor[minor]]
-    first, last = minors[at[0]], minors[at[-1]]
-    if len(at) != at[-1] - at[0] + 1:
-        message = f"in {first} and {last}, but not in all releases between"
-        findings.append(TableFinding(kind="gone-in-between", about=str(name), message=message))
-    facts = tuple(fact for fact in overlay.facts if is_plain or fact.field in _SHARED_FACTS)
-    documented = fact_of(facts, "first_cuda")
-    if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
-        first = documented
-    plain = [capability for capability in known if capability.variant is None]
-    return CapabilityEntry(
-        family=_family(name, [by_minor[minors[index]] for index in at], findings),
-        base=str(name.base),
-        variant=name.variant,
-        first_cuda=first,
-        last_cuda=None if last == minors[-1] else last,
-        jetson=overlay.jetson,
-        dont_default_after=fact_of(facts, "dont_default_after"),
-        products=overlay.products,
-        policy=facts,
-        runs_on=tuple(map(str, capabilities_that_run(name, plain, policy))),
-    )
 
 
 def is_supported(entry: CapabilityEntry, cuda_minor: str) -> bool:
