@@ -181,11 +181,7 @@ def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iter
 def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[InputManifest]:
     """Return the manifests used by a set, sorted."""
     manifests = [*(choice.manifest for choice in choices.values()), *spec.also]
-    used = {
-        (manifest.redist, manifest.label): manifest
-        for manifest in manifests
-        if manifest is not None
-    }
+    used = {(entry.redist, entry.label): entry for entry in manifests if entry is not None}
     return [used[key] for key in sorted(used)]
 
 
@@ -260,14 +256,9 @@ def _release_diagnostics(
     for attr, draft in drafts.items():
         if draft.archive is None or draft.redist is None or not draft.is_available:
             continue
-        path = draft.archive.relative_path
-        by_hash = data.labels_by_path[draft.redist, path]
-        others = [
-            str(label)
-            for sha256, labels in by_hash.items()
-            if sha256 != draft.archive.sha256
-            for label in labels
-        ]
+        path, own = draft.archive.relative_path, draft.archive.sha256
+        releases = data.releases_by_path[draft.redist, path]
+        others = [str(label) for sha256, label in releases if sha256 != own]
         if others:
             text = (
                 f"{draft.redist} {', '.join(others)} has a different file at {path}: a server has "

@@ -210,15 +210,14 @@ class SetData:
         return sorted(map(Platform, published - {SOURCE, LINUX_ALL}))
 
     @cached_property
-    def labels_by_path(self) -> Mapping[tuple[str, str], Mapping[Sha256 | None, list[Version]]]:
-        """The releases of archives, by redistributable, path and hash."""
-        labels: dict[tuple[str, str], dict[Sha256 | None, list[Version]]] = defaultdict(dict)
+    def releases_by_path(self) -> Mapping[tuple[str, str], list[tuple[Sha256 | None, Version]]]:
+        """The hashes and releases of archives, by redistributable and path."""
+        by_path: dict[tuple[str, str], list[tuple[Sha256 | None, Version]]] = defaultdict(list)
         for redist, releases in self.manifests.items():
             for label, entry in sorted(releases.items()):
                 for archive in entry.manifest.archives:
-                    of_path = labels[redist, archive.relative_path]
-                    of_path.setdefault(archive.sha256, []).append(label)
-        return labels
+                    by_path[redist, archive.relative_path].append((archive.sha256, label))
+        return by_path
 
     @cached_property
     def platforms(self) -> frozenset[str]:
