@@ -166,7 +166,7 @@ class Gpus(OwnFile):
     sources: dict[Label, BinarySource]
 
 
-FindingKind = Literal[
+TableFindingKind = Literal[
     "goes-down",
     "changed",
     "overlay-lacks",
@@ -179,6 +179,6 @@ FindingKind = Literal[
 class TableFinding(OwnModel):
     """A finding about a table, for review by a maintainer."""
 
-    kind: FindingKind
+    kind: TableFindingKind
     about: str = Field(description="The CUDA release or the capability")
     message: str

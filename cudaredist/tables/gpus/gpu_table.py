@@ -7,12 +7,12 @@ from cudaredist.errors import UnknownNameError
 from cudaredist.formats.tables import (
     BinarySource,
     CapabilityEntry,
-    FindingKind,
     GpuPolicy,
     Gpus,
     OverlayEntry,
     PolicyFact,
     TableFinding,
+    TableFindingKind,
 )
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.gpus.capability import Capability
@@ -108,7 +108,7 @@ class _TableMaker:
         """The families of each minor's newest release, in ascending order."""
         self.findings: list[TableFinding] = []
 
-    def _find(self, kind: FindingKind, name: Capability, message: str) -> None:
+    def _find(self, kind: TableFindingKind, name: Capability, message: str) -> None:
         self.findings.append(TableFinding(kind=kind, about=str(name), message=message))
 
     def entries(self, releases: Mapping[str, KnownGpus]) -> dict[str, CapabilityEntry]:
