@@ -1,7 +1,7 @@
 """The symbols of one library in one archive, by the documents of the tables."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from cudaredist.formats.symbol_tables import ExportGroup, Symbols, is_mangled
@@ -18,6 +18,11 @@ class LibraryRelease:
         self._labels = sorted(releases, key=parse_label)
 
     @cached_property
+    def exports(self) -> Mapping[str, set[str]]:
+        """The versions of each exported symbol, empty for a symbol without one."""
+        return self._versions(ExportGroup.symbols)
+
+    @cached_property
     def _plain(self) -> dict[str, set[str]]:
         return self._versions(ExportGroup.plain)
 
@@ -26,7 +31,6 @@ class LibraryRelease:
         return self._versions(ExportGroup.mangled)
 
     def _versions(self, names_of: Callable[[ExportGroup], list[str]]) -> dict[str, set[str]]:
-        """Return the versions of each exported symbol, empty for a symbol without one."""
         found: dict[str, set[str]] = defaultdict(set)
         for group in filter(self._has, self._table.exports):
             for name in names_of(group):
