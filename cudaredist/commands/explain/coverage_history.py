@@ -47,14 +47,18 @@ def read_coverage(
     rules = CoverageRules(gpus)
 
     @cache
-    def present(platform: str) -> frozenset[str]:
+    def names_on(platform: str) -> frozenset[str]:
         return names.intersection(map(str, rules.capabilities_on(Platform(platform))))
 
     codes = dict(index.rows("SELECT id, code FROM contents WHERE has_code"))
 
     @cache
     def covered(contents: int, platform: str, major: int | None) -> dict[str, Coverage]:
-        return _coverage(codes[contents], present(platform), major, rules)
+        code, present = codes[contents], names_on(platform)
+        if code is None:
+            return dict.fromkeys(present, Coverage(value="unknown"))
+        parts = rules.cover(tuple(_files.validate_json(code).values()), present, major)
+        return {name: part for name, part in parts.items() if part.value != "host-only"}
 
     return tuple(
         ArchiveCoverage(
@@ -84,16 +88,6 @@ def coverage_of_releases(
         for _, group in sorted(packages.items())
         for summary in _summaries(name, gpus.capabilities[name].base, group)
     )
-
-
-def _coverage(
-    code: str | None, names: Iterable[str], cuda: int | None, rules: CoverageRules
-) -> dict[str, Coverage]:
-    """Return the coverage of each capability by device code, None if it is unknown."""
-    if code is None:
-        return dict.fromkeys(names, Coverage(value="unknown"))
-    covered = rules.cover(tuple(_files.validate_json(code).values()), names, cuda)
-    return {name: part for name, part in covered.items() if part.value != "host-only"}
 
 
 def _summaries(

@@ -30,9 +30,11 @@ nvcc adds empty images to libraries without kernels (libnppc, libcufftw), which 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate
+from operator import truediv
 from typing import Literal, TypeAlias
 
 from cudaredist.formats.features import FileCode
@@ -65,18 +67,24 @@ CUDA 12.0), 93 for `compute` and 1,972 for `lto`.
 _EMPTY_IMAGE_SINCE_100 = 2560
 """The limit since `sm_100`. Images have 2,248 bytes without kernels, and 4,848 with one."""
 
+_PACKAGES = 1000
+"""Limit for the number of packages, and of files, with known coverage."""
+
+_Items: TypeAlias = tuple[tuple[str, int], ...]
+"""Amounts by images, such as `sm_80 sm_90*2`."""
+
 _WAYS: dict[str, Way] = {"sm": "native", "compute": "ptx", "lto": "lto"}
 _architecture = re.compile(r"(sm|compute|lto)_([1-9][0-9]{1,3})([af]?)").fullmatch
 
 
-def is_without_kernels(code: FileCode) -> bool:
+def is_without_kernels(modules: _Items, unpacked: _Items) -> bool:
     """Check if a file has only empty images, which nvcc adds to libraries without kernels."""
-    counts = Counter[str]()
-    for text, count in code.modules.items():
+    counts, sizes = Counter[str](), dict(unpacked)
+    for text, count in modules:
         for image in text.split():
             name, _, times = image.partition("*")
             counts[name] += count * int(times or 1)
-    return all(code.unpacked.get(name, 0) <= _empty_size(name) * counts[name] for name in counts)
+    return all(sizes.get(name, 0) <= _empty_size(name) * counts[name] for name in counts)
 
 
 def _empty_size(architecture: str) -> int:
@@ -117,15 +125,12 @@ class CoverageRules:
             for capability, entry in plain.items()
             if entry.last_cuda is not None
         }
-        self._known: dict[tuple[str, Capability], Way | None] = {}
-        self._of_images: dict[str, Mapping[Capability, Way]] = {}
-
-    def way(self, architecture: str, gpu: Capability) -> Way | None:
-        """Return the way a GPU runs an image, or None."""
-        key = (architecture, gpu)
-        if key not in self._known:
-            self._known[key] = self._find_way(architecture, gpu)
-        return self._known[key]
+        self.way = cache(self._find_way)
+        self._best_ways = cache(self._find_best_ways)
+        # Many package sets have the same files.
+        self._modules = lru_cache(_PACKAGES)(self._count_modules)
+        self._supported = lru_cache(_PACKAGES)(_supported_ways)
+        self._coverage = lru_cache(_PACKAGES)(self._combine)
 
     def capabilities_on(self, platform: Platform) -> tuple[Capability, ...]:
         """Return the capabilities of GPUs on a platform."""
@@ -143,14 +148,12 @@ class CoverageRules:
 
         `cuda` is the CUDA major that the package is built for, if it is known.
         """
-        modules = [self._modules(code) for code in files if not is_without_kernels(code)]
-        supported = _supported_ways(modules)
-        bases = {name: Capability.parse(name).base for name in capabilities}
+        modules = (
+            self._modules(tuple(one.modules.items()), tuple(one.unpacked.items())) for one in files
+        )
+        used = tuple(one for one in modules if one is not None)
         return {
-            name: Coverage(value="none")
-            if modules and cuda is not None and self._last_major.get(base, cuda) < cuda
-            else _combine(modules, base, supported.get(base, ()))
-            for name, base in bases.items()
+            name: self._coverage(used, Capability.parse(name).base, cuda) for name in capabilities
         }
 
     def _find_way(self, architecture: str, gpu: Capability) -> Way | None:
@@ -169,113 +172,106 @@ class CoverageRules:
         is_tegra = target.base in self._tegra or gpu in self._tegra
         return way if is_family and not is_tegra else None
 
-    def _best_ways(self, images: str) -> Mapping[Capability, Way]:
-        """Return how each GPU runs a module, such as `sm_80 sm_90*2`.
+    def _find_best_ways(self, images: str) -> Sequence[tuple[int, int]]:
+        """Return the positions of GPUs that run a module, each with its best way's position."""
+        names = [image.partition("*")[0] for image in images.split()]
+        return [
+            (position, min(ways))
+            for position, gpu in enumerate(self.capabilities)
+            if (ways := [WAYS.index(way) for name in names if (way := self.way(name, gpu))])
+        ]
 
-        Results are stored, because many files have modules with the same images.
-        """
-        if images not in self._of_images:
-            names = [image.partition("*")[0] for image in images.split()]
-            ways = {gpu: {self.way(name, gpu) for name in names} for gpu in self.capabilities}
-            self._of_images[images] = {
-                gpu: next(way for way in WAYS if way in present)
-                for gpu, present in ways.items()
-                if present != {None}
-            }
-        return self._of_images[images]
+    def _count_modules(self, *amounts: _Items) -> "_FileModules | None":
+        """Return the use of modules and bytes, None for a file without kernels."""
+        if is_without_kernels(*amounts):
+            return None
+        totals = [[[0] * len(WAYS) for _ in (*self.capabilities, None)] for _ in amounts]
+        for total, of_images in zip(totals, amounts, strict=True):
+            for images, amount in of_images:
+                for gpu, way in self._best_ways(images):
+                    total[gpu][way] += amount
+        return _FileModules(*totals)
 
-    def _modules(self, code: FileCode) -> "_FileModules":
-        counts: dict[Capability, Counter[Way]] = {gpu: Counter() for gpu in self.capabilities}
-        sizes: dict[Capability, Counter[Way]] = {gpu: Counter() for gpu in self.capabilities}
-        for totals, amounts in ((counts, code.modules), (sizes, code.unpacked)):
-            for images, amount in amounts.items():
-                for gpu, way in self._best_ways(images).items():
-                    totals[gpu][way] += amount
-        return _FileModules(counts, sizes)
+    def _combine(
+        self, files: tuple["_FileModules", ...], gpu: Capability, cuda: int | None
+    ) -> Coverage:
+        """Return the coverage by all files, which is the weakest one's."""
+        if not files:
+            return Coverage(value="host-only")
+        if cuda is not None and self._last_major.get(gpu, cuda) < cuda:
+            return Coverage(value="none")
+        position = [*self.capabilities, gpu].index(gpu)
+        counts = [file.counts[position] for file in files]
+        supported = self._supported(files)[position]
+        values = [_value(of_file, supported) for of_file in counts]
+        covered = [value for value in values if value in WAYS]
+        weakest: CoverageValue = max(covered, key=WAYS.index, default="none")
+        value = weakest if len(covered) == len(values) else "partial"
+        if set(values) == {"none"}:
+            value = "none"
+        by_lto = [lto > 0 and not native + ptx for native, ptx, lto in counts]
+        native, ptx, _ = map(sum, zip(*counts, strict=True))
+        return Coverage(
+            value=value,
+            files=len(covered),
+            all_files=len(files),
+            native=native,
+            ptx=ptx,
+            lto=sum(lto for (*_, lto), is_lto in zip(counts, by_lto, strict=True) if is_lto),
+            modules=sum(
+                (0 if is_lto else file.most_without_lto) or file.most
+                for file, is_lto in zip(files, by_lto, strict=True)
+            ),
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _FileModules:
-    """The modules and bytes of one file that each GPU uses."""
+    """The modules and bytes of one file that each GPU uses, by way.
 
-    counts: dict[Capability, Counter[Way]]
-    sizes: dict[Capability, Counter[Way]]
+    The last row is for GPUs that are not in the table.
+    """
+
+    counts: Sequence[Sequence[int]]
+    sizes: Sequence[Sequence[int]]
 
     @cached_property
     def most(self) -> int:
         """The highest number of modules that any GPU uses."""
-        return max(counts.total() for counts in self.counts.values())
+        return max(map(sum, self.counts))
 
     @cached_property
     def most_without_lto(self) -> int:
         """The highest number of modules that any GPU uses without a linker at run time."""
-        return max(counts["native"] + counts["ptx"] for counts in self.counts.values())
-
-    def of(self, gpu: Capability) -> Counter[Way]:
-        """Return the modules that a GPU uses, by way."""
-        return self.counts.get(gpu, Counter[Way]())
-
-    def value(self, gpu: Capability, supported: Sequence[Way]) -> CoverageValue:
-        """Return the best way in which a GPU uses the file, of those in which it is supported."""
-        counts = self.of(gpu)
-        best: CoverageValue = "partial" if counts.total() else "none"
-        return next((way for way in supported if counts[way]), best)
+        return max(native + ptx for native, ptx, _ in self.counts)
 
 
-def _supported_ways(files: Sequence[_FileModules]) -> dict[Capability, tuple[Way, ...]]:
+def _supported_ways(files: Sequence[_FileModules]) -> list[list[Way]]:
     """Return the ways in which each GPU uses more of a package than leftovers."""
-    supported: dict[Capability, tuple[Way, ...]] = {}
-    modules, sizes = _totals(file.counts for file in files), _totals(file.sizes for file in files)
-    for number, way in enumerate(WAYS, 1):
-        shares = [_shares(totals, WAYS[:number]) for totals in (modules, sizes)]
-        for gpu in modules:
-            if min(share[gpu] for share in shares) >= _LEAST_SHARE:
-                supported[gpu] = (*supported.get(gpu, ()), way)
-    return supported
+    amounts = [file.counts for file in files], [file.sizes for file in files]
+    return [
+        [way for way, *shares in zip(WAYS, *of_gpu, strict=True) if min(shares) >= _LEAST_SHARE]
+        for of_gpu in zip(*map(_shares, amounts), strict=True)
+    ]
 
 
-_Totals: TypeAlias = Mapping[Capability, Counter[Way]]
+def _shares(files: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
+    """Return each GPU's part of all files, against the GPU that uses the most.
+
+    The share of a way includes better ways.
+    """
+    totals = [
+        [*accumulate(map(sum, zip(*of_gpu, strict=True)))] for of_gpu in zip(*files, strict=True)
+    ]
+    most = [max(1, *of_way) for of_way in zip(*totals, strict=True)]
+    return [[*map(truediv, total, most)] for total in totals]
 
 
-def _totals(parts: Iterable[_Totals]) -> _Totals:
-    """Return the sums of all files."""
-    totals: dict[Capability, Counter[Way]] = {}
-    for part in parts:
-        for gpu, counts in part.items():
-            totals.setdefault(gpu, Counter()).update(counts)
-    return totals
-
-
-def _shares(totals: _Totals, ways: Sequence[Way]) -> dict[Capability, float]:
-    """Return each GPU's part of all files, against the GPU that uses the most."""
-    sums = {gpu: sum(counts[way] for way in ways) for gpu, counts in totals.items()}
-    most = max((1, *sums.values()))
-    return {gpu: total / most for gpu, total in sums.items()}
-
-
-def _combine(files: Sequence[_FileModules], gpu: Capability, supported: Sequence[Way]) -> Coverage:
-    """Return the coverage by all files, which is the weakest one's."""
-    if not files:
-        return Coverage(value="host-only")
-    values = [file.value(gpu, supported) for file in files]
-    covered = [value for value in values if value in WAYS]
-    weakest: CoverageValue = max(covered, key=WAYS.index, default="none")
-    value = weakest if len(covered) == len(values) else "partial"
-    if set(values) == {"none"}:
-        value = "none"
-    counts = [file.of(gpu) for file in files]
-    by_lto = [count["lto"] > 0 and not count["native"] + count["ptx"] for count in counts]
-    return Coverage(
-        value=value,
-        files=len(covered),
-        all_files=len(files),
-        native=sum(count["native"] for count in counts),
-        ptx=sum(count["ptx"] for count in counts),
-        lto=sum(count["lto"] for count, is_lto in zip(counts, by_lto, strict=True) if is_lto),
-        modules=sum(
-            (0 if is_lto else file.most_without_lto) or file.most
-            for file, is_lto in zip(files, by_lto, strict=True)
-        ),
+def _value(counts: Sequence[int], supported: Sequence[Way]) -> CoverageValue:
+    """Return the best way in which a GPU uses a file, of those in which it is supported."""
+    best: CoverageValue = "partial" if any(counts) else "none"
+    return next(
+        (way for way, count in zip(WAYS, counts, strict=True) if count and way in supported), best
     )
 
 
