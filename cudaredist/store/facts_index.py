@@ -181,8 +181,8 @@ class Index:
         self.check_symbols()
         query = """
             SELECT library, name FROM symbols JOIN symbol_groups ON id = symbol_group
-            WHERE imported_from IS NULL AND instr(name, ?)"""
-        rows = self.rows(query, pattern.literal)
+            WHERE imported_from IS NULL AND name GLOB ?"""
+        rows = self.rows(query, pattern.glob)
         return tuple(sorted({library for library, name in rows if pattern.fits(name)}))
 
     def check_symbols(self, libraries: Collection[str] | None = None) -> None:

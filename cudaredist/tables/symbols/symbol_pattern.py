@@ -9,7 +9,8 @@ from cudaredist.formats.symbol_tables import is_mangled
 
 _NAME_LIMIT = 4096
 """The longest name that is demangled."""
-_LITERAL = re.compile(r"[A-Za-z0-9_]+")
+_IS_GLOB = re.compile(r"[!-Z^-~]{1,999}").fullmatch
+"""Matches short patterns without brackets, which Python and SQLite match in the same way."""
 
 
 class SymbolPattern:
@@ -20,9 +21,8 @@ class SymbolPattern:
         self.text = text
         self._demangle = demangler() if demangle else None
         self._match = re.compile(translate(text)).match
-        parts = [] if demangle or "[" in text else _LITERAL.findall(text)
-        self.literal = max(parts, key=len, default="")
-        """A part of every name that fits."""
+        self.glob = text if not demangle and _IS_GLOB(text) else "*"
+        """A pattern of SQLite for every name that fits."""
 
     def fits(self, name: str) -> bool:
         """Check if a symbol is meant."""
