@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from cudaredist.binaries.file_content import FileContent
 from cudaredist.errors import InvalidFileError
-from cudaredist.features.facts import Extract, ExtractKind
+from cudaredist.features.facts import Extract
+from cudaredist.formats.base import ExtractKind
 from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, read_ptxas
 from cudaredist.tables.nvcc.preprocessor import HEADER_PATH
 

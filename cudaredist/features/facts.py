@@ -5,14 +5,13 @@ change of its rules needs no archive again. Facts are stored in the cache, never
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cudaredist.archives.members import MemberKind
 from cudaredist.binaries.file_facts import Binary
-
-ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
+from cudaredist.formats.base import ExtractKind
 
 FACTS_SCHEMA = 5
 """Version of the facts. Raise it whenever facts are read differently, to ignore cached ones."""

@@ -31,6 +31,7 @@ CudaMinor = Annotated[
 ]
 Count = Annotated[int, Field(ge=0)]
 Channel = Literal["redist", "wheels"]
+ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 OutputName: TypeAlias = Literal[
     "out", "bin", "dev", "doc", "include", "lib", "python", "samples", "static", "stubs"
 ]

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from importlib import resources
+from importlib import import_module, resources
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,26 +10,6 @@ from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.features import Features, Lock
-from cudaredist.formats.mirror_lock import MirrorLock
-from cudaredist.formats.packageset import PackageSet, PackageSetIndex
-from cudaredist.formats.policy import (
-    ConstraintPolicy,
-    DriverPolicy,
-    FixupPolicy,
-    LibraryPolicy,
-    LicensePolicy,
-    MetaPolicy,
-    NamePolicy,
-    OutputPolicy,
-    PlatformPolicy,
-    RequirementPolicy,
-    WithheldPolicy,
-)
-from cudaredist.formats.runfile_records import Runfiles
-from cudaredist.formats.symbol_tables import Symbols
-from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
-from cudaredist.formats.toolkit_record import ComponentPolicy, ToolkitRecord
 from cudaredist.jsontext import is_plain, join_path, parse_json
 
 if TYPE_CHECKING:
@@ -50,38 +30,46 @@ class FileKind:
 
     name: str
     """The name for the command `schema`."""
-    model: type[OwnModel]
-    keys: frozenset[str]
-    """Outermost keys that identify a file of this kind."""
+    path: str
+    """The model's module and name. Models are slow to import, so only those in use are."""
+    keys: str
+    """Outermost keys that identify a file of this kind, separated by spaces."""
+
+    @property
+    def model(self) -> type[OwnModel]:
+        """The model of the files."""
+        module, _, name = self.path.partition(".")
+        model: type[OwnModel] = getattr(import_module(f"{__package__}.{module}"), name)
+        return model
 
 
 FILE_KINDS = {
     kind.name: kind
     for kind in (
-        FileKind("features", Features, frozenset({"manifest_sha256", "packages"})),
-        FileKind("gpus", Gpus, frozenset({"capabilities"})),
-        FileKind("lock", Lock, frozenset({"redists"})),
-        FileKind("mirror-lock", MirrorLock, frozenset({"mirrored"})),
-        FileKind("nvcc-compat", NvccCompat, frozenset({"releases"})),
-        FileKind("package-set", PackageSet, frozenset({"cuda", "capabilities", "packages"})),
-        FileKind("package-set-index", PackageSetIndex, frozenset({"sets", "skipped"})),
-        FileKind("policy-components", ComponentPolicy, frozenset({"components"})),
-        FileKind("policy-constraints", ConstraintPolicy, frozenset({"constraints"})),
-        FileKind("policy-drivers", DriverPolicy, frozenset({"lowest"})),
-        FileKind("policy-fixups", FixupPolicy, frozenset({"fixups"})),
-        FileKind("policy-gpus", GpuPolicy, frozenset({"overlay"})),
-        FileKind("policy-libraries", LibraryPolicy, frozenset({"external", "loaded"})),
-        FileKind("policy-licenses", LicensePolicy, frozenset({"manifests", "default"})),
-        FileKind("policy-meta", MetaPolicy, frozenset({"redists", "packages"})),
-        FileKind("policy-names", NamePolicy, frozenset({"renames"})),
-        FileKind("policy-nvcc", NvccPolicy, frozenset({"unseen_releases"})),
-        FileKind("policy-outputs", OutputPolicy, frozenset({"collapse"})),
-        FileKind("policy-platforms", PlatformPolicy, frozenset({"jetson_thresholds"})),
-        FileKind("policy-requirements", RequirementPolicy, frozenset({"requirements"})),
-        FileKind("policy-withheld", WithheldPolicy, frozenset({"withheld"})),
-        FileKind("runfiles", Runfiles, frozenset({"runfiles"})),
-        FileKind("symbols", Symbols, frozenset({"soname", "exports"})),
-        FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
+        FileKind("features", "features.Features", "manifest_sha256 packages"),
+        FileKind("gpus", "tables.Gpus", "capabilities"),
+        FileKind("lock", "features.Lock", "redists"),
+        FileKind("mirror-lock", "mirror_lock.MirrorLock", "mirrored"),
+        FileKind("nvcc-compat", "tables.NvccCompat", "releases"),
+        FileKind("package-set", "packageset.PackageSet", "cuda capabilities packages"),
+        FileKind("package-set-index", "packageset.PackageSetIndex", "sets skipped"),
+        FileKind("policy-components", "toolkit_record.ComponentPolicy", "components"),
+        FileKind("policy-constraints", "policy.ConstraintPolicy", "constraints"),
+        FileKind("policy-drivers", "policy.DriverPolicy", "lowest"),
+        FileKind("policy-fixups", "policy.FixupPolicy", "fixups"),
+        FileKind("policy-gpus", "tables.GpuPolicy", "overlay"),
+        FileKind("policy-libraries", "policy.LibraryPolicy", "external loaded"),
+        FileKind("policy-licenses", "policy.LicensePolicy", "manifests default"),
+        FileKind("policy-meta", "policy.MetaPolicy", "redists packages"),
+        FileKind("policy-names", "policy.NamePolicy", "renames"),
+        FileKind("policy-nvcc", "tables.NvccPolicy", "unseen_releases"),
+        FileKind("policy-outputs", "policy.OutputPolicy", "collapse"),
+        FileKind("policy-platforms", "policy.PlatformPolicy", "jetson_thresholds"),
+        FileKind("policy-requirements", "policy.RequirementPolicy", "requirements"),
+        FileKind("policy-withheld", "policy.WithheldPolicy", "withheld"),
+        FileKind("runfiles", "runfile_records.Runfiles", "runfiles"),
+        FileKind("symbols", "symbol_tables.Symbols", "soname exports"),
+        FileKind("toolkit-record", "toolkit_record.ToolkitRecord", "set_sha256 files"),
     )
 }
 """All kinds of cudaredist's files, by name."""
@@ -108,8 +96,8 @@ def kind_of_document(document: object) -> FileKind | None:
     """
     if not isinstance(document, dict) or schema_version_of(document) is None:
         return None
-    fitting = [kind for kind in FILE_KINDS.values() if kind.keys <= document.keys()]
-    return max(fitting, key=lambda kind: len(kind.keys), default=None)
+    fitting = [kind for kind in FILE_KINDS.values() if document.keys() >= {*kind.keys.split()}]
+    return max(fitting, key=lambda kind: len(kind.keys.split()), default=None)
 
 
 def schema_version_of(document: object) -> object:
@@ -134,7 +122,7 @@ def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
     problem and its path. Policies must not repeat keys, because people edit them. In other
     files, only `validate` and `check` report repeated keys, because cudaredist writes these files.
     """
-    kind = next(kind for kind in FILE_KINDS.values() if kind.model is model)
+    kind = next(one for one in FILE_KINDS.values() if one.path.endswith(f".{model.__name__}"))
     what = f"{kind.name} file"
     if kind.name.startswith("policy-") or len(data) > OWN_FILE_LIMIT or not is_plain(data):
         parse_own_json(data, what)

@@ -4,15 +4,18 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cudaredist.errors import InvalidFileError, Problem, WritingTo
 from cudaredist.formats.features import Library
-from cudaredist.formats.packageset import Provided
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.jsontext import canonical_json
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
+
+if TYPE_CHECKING:
+    from cudaredist.formats.packageset import Provided
 
 _SUFFIX = ".json"
 _is_library = re.compile(LIBRARY_PATTERN).fullmatch
@@ -107,7 +110,7 @@ class LayeredSymbols:
         return self._documents[soname]
 
 
-def table_name(library: Library | Provided) -> str:
+def table_name(library: "Library | Provided") -> str:
     """Return the name that a library's table has."""
     return name_in_tables(library.path, library.soname)
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from cudaredist.features.facts import ExtractKind
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import ExtractKind, OwnModel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.store.data_folder import Store

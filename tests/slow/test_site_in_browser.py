@@ -20,8 +20,8 @@ from support.optional_programs import find_program
 from cudaredist.commands.site.render_site import site_files
 from cudaredist.commands.site.site_data import read_site_data
 from cudaredist.commands.site.write_site import write_site
-from cudaredist.commands.which.find_providers import Search
 from cudaredist.commands.which.find_symbols import find_symbols
+from cudaredist.commands.which.search import Search
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index

@@ -67,23 +67,28 @@ def which(options: WhichOptions, session: Session) -> int:
     archives of other redistributables that are usable with it. The exit code is 1 if no local
     package provides the file, and 3 if the files of some archives are unknown.
     """
-    from cudaredist.commands.which.find_providers import Search, find_providers
-    from cudaredist.commands.which.find_symbols import find_symbols
+    from cudaredist.commands.which.search import Search
     from cudaredist.commands.which.text import which_text
-    from cudaredist.sets.usable import UsableWithCuda, find_local_cuda
     from cudaredist.store.facts_index import Index
-    from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
     store = session.read_store(options.data)
     index = Index(store, open_cache(options.cache_dir))
     names = options.redist or ()
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
-    cuda = None if options.cuda is None else find_local_cuda(options.cuda, store)
-    usable = None if cuda is None else UsableWithCuda(cuda, store)
+    usable = None
+    if options.cuda is not None:
+        from cudaredist.sets.usable import UsableWithCuda, find_local_cuda
+
+        usable = UsableWithCuda(find_local_cuda(options.cuda, store), store)
     search = Search(index, redists, options.platform, usable)
     if options.symbol is None:
+        from cudaredist.commands.which.find_providers import find_providers
+
         report = find_providers(options.name or "", search)
     else:
+        from cudaredist.commands.which.find_symbols import find_symbols
+        from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+
         pattern = SymbolPattern(options.symbol, demangle=options.demangle)
         report = find_symbols(pattern, search)
     return session.finish(report, partial(which_text, is_grouped=not options.all))

@@ -3,12 +3,13 @@
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import translate
 
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
+from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
@@ -16,9 +17,8 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import Version, natural_order
 from cudaredist.sets.libraries import find_external
 from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
-from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import process_command, require_manifests
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
@@ -26,56 +26,6 @@ _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
 _UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
 _SOME = "{} IN (SELECT value FROM json_each(?))"
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The archives to search."""
-
-    index: Index
-    redists: Sequence[str] = ()
-    """The redistributables. Empty: all."""
-    platform: str | None = None
-    usable: UsableWithCuda | None = None
-    """The archives for a CUDA release. None: all."""
-
-    @property
-    def cuda(self) -> str | None:
-        """The CUDA release, if any."""
-        return None if self.usable is None else str(self.usable.cuda)
-
-    def archives(
-        self, condition: str, *values: str | Collection[object]
-    ) -> Iterator[IndexedArchive]:
-        """Yield the selected archives that fulfill a condition."""
-        if self.platform is not None:
-            condition = f"platform = ? AND ({condition})"
-            values = (self.platform, *values)
-        for one in self.index.archives(self.redists, condition, *values):
-            if self.usable is None or self.usable.has(one.redist, one.label, *one.archive.id):
-                yield one
-
-    def hits(self, pattern: re.Pattern[str]) -> Iterator[WhichHit]:
-        """Yield the matching files, with the output of each in package sets."""
-        policy = read_own_file(self.index.store.read_policy("outputs"), OutputPolicy)
-        matches = _matching_files(self.index, pattern)
-        examined = self.index.examined(matches)
-        splits: dict[tuple[int, str, Version], OutputSplit] = {}
-        for redist, label, archive, row in self.archives(_SOME.format("contents"), matches):
-            key = row, archive.package, archive.version
-            if key not in splits:
-                splits[key] = split_outputs(*key[1:], examined[row], None, policy)
-            outputs, facts = splits[key], examined[row]
-            for path, output in sorted(matches[row].items()):
-                if self.usable is None or not is_for_other_cuda(path, facts, self.usable.cuda):
-                    placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
-                    yield WhichHit.of(redist, label, archive, path=path, output=placed)
-
-    def sonames(self) -> set[str]:
-        """Return the sonames of the selected archives."""
-        rows = self.index.rows("SELECT contents, soname FROM binaries WHERE soname IS NOT NULL")
-        selected = {one.contents for one in self.archives("contents IS NOT NULL")}
-        return {soname for contents, soname in rows if contents in selected}
 
 
 def find_providers(name: str, search: Search) -> WhichReport:
@@ -94,7 +44,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
     platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
     if platform is not None and platform not in platforms:
         raise UnknownNameError("platform in the local manifests", platform, platforms)
-    hits = tuple(search.hits(_pattern(name)))
+    hits = tuple(_hits(search, _pattern(name)))
     unknown = list(search.archives(_UNKNOWN))
     outside = _outside_provider(name, index.store)
     code = EXIT_OK
@@ -114,6 +64,23 @@ def find_providers(name: str, search: Search) -> WhichReport:
         hint=process_command(index.store, redists, platform) if unknown else None,
         exit_code=code,
     )
+
+
+def _hits(search: Search, pattern: re.Pattern[str]) -> Iterator[WhichHit]:
+    """Yield the matching files, with the output of each in package sets."""
+    policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
+    matches = _matching_files(search.index, pattern)
+    examined = search.index.examined(matches)
+    splits: dict[tuple[int, str, Version], OutputSplit] = {}
+    for redist, label, archive, row in search.archives(_SOME.format("contents"), matches):
+        key = row, archive.package, archive.version
+        if key not in splits:
+            splits[key] = split_outputs(*key[1:], examined[row], None, policy)
+        outputs, facts = splits[key], examined[row]
+        for path, output in sorted(matches[row].items()):
+            if search.usable is None or not is_for_other_cuda(path, facts, search.usable.cuda):
+                placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
+                yield WhichHit.of(redist, label, archive, path=path, output=placed)
 
 
 def _matching_files(index: Index, pattern: re.Pattern[str]) -> dict[int, dict[str, OutputName]]:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from cudaredist.commands.which.find_providers import Search
 from cudaredist.commands.which.report import SymbolHit, WhichReport
+from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
