@@ -247,7 +247,8 @@ def cublasmp_data(
 @pytest.mark.parametrize(
     ("label", "cuda_label", "capabilities", "status"),
     [
-        ("0.6.0", "12.4.1", ["7.0"], "available"),
+        ("0.6.0", "12.9.1", ["7.0"], "available"),
+        ("0.6.0", "12.4.1", ["7.0"], "unsupported"),
         ("0.6.0", "12.2.2", ["6.1"], "unsupported"),
         ("0.6.0", "13.0.2", ["7.5"], "available"),
         ("0.5.1", "13.0.2", ["7.5"], "unsupported"),

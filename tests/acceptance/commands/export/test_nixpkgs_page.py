@@ -6,8 +6,6 @@ from pathlib import Path
 
 from conftest import REPOSITORY, Run
 
-NOT_COMPARED = ["cublasmp", "cufftmp", "cuquantum", "cusolvermp", "nvcomp", "nvjpeg2000", "nvtiff"]
-
 
 def test_table_has_outputs_of_every_package(run: Run) -> None:
     options = ("--cuda", "13.0.2", "--platform", "linux-x86_64", "--channel", "wheels")
@@ -23,7 +21,6 @@ def test_table_has_outputs_of_every_package(run: Run) -> None:
         name: entry["outputs"]
         for name, entry in packages.items()
         if entry["status"] == "available" and entry["alias_of"] is None
-        if entry["redist"] not in NOT_COMPARED
     }
     for _, outputs, nixpkgs, difference in rows:
         assert (outputs == nixpkgs) == difference.startswith("none"), difference
