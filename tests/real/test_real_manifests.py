@@ -130,7 +130,7 @@ def test_folder_source_includes_tensorrt(run: Run, real_manifests: Path) -> None
     assert result.exit_code == 0
     assert len(report["manifests"]) == len(FILES)
     absent = {r["redist"] for r in report["redists"] if r["status"] == "absent"}
-    assert absent == {"nvidia-driver", "nvidia-hpc-benchmarks"}
+    assert absent == {"cufftmp", "nvidia-driver", "nvidia-hpc-benchmarks"}
     local = Path("data/manifests/tensorrt/redistrib_8.6.1.json")
     assert local.read_bytes() == (real_manifests / "handwritten/tensorrt" / local.name).read_bytes()
 
