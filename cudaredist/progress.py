@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(eq=False)
 class Progress:
-    """The progress of a run and its description, for use from any thread. This class hides it."""
+    """The progress of a run, for use from any thread. This class displays nothing."""
 
     clock: Callable[[], float] = time.monotonic
     items: int = 0
@@ -116,7 +116,7 @@ class Progress:
             self.finished += is_done
 
     def done(self, size: int = 0) -> None:
-        """Count an item that never was in progress, and its bytes."""
+        """Count an item and its bytes as finished."""
         with self._changing():
             self.finished += 1
             self._count(size)

@@ -75,7 +75,7 @@ def _family(package: str | None, project: str, **details: str) -> Family:
     return Family(projects, package, **details)
 
 
-# A comment names a release with equal versions in NVIDIA's manifest and in the wheels.
+# Each comment names a release that has the same versions in NVIDIA's manifest and in the wheels.
 FAMILIES = {
     # 0.10.0: libcublasmp 0.10.0.3695.
     "cublasmp": _family("libcublasmp", "nvidia-cublasmp-cu{}"),

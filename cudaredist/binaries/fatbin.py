@@ -42,7 +42,7 @@ _FIRST_BYTE = CONTAINER_MAGIC[:1]
 _LOOK = len(CONTAINER_MAGIC)
 _SIZE = 8
 _NEAR = 4096
-"""Bytes after a container that are part of its range. A file may have a million containers."""
+"""Maximum bytes between containers in one range. A file may have a million containers."""
 _DAMAGED = "damaged containers"
 
 _FILE_LIMIT = 1 << 40
@@ -90,7 +90,7 @@ class ContainerCode(NamedTuple):
     images: DeviceImages | None
     notes: set[str]
     ranges: list[tuple[int, int]]
-    """The bytes of containers. Containers with few bytes between them are one range."""
+    """The bytes of containers. Containers that are close together share a range."""
 
 
 class _Entry(NamedTuple):

@@ -76,7 +76,7 @@ class FileContent:
 
 
 def outside(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file that none of the given ranges contains."""
+    """Yield the ranges of a file outside the given ranges."""
     at = 0
     for start, end in sorted(ranges):
         if start > at:

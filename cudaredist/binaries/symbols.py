@@ -90,7 +90,7 @@ def unpack_groups(packed: str) -> Iterator[Group]:
 
 
 def _unpacked_texts(packed: str) -> Iterator[str]:
-    """Yield the complete lines of a packed text, some at a time, without the last line end."""
+    """Yield blocks of complete lines of a packed text, without the last line end."""
     try:
         data = binascii.a2b_base64(packed)
     except (binascii.Error, ValueError):

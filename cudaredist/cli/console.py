@@ -175,7 +175,7 @@ class _Bars:
             self._progress.remove_task(self._tasks.pop(number))
         for number, item in items.items():
             if number not in self._tasks:
-                # A column formats it at every display, so that it stays current between events.
+                # A column formats the item at every refresh, so the text is current between events.
                 self._tasks[number] = self._progress.add_task("", total=1, text=item)
             self._progress.update(self._tasks[number], completed=item.fraction or 0)
 

@@ -173,7 +173,7 @@ output_flag = partial(output_option, default=False)
 
 
 def parse_size(text: str | None) -> int | None:
-    """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`. None is no number."""
+    """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`. None stays None."""
     if text is None:
         return None
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())

@@ -81,7 +81,7 @@ class NixFile:
         return braces
 
     def put(self, names: tuple[str, ...], value: NixValue) -> None:
-        """Set an attribute, which is added if it is missing."""
+        """Set an attribute. Adds it if it is missing."""
         *parent, name = names
         binding = self.find(*names)
         if binding is None:

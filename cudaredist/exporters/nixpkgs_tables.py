@@ -89,8 +89,8 @@ def merged_files(
 ) -> Files:
     """Return nixpkgs' files with our values.
 
-    Changes only the cells that differ. A missing file is made. Raises `ContentError` for a file of
-    an unknown form.
+    Changes only the cells that differ. Creates missing files. Raises `ContentError` for a file
+    with an unknown format.
     """
     tables = exported.tables
     if tables is None:

@@ -234,6 +234,6 @@ def _binary_notes(files: Mapping[str, Entry]) -> Iterable[str]:
     for path in sorted(files):
         entry = files[path]
         for note in entry.binary.notes if entry.binary is not None else ():
-            # Of symbols, feature files state nothing.
+            # Feature files do not contain symbols.
             if not note.startswith(SYMBOLS):
                 yield f"{path}: {note}"

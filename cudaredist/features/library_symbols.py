@@ -84,7 +84,7 @@ def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
 def import_groups(binary: Binary) -> Iterator[tuple[list[str], str, str]]:
     """Yield the symbols that a file needs, as names with one version and library.
 
-    Those that it can do without are left out.
+    Weak symbols are skipped.
     """
     for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
         if group.kind == IMPORTED:

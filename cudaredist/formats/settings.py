@@ -41,7 +41,7 @@ class IgnoredFinding(_Settings):
     reason: str = Field(description="Why it does not count", pattern=r"\S")
 
     def __str__(self) -> str:
-        """Return it as text."""
+        """Return the entry as text."""
         return f"{self.kind}{f' ({self.contains})' if self.contains else ''}: {self.reason}"
 
 

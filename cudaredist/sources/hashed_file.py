@@ -1,4 +1,4 @@
-"""Read a file of an address or a folder once, with its hashes."""
+"""Read a remote or local file once and hash it."""
 
 import contextlib
 import hashlib
@@ -25,7 +25,7 @@ class HashedFile(NamedTuple):
     md5: str
 
     def compare(self, recorded: str | None, record: str, *, accept_changed: bool) -> None:
-        """Raise `IntegrityError` if a record has another SHA-256, unless that is accepted."""
+        """Raise `IntegrityError` if a record has another SHA-256, unless `accept_changed`."""
         if recorded not in {None, self.sha256} and not accept_changed:
             raise IntegrityError(
                 f"{self.name}: the SHA-256 is {self.sha256}, and {record} has {recorded}; the "
@@ -72,7 +72,7 @@ def read_hashed(
 
 
 def _opened(location: str, settings: Settings) -> SourceChain:
-    """Return the folder or server of a file."""
+    """Open the folder or server of a file."""
     base, slash, _ = location.rpartition("/")
     if ":" not in base:
         try:

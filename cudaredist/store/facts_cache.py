@@ -1,4 +1,4 @@
-"""Cache the facts of archives by hash, and those of files on the disk by identity.
+"""Cache the facts of archives by hash, and those of local files by identity.
 
 An entry's kind contains the version of the schema, so that entries of other versions are ignored.
 """
@@ -18,7 +18,7 @@ FACTS_KIND = f"facts/{FACTS_SCHEMA}"
 FILES_KIND = f"files/{FACTS_SCHEMA}.{RULES}"
 """Maps a manifest's hash to the hash of its complete feature file."""
 _FOLDERS_KIND = f"folders/{FACTS_SCHEMA}"
-"""Facts of the files in a folder, by the hash of its path. A file's name is its identity."""
+"""Facts of the files in a folder, by the hash of its path. Each entry's name is an identity."""
 _SETTLED = 2 * 10**9
 """Nanoseconds after which another change of a file also changes its times."""
 
@@ -46,7 +46,7 @@ class FolderFacts:
         self._entries: dict[str, Entry] = {}
 
     def examine(self, path: str, status: os.stat_result) -> Binary | None:
-        """Return the facts of a file with a status. Raises `ReadError`."""
+        """Return a file's facts, cached if its status is unchanged. Raises `ReadError`."""
         times = status.st_mtime_ns, status.st_ctime_ns
         identity = f"{status.st_dev} {status.st_ino} {status.st_size} {times[0]} {times[1]}"
         entry = self._known.get(identity)

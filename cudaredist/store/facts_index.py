@@ -69,7 +69,7 @@ class Index:
         """The layer of the manifests."""
         self._key = index_key(store)
         self._states = dict(self._read_states())
-        # Without an index of all layers, begin with the one of the shipped data.
+        # If no index of all layers exists, begin with a copy of the shipped data's index.
         keys = (index_key(one) for one in (store, store.base) if one is not None)
         path = next(filter(None, map(cache.stored_index, keys)), None)
         self._is_new = path is None
@@ -188,7 +188,7 @@ class Index:
     def check_symbols(self, libraries: Collection[str] | None = None) -> None:
         """Raise the error of the first table of symbols that cannot be read.
 
-        `libraries` limits the tables to theirs.
+        `libraries` limits the check to the tables of these libraries.
         """
         query = "SELECT layer, name FROM documents WHERE kind = 'symbols' AND NOT is_readable"
         for layer, soname in sorted(self.rows(query)):

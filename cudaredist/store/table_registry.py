@@ -26,7 +26,7 @@ class Table(Generic[_Model_co]):
     """Command that builds the table."""
     model: type[_Model_co]
     merge: Callable[[_Model_co, _Model_co, Store], _Model_co]
-    """Returns two tables as one, with the entries of the second one preferred."""
+    """Merges two tables. Entries of the second one take precedence."""
     extract: ExtractKind
     """Kind of file that the table is built from."""
     packages: tuple[str, ...]

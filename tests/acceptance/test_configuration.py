@@ -97,9 +97,9 @@ def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
     assert result.exit_code == 0
     assert "ignored: glibc: needs glibc" in result.stdout
     assert "    reason: old systems are not supported" in result.stdout
-    note = "note: the configuration file ignores no finding with bundled: unused"
+    note = "note: no finding matches the audit.ignore entry `bundled: unused`"
     assert note in result.stdout
-    assert result.stdout.count("ignores no finding") == 1
+    assert result.stdout.count("no finding matches") == 1
     OWN.write_text(IGNORED.replace("/bin/sh", "other"))
     assert run(*call).exit_code == 1
     assert settings(run)["audit.ignore"] == ("bundled: unused", "file")

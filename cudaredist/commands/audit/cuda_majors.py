@@ -27,8 +27,8 @@ def file_majors(
     """Return the CUDA majors of each file with libraries that state one.
 
     The libraries of a file are those that it needs, and those that the program's own libraries
-    among them need. Copies that no file needs count if nothing else is for one major. If no file
-    needs any library, those that files may open count.
+    among them need. Copies that no file needs count only if no other library is for one major. If
+    no file needs any library, the libraries that files may open count.
     """
     by_name = {key_of(need.soname): need for need in needs if need.kind == "needed"}
     loaded = {path for need in by_name.values() for path in need.bundled}

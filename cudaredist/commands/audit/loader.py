@@ -180,15 +180,15 @@ class Loader:
         return f"{self._root}{path}"
 
     def _read_cache(self) -> dict[str, list[str]] | None:
-        """Return the files in `ld.so.cache` by name, None without a readable one.
+        """Return the files in `ld.so.cache` by name, None if it cannot be read.
 
-        Libraries for some processors only are left out.
+        Skips libraries for specific processors.
         """
         try:
             data = Path(self._real(self._below("/etc/ld.so.cache"))).read_bytes()
         except OSError:
             return None
-        # An older table may precede it.
+        # A table in the older format may precede this one.
         table = data[data.find(_CACHE_MAGIC) :]
         if not table.startswith(_CACHE_MAGIC):
             return None

@@ -166,7 +166,7 @@ def requirement_findings(
                 yield from _cuda_findings(release, cuda, channel)
     for file in copies if required.no_bundled else ():
         path = file.display_path
-        yield make_finding("bundled", f"{path} is a copy of a library of NVIDIA's", path=path)
+        yield make_finding("bundled", f"{path} is a copy of an NVIDIA library", path=path)
 
 
 def unread_findings(
@@ -188,7 +188,7 @@ def unread_findings(
 def with_ignored(
     reports: Iterable[AuditReport], ignored: Sequence[IgnoredFinding]
 ) -> list[AuditReport]:
-    """Return the reports with ignored findings. The last one notes what ignores none of them."""
+    """Mark ignored findings. Notes of the last report name the entries without a match."""
     found: list[AuditReport] = []
     unused = list(map(str, ignored))
     for report in reports:
@@ -200,7 +200,7 @@ def with_ignored(
                     findings[number] = finding.model_copy(update=update)
                     unused = [text for text in unused if text != str(one)]
         found.append(report.with_findings(findings) if ignored else report)
-    notes = (f"the configuration file ignores no finding with {text}" for text in unused)
+    notes = (f"no finding matches the audit.ignore entry `{text}`" for text in unused)
     found[-1] = found[-1].model_copy(update={"notes": (*found[-1].notes, *notes)})
     return found
 

@@ -42,7 +42,7 @@ def with_unlinked(
 
 
 def _undefined(file: ProgramFile) -> Iterator[list[str]]:
-    """Yield groups of symbols that a file takes from any library."""
+    """Yield groups of symbols that a file needs without naming a library."""
     if file.binary.kind == "elf":
         yield from (names for names, _, library in import_groups(file.binary) if not library)
 

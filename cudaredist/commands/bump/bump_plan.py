@@ -45,7 +45,7 @@ class Step:
 
 
 class BumpPlan:
-    """The releases to bump to.
+    """The releases that a bump adds.
 
     These are the releases that upstream lists for `named` labels or prefixes. Without `named`, they
     are the newest label of each line with newer ones upstream, and of each new line that is newer
@@ -113,7 +113,7 @@ class BumpPlan:
         """Check if an interrupted bump left a local release incomplete.
 
         A missing record, feature file or table entry counts only if an older release has one.
-        Otherwise the maintainer chose not to have any.
+        If no older release has one, the maintainer chose not to have any.
         """
         recorded = {Version.parse(text) for text in self._lock.redists.get(name, {})}
         if label not in recorded and _is_next(label, recorded):

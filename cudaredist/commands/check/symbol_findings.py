@@ -39,9 +39,9 @@ class SymbolTables:
                 self._archives[soname] |= {*provider.releases.values(), *provider.unread.values()}
 
     def lacking(self, features: Features, redist: str, label: Version) -> Iterator[Finding]:
-        """Find the libraries of a release that no table has.
+        """Find the libraries of a release without symbols in the tables.
 
-        A folder without tables has no findings: nothing needs them.
+        A folder without tables has no findings, because tables are optional.
         """
         archives = examined_archives(features) if self._archives else ()
         lacking = {
@@ -55,7 +55,7 @@ class SymbolTables:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             yield finding(
                 "table-lacks",
-                f"no table has its symbols of {names[0]}{more}",
+                f"the symbols of {names[0]}{more} are not in any table",
                 redist=redist,
                 label=label,
                 hint=f"{command_line('update-symbols', channel=self._store.channel)} adds them",

@@ -1,4 +1,4 @@
-"""Symbols that the libraries of a package export in one of two releases only."""
+"""Compare the exported symbols of libraries in two releases."""
 
 import json
 from collections import defaultdict
@@ -56,7 +56,7 @@ class ReleaseExports:
             WHERE layer = ? AND name IN (SELECT value FROM json_each(?))
                 AND (library IS NOT NULL OR archives.contents IS NULL)"""
         for release, package, *where, library, groups in index.rows(query, index.layer, releases):
-            # An archive that was not examined has an unknown library without a name.
+            # An archive that was not inspected gets one library without a name and symbols.
             libraries = self._archives[release][package, place_name(*where)]
             libraries[library or ""] = frozenset(json.loads(groups))
         index.check_symbols({library for library, _ in self._libraries()})
@@ -91,7 +91,7 @@ class ReleaseExports:
         return ExportChanges(tuple(changes), frozenset(unknown))
 
     def _without(self, groups: frozenset[int], others: frozenset[int]) -> _Names:
-        """Return the names of some groups that others lack."""
+        """Return the names that are in some groups and not in others."""
         names = set[str]().union(*map(self._names_of, groups - others))
         return tuple(sorted(names.difference(*map(self._names_of, others)))) if names else ()
 
@@ -103,7 +103,7 @@ class ReleaseExports:
 
 
 def add_exports(old: Comparable, new: Comparable, index: Index) -> None:
-    """Add the names that libraries of both releases export in one of them only."""
+    """Add the exports that only one of the two releases has."""
     names = old.name, new.name
     changes = ReleaseExports(index, names).changes(*names)
     for change in changes.changes:

@@ -339,7 +339,7 @@ def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceErr
 def not_listed(text: str, newest: Mapping[str, str | None]) -> IncompleteError:
     """Return the error for a release that no redistributable lists.
 
-    `newest` is the newest release upstream of each.
+    `newest` has the newest release upstream of each redistributable.
     """
     labels = ", ".join(f"{name} {label}" for name, label in newest.items())
     return IncompleteError(

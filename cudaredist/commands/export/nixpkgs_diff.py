@@ -107,7 +107,7 @@ class Checkout:
         if wrong:
             raise ContentError(
                 f"{self.folder}: cannot change {', '.join(shortened(wrong, _CELLS_SHOWN))}: its "
-                "files have an unknown form",
+                "files have an unknown format",
                 hint="edit them by hand",
             )
         return files

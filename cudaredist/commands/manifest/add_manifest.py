@@ -62,8 +62,8 @@ def add_manifest(
     """Read archives once, verify them, and add them to the manifest of a release.
 
     `begin` is called before the first write. Raises `UsageError` for an invalid request,
-    `ContentError` for an archive of another product or version, `IntegrityError` for other bytes
-    than those of the manifest unless `accept_changed`, and the errors of `read_hashed`.
+    `ContentError` for an archive of another product or version, `IntegrityError` for an archive
+    that differs from the manifest unless `accept_changed`, and the errors of `read_hashed`.
     """
     redist, label = _release(name, label_text)
     requests = [_request(text, redist) for text in archives]
@@ -157,7 +157,7 @@ def _version_inside(place: str, chunks: Iterable[bytes], redist: Redist, label: 
 def _document(
     current: bytes | None, redist: Redist, label: Version, version: str, *, accept_changed: bool
 ) -> dict[str, Any]:
-    """Return the manifest with the archives that it already has."""
+    """Return the current manifest, or a new one without archives."""
     name = redist.packages[0]
     if current is not None:
         known = str(read_manifest(current, label=label).packages[0].versions[0])

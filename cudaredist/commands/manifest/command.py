@@ -41,7 +41,7 @@ class ManifestAddOptions(Options):
 
 @command(ManifestAddOptions)
 def manifest(options: ManifestAddOptions, session: Session) -> int:
-    """Write the manifest of a redistributable without one.
+    """Write a manifest from a release's archives.
 
     Examples that need the network:
 
@@ -49,10 +49,11 @@ def manifest(options: ManifestAddOptions, session: Session) -> int:
         cudaredist download-manifests --redist tensorrt --base-url data
 
     NVIDIA publishes archives of TensorRT, but no manifests. Each archive is read once: it is
-    hashed, and its top folder must have the name and version of the release. Nothing is executed,
-    unpacked or kept. The archives are added to DATA/handwritten/REDIST/redistrib_LABEL.json. If it
-    already has an archive with other bytes, the exit code is 4 and the manifest is kept, unless
-    --accept-changed is used. The data folder is then a source for `download-manifests --base-url`.
+    hashed, and its top folder must have the name and version of the release. Nothing is executed
+    or stored. The archives are added to DATA/handwritten/REDIST/redistrib_LABEL.json. If this
+    manifest already has another hash for an archive, it is not changed and the exit code is 4. Use
+    --accept-changed to replace the hash. The data folder is then a source for
+    `download-manifests --base-url`.
     """
     from cudaredist.commands.manifest.add_manifest import add_manifest
     from cudaredist.commands.manifest.text import manifest_text

@@ -27,7 +27,7 @@ _RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorSelection:
-    """The manifests and archives that a mirror has, by the options or a package set."""
+    """The manifests and archives to mirror, selected by options or a package set."""
 
     channel: Channel
     redists: Sequence[Redist]

@@ -22,7 +22,7 @@ class MirrorPrune:
     """One run of mirror prune."""
 
     def __init__(self, options: MirrorOptions, session: Session, mirror: MirrorFolder) -> None:
-        """Lock the mirror. Without releases in the options, select all of the mirror's."""
+        """Lock the mirror. If the options name no release, select all in the mirror."""
         self.mirror, self.write = mirror, not options.check
         selection, releases = MirrorSelection.of(options), options.releases
         has_releases = bool(releases.version or releases.min_version or releases.max_version)

@@ -42,7 +42,7 @@ _SAVE_EVERY = 32
 
 @dataclass(slots=True)
 class _Content:
-    """One distinct content, and the paths that it is to have."""
+    """One distinct content and its paths in the mirror."""
 
     sha256: Sha256
     request: ArchiveRequest
@@ -92,7 +92,7 @@ class MirrorSync:
         """The lock's records."""
         self._by_hash: dict[Sha256, str] = {}
         self._claims: dict[str, Sha256] = {}
-        """The content that each path of the selection is to have."""
+        """The required content of each selected path."""
         self._archives: list[MirroredArchive] = []
         self._mutex = threading.Lock()
         self._unsaved = 0

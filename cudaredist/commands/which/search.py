@@ -32,7 +32,7 @@ class Search:
     def archives(
         self, condition: str, *values: str | Collection[object]
     ) -> Iterator[IndexedArchive]:
-        """Yield the selected archives that fulfill a condition."""
+        """Yield the selected archives that match a condition."""
         if self.platform is not None:
             condition = f"platform = ? AND ({condition})"
             values = (self.platform, *values)

@@ -68,7 +68,7 @@ _EMPTY_IMAGE_SINCE_100 = 2560
 """The limit since `sm_100`. Images have 2,248 bytes without kernels, and 4,848 with one."""
 
 _PACKAGES = 1000
-"""Limit for the number of packages, and of files, with known coverage."""
+"""Maximum number of packages, and of files, whose coverage is cached."""
 
 _Items: TypeAlias = tuple[tuple[str, int], ...]
 """Amounts by images, such as `sm_80 sm_90*2`."""
@@ -182,7 +182,7 @@ class CoverageRules:
         ]
 
     def _count_modules(self, *amounts: _Items) -> "_FileModules | None":
-        """Return the use of modules and bytes, None for a file without kernels."""
+        """Return the modules and bytes that each GPU uses, None without kernels."""
         if is_without_kernels(*amounts):
             return None
         totals = [[[0] * len(WAYS) for _ in (*self.capabilities, None)] for _ in amounts]
@@ -195,7 +195,7 @@ class CoverageRules:
     def _combine(
         self, files: tuple["_FileModules", ...], gpu: Capability, cuda: int | None
     ) -> Coverage:
-        """Return the coverage by all files, which is the weakest one's."""
+        """Combine the coverage of all files. The weakest file determines it."""
         if not files:
             return Coverage(value="host-only")
         if cuda is not None and self._last_major.get(gpu, cuda) < cuda:
@@ -256,7 +256,7 @@ def _supported_ways(files: Sequence[_FileModules]) -> list[list[Way]]:
 
 
 def _shares(files: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
-    """Return each GPU's part of all files, against the GPU that uses the most.
+    """Return each GPU's part of all files, relative to the GPU that uses the most.
 
     The share of a way includes better ways.
     """
@@ -268,7 +268,7 @@ def _shares(files: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
 
 
 def _value(counts: Sequence[int], supported: Sequence[Way]) -> CoverageValue:
-    """Return the best way in which a GPU uses a file, of those in which it is supported."""
+    """Return the best supported way in which a GPU uses a file."""
     best: CoverageValue = "partial" if any(counts) else "none"
     return next(
         (way for way, count in zip(WAYS, counts, strict=True) if count and way in supported), best

@@ -41,9 +41,9 @@ class Simulation(NamedTuple):
     """The macro by which a header recognizes the compiler."""
     versions: Sequence[int]
     others: Callable[[int, int, int], dict[str, int]]
-    """The other macros for a version, given accepted versions of GCC and Clang."""
+    """Returns the other macros for a version, given accepted versions of GCC and Clang."""
     value: Callable[[int], int] = int
-    """The value of its own macro for a version."""
+    """Returns the value of the compiler's own macro for a version."""
     unit: Literal["major", "_MSC_VER", "version"] = "major"
 
     def macros(self, version: int, gcc: int, clang: int) -> dict[str, int]:
