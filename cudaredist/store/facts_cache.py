@@ -51,7 +51,8 @@ class FolderFacts:
         identity = f"{status.st_dev} {status.st_ino} {status.st_size} {times[0]} {times[1]}"
         entry = self._known.get(identity)
         if entry is None:
-            is_settled = time.time_ns() - max(times) > _SETTLED
+            # Windows does not tell when a file was last changed.
+            is_settled = os.name != "nt" and time.time_ns() - max(times) > _SETTLED
             entry = Entry(name=identity, kind="file", binary=examine_file(Path(path)))
             if not is_settled:
                 return entry.binary

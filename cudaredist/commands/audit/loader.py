@@ -18,9 +18,13 @@ from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.reader import section_name, whole_entries
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import FoundBy
+from cudaredist.errors import ReadError
+from cudaredist.store.files import read_file
 
 _LINKS_LIMIT = 40
 _CONF_LIMIT = 100
+# Real ones have at most a few hundred kilobytes.
+_SYSTEM_FILE_LIMIT = 4 << 20
 _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 _CACHE_HEADER = 48
@@ -179,15 +183,20 @@ class Loader:
     def _below(self, path: str) -> str:
         return f"{self._root}{path}"
 
+    def _read(self, path: str) -> bytes:
+        """Return the content of a file, nothing if it cannot be read or is too large."""
+        try:
+            data = read_file(Path(self._real(self._below(path))))
+        except ReadError:
+            return b""
+        return data if data is not None and len(data) <= _SYSTEM_FILE_LIMIT else b""
+
     def _read_cache(self) -> dict[str, list[str]] | None:
         """Return the files in `ld.so.cache` by name, None if it cannot be read.
 
         Skips libraries for specific processors.
         """
-        try:
-            data = Path(self._real(self._below("/etc/ld.so.cache"))).read_bytes()
-        except OSError:
-            return None
+        data = self._read("/etc/ld.so.cache")
         # A table in the older format may precede this one.
         table = data[data.find(_CACHE_MAGIC) :]
         if not table.startswith(_CACHE_MAGIC):
@@ -204,10 +213,7 @@ class Loader:
         queue, read = ["/etc/ld.so.conf"], 0
         while queue and read < _CONF_LIMIT:
             read += 1
-            try:
-                text = Path(self._real(self._below(queue.pop(0)))).read_text(errors="replace")
-            except OSError:
-                continue
+            text = self._read(queue.pop(0)).decode(errors="replace")
             included: list[str] = []
             for line in text.splitlines():
                 words = line.partition("#")[0].split()

@@ -36,6 +36,8 @@ from cudaredist.store.facts_cache import FolderFacts
 
 _CHUNK = 1 << 20
 _FILES_LIMIT = 1_000_000
+_JUNCTION = 0xA0000003
+"""IO_REPARSE_TAG_MOUNT_POINT of Windows."""
 _NOTES_SHOWN = 5
 _is_library = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll|\.pyd)", re.IGNORECASE).fullmatch
 
@@ -147,7 +149,7 @@ class ProgramReader:
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
-            status = each.stat(follow_symlinks=False)
+            status = _status_of(Path(each))
             binary = known.examine(each.path, status)
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
@@ -236,19 +238,32 @@ def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
         try:
             with os.scandir(folder) as found:
                 entries = sorted(found, key=attrgetter("name"))
+            for each in entries:
+                if each.is_symlink() or each.is_file(follow_symlinks=False):
+                    count += 1
+                    if count > _FILES_LIMIT:
+                        raise IncompleteError(
+                            f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
+                        )
+                    yield each
+                elif each.is_dir(follow_symlinks=False) and not _is_junction(each):
+                    below.append(each.path)
         except OSError as error:
-            raise ReadError(folder, error) from error
-        for each in entries:
-            if each.is_symlink() or each.is_file(follow_symlinks=False):
-                count += 1
-                if count > _FILES_LIMIT:
-                    raise IncompleteError(
-                        f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
-                    )
-                yield each
-            elif each.is_dir(follow_symlinks=False):
-                below.append(each.path)
+            raise ReadError(error.filename or folder, error) from error
         folders += reversed(below)
+
+
+def _is_junction(folder: os.DirEntry[str]) -> bool:
+    """Check if a folder of Windows is a link to another one."""
+    return getattr(folder.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
+
+
+def _status_of(path: Path) -> os.stat_result:
+    """Return the status of a file. On Windows, that of an entry has no identity."""
+    try:
+        return path.lstat()
+    except OSError as error:
+        raise ReadError(path, error) from error
 
 
 def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:

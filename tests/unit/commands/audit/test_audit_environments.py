@@ -1,5 +1,6 @@
 """Tests of audit: the file that the loader finds for each library of an environment."""
 
+import os
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -141,6 +142,15 @@ def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
     assert each.undefined == ("new",)
 
 
+def put_root(root: Path) -> None:
+    """Make a root file system with cuBLAS in a configured folder."""
+    for folder in ("etc", "usr/bin", "opt/cuda"):
+        (root / folder).mkdir(parents=True)
+    (root / "etc/ld.so.conf").write_text("/opt/cuda\n")
+    (root / "opt/cuda" / CUBLAS).write_bytes(library(CUBLAS, "old"))
+    (root / "usr/bin/a").write_bytes(user(CUBLAS, "old"))
+
+
 def loader_cache(*paths: str, processors: int = 0) -> bytes:
     """Return an `ld.so.cache` after an older table, as ldconfig makes it."""
     names = b"".join(f"{path}\0{Path(path).name}\0".encode() for path in paths)
@@ -166,14 +176,22 @@ def loader_cache(*paths: str, processors: int = 0) -> bytes:
 def test_cache_of_the_loader_replaces_configured_folders(
     tmp_path: Path, cache: bytes, found_by: str
 ) -> None:
-    for folder in ("etc", "usr/bin", "opt/cuda"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "etc/ld.so.conf").write_text("/opt/cuda\n")
+    put_root(tmp_path)
     (tmp_path / "etc/ld.so.cache").write_bytes(cache)
-    (tmp_path / "opt/cuda" / CUBLAS).write_bytes(library(CUBLAS, "old"))
-    (tmp_path / "usr/bin/a").write_bytes(user(CUBLAS, "old"))
     (each,) = loaded(tmp_path)
     assert each.found_by == found_by
+
+
+@pytest.mark.parametrize("kind", ["pipe", "too large"])
+def test_unusual_cache_of_the_loader_is_not_read(tmp_path: Path, kind: str) -> None:
+    put_root(tmp_path)
+    cache = tmp_path / "etc/ld.so.cache"
+    if kind == "pipe":
+        os.mkfifo(cache)
+    else:
+        cache.write_bytes(loader_cache(f"/usr/local/lib/{CUBLAS}") + bytes(1 << 22))
+    (each,) = loaded(tmp_path)
+    assert each.found_by == "system"
 
 
 @pytest.mark.parametrize(
@@ -398,3 +416,18 @@ def test_facts_of_a_new_file_are_not_cached(
     monkeypatch.delattr(facts_cache, "examine_file")
     with pytest.raises(NameError):
         judge(tmp_path)
+
+
+def test_vanished_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_example(tmp_path, user(CUBLAS))
+    last = tmp_path / "example/z.txt"
+    last.touch()
+
+    def remove_last(_: Path) -> None:
+        last.unlink(missing_ok=True)
+
+    monkeypatch.setattr(facts_cache, "examine_file", remove_last)
+    reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")))
+    reader.read_all([tmp_path])
+    (error,) = reader.errors
+    assert (error.exit_code, "z.txt" in error.message) == (3, True)
