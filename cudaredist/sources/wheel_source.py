@@ -105,13 +105,19 @@ class WheelSource:
         return {p: wheels[w.file_name] for p, w in names.items() if w and w.file_name in wheels}
 
     def metapackages(self, redist: str, label: str) -> list[Wheel]:
-        """Return the metapackages of a redistributable's release, with their hashes."""
+        """Return the metapackages of a redistributable's release, with their hashes.
+
+        Raises `NotAtSourceError` if the release requires one and all its wheels are yanked.
+        """
         family = _family(redist)
-        projects = [] if family.package else [*family.projects.values()]
+        if family.package:
+            return []
+        projects = [*family.projects.values()]
         listed = self._index.wheels(projects).values()
-        return self._index.verified(
-            [wheel for of_one in listed for wheel in _newest_builds(of_one, family).get(label, ())]
-        )
+        wheels = [w for of_one in listed for w in _newest_builds(of_one, family).get(label, ())]
+        if not wheels:
+            raise NotAtSourceError(INDEX, f"no {', '.join(projects)} {label}")
+        return self._index.verified(wheels)
 
     def _packages(self, redist: str, label: str) -> dict[str, _Places]:
         """Return the wheels of a release by package, platform and variant."""

@@ -1,5 +1,6 @@
 """Tests of the wheel channel on small indexes: folders and servers."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,10 @@ from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 from support.wheels import metadata_of, put_wheel, wheel
 
+from cudaredist.errors import NotAtSourceError
 from cudaredist.primitives import sha256_of
+from cudaredist.sources.protocol import Settings
+from cudaredist.sources.wheel_source import WheelSource
 
 JSON = "application/vnd.pypi.simple.v1+json"
 X86, ARM = "manylinux2014_x86_64", "manylinux2014_aarch64"
@@ -261,6 +265,14 @@ def test_yanked_release_is_not_listed(
     result = wheels("download-manifests", "--version", "12.9.9")
     assert result.exit_code == 3
     assert "none of the selected redistributables lists 12.9.9" in result.stderr
+
+
+def test_yanked_metapackage_of_a_release_raises(index: Path, wheel_server: FaultServer) -> None:
+    serve(wheel_server, index, "cuda_toolkit-12.9.1")
+    with contextlib.closing(WheelSource(Settings())) as source:
+        assert [str(wheel.version) for wheel in source.metapackages("cuda", "12.9.0")] == ["12.9.0"]
+        with pytest.raises(NotAtSourceError, match=r"no cuda-toolkit 12\.9\.1"):
+            source.metapackages("cuda", "12.9.1")
 
 
 @pytest.mark.parametrize(("yanked", "other"), [("nvcc", "12.9.2"), (X86, "12.9.1")])
