@@ -122,6 +122,7 @@ class ManifestDownload:
     _redists: list[RedistOutcome] = field(default_factory=list)
     _manifests: list[ManifestOutcome] = field(default_factory=list)
     _errors: list[ErrorReport] = field(default_factory=list)
+    _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Create one writer per connection, so that no connection waits for the disk."""
@@ -149,11 +150,14 @@ class ManifestDownload:
     def _save(self) -> None:
         """Save the lock, or add the failure to the report."""
         if self.write:
-            try:
-                self.to.save_lock()
-            except WriteError as error:
-                # The fetched manifests are in place and in the report. The next run records them.
-                self._errors.append(ErrorReport.of(error))
+            with self._saving:
+                self._errors.clear()
+                try:
+                    self.to.save_lock()
+                except WriteError as error:
+                    # The fetched manifests are in place and in the report. The next run records
+                    # them.
+                    self._errors.append(ErrorReport.of(error))
 
     def _list(self, target: Target) -> list[Task]:
         """List a redistributable upstream, and return the tasks that fetch it."""
@@ -271,6 +275,9 @@ class ManifestDownload:
             entry = LockEntry(sha256=upstream.sha256, size=len(upstream.data))
             if entry != target.recorded.get(str(label)):
                 target.changed[str(label)] = entry
+                if str(label) in target.recorded:
+                    # If the run is killed, the next one would refuse the accepted change.
+                    self._save()
             about = {"sha256": entry.sha256, "size": entry.size, "warnings": upstream.warnings}
             self._record(target, label, status, source=upstream.source, **about)
         finally:

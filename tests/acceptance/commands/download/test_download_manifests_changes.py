@@ -1,6 +1,7 @@
 """Tests of stored manifests that change upstream or in the data folder."""
 
 import re
+import shutil
 
 import pytest
 from conftest import Run
@@ -8,6 +9,9 @@ from support import server as faults
 from support.factory import manifest
 from support.running import FOLDER, LATEST, expect_error, expect_output, held, lock
 from support.server import FaultServer
+
+from cudaredist.primitives import Version
+from cudaredist.store.data_folder import ManifestFolder
 
 
 def change_upstream(server: FaultServer) -> None:
@@ -31,6 +35,29 @@ def test_accept_changed_replaces_manifest(fetch: Run, cuda: FaultServer) -> None
     expect_output(fetch("--accept-changed"), 0)
     assert held().read_bytes() == cuda.files[LATEST]
     assert fetch().exit_code == 0
+
+
+def test_killed_run_has_recorded_each_accepted_change(
+    run: Run, fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data folder at the second write is that of a run killed there."""
+    fetch("--version", "all")
+    for label in ("12.9.0", "12.9.1"):
+        cuda.files[f"{FOLDER}redistrib_{label}.json"] = manifest(label, salt="rebuilt")
+    write = ManifestFolder.write
+    written: list[str] = []
+
+    def write_or_be_killed(folder: ManifestFolder, label: Version, data: bytes) -> bool:
+        if written:
+            shutil.copytree("data", "killed")
+        written.append(str(label))
+        return write(folder, label, data)
+
+    monkeypatch.setattr(ManifestFolder, "write", write_or_be_killed)
+    expect_output(fetch("--version", "all", "--accept-changed", "--jobs", 1), 0)
+    checked = run("check", "--base-url", cuda.url, "--data-dir", "killed")
+    assert "edited-locally" not in checked.stdout
+    expect_output(fetch("--version", written[0], "--data-dir", "killed"), 0, "1 unchanged")
 
 
 def test_upstream_change_of_lost_manifest_exits_4(fetch: Run, cuda: FaultServer) -> None:
