@@ -102,13 +102,15 @@ class Cache:
                 _log.warning("continuing without a cache: %s", error)
 
     def sweep(self) -> None:
-        """Remove old temporary files and partial archives of killed runs."""
+        """Remove old temporary files, partial archives and facts of folders."""
         now = time.time()
         ages = {TEMPORARY_SUFFIX: _DAY, ".part": 30 * _DAY}
         # Unlike rglob, walk skips folders that another run removes at the same time.
         for folder, _, names in os.walk(self._root):
+            # The audited folders may be temporary, so their paths never return.
+            other = 30 * _DAY if Path(folder).is_relative_to(self._root / "folders") else None
             for path in (Path(folder, name) for name in names):
-                age = ages.get(path.suffix)
+                age = ages.get(path.suffix, other)
                 with contextlib.suppress(OSError):
                     if age is not None and now - path.lstat().st_mtime > age:
                         path.unlink()

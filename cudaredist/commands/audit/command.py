@@ -94,7 +94,8 @@ def audit(options: AuditOptions, session: Session) -> int:
     from cudaredist.commands.audit.audit_program import audit_programs
     from cudaredist.formats.settings import IgnoredFinding
 
-    store = session.read_store(options.data)
+    store, cache = session.read_store(options.data), open_cache(options.cache_dir)
+    cache.sweep()
     report = audit_programs(
         options.paths,
         store,
@@ -102,7 +103,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         is_together=options.together,
         ignored=[IgnoredFinding(**one) for one in read_configuration().audit.get("ignore", ())],
         package_set=options.package_set,
-        cache=open_cache(options.cache_dir),
+        cache=cache,
         progress=session.progress("reading"),
     )
     errors = [("", error) for program in report.programs for error in program.errors]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from support.environments import install
 from support.golden import Golden
 from support.releases import put, release
 from support.running import expect_error, expect_output, report, succeed
+
+from cudaredist.store.cache import Cache
 
 LABELS = ("12.4.1", "12.9.1")
 
@@ -113,6 +116,20 @@ def test_audit_prints_its_report_in_each_form(
     assert result.exit_code == 1
     assert "CUDA 12.4.1 does not export cublasLtNewer" in result.output
     golden.check("audit.txt", form, result.stdout.rstrip("\n"))
+
+
+def test_audit_removes_old_facts_of_folders(
+    run: Run, data: Path, wheel: Path, tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    entries = [("folders/1", 31), ("folders/0", 31), ("folders/1", 29), ("facts/1", 31)]
+    for number, (kind, days) in enumerate(entries):
+        cache.put(kind, str(number) * 64, b"facts")
+        (path,) = (tmp_path / "cache").rglob(str(number) * 64)
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    run("audit", wheel, "--data-dir", data, "--cache-dir", tmp_path / "cache")
+    remaining = [kind for n, (kind, _) in enumerate(entries) if cache.get(kind, str(n) * 64)]
+    assert remaining == ["folders/1", "facts/1"]
 
 
 def two_wheels(folder: Path) -> list[Path]:
