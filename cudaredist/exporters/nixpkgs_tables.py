@@ -98,22 +98,24 @@ def merged_files(
 
     def opened(path: str) -> NixFile:
         data = read(path) or filled_template(path.rpartition("/")[2])
-        return NixFile(path, data.decode())
+        return NixFile(path, data.decode(errors="surrogateescape"))
 
     compilers, capabilities = opened(NVCC_PATH), opened(CAPABILITY_PATH)
     rows, entries = nvcc_bounds(tables.compat), _nvcc_entries(tables.compat)
     _merge_rows(compilers, "nvccCompatibilities", rows, theirs.compilers, entries)
     fields, entries = capability_fields(tables.gpus), _capability_entries(tables.gpus)
     _merge_rows(capabilities, "cudaCapabilityToInfo", fields, theirs.capabilities, entries)
-    files = {file.path: file.text.encode() for file in (compilers, capabilities)}
+    changed = [compilers, capabilities]
+    files: dict[str, bytes] = {}
     versions = set_versions(exported.all_sets)
     if versions:
         releases = opened(VERSIONS_PATH)
         _merge_versions(releases, versions, theirs.releases)
-        files[VERSIONS_PATH] = releases.text.encode()
+        changed.append(releases)
         for path, data in manifest_files(exported.all_sets, tables).items():
             current = read(path)
             files[path] = current if current and is_same_json(current, data) else data
+    files |= {file.path: file.text.encode(errors="surrogateescape") for file in changed}
     return dict(sorted(files.items()))
 
 

@@ -61,8 +61,8 @@ _CELLS_SHOWN = 5
 
 
 def is_checkout(folder: Path) -> bool:
-    """Check if a folder has the tables of nixpkgs."""
-    return os.path.lexists(folder / NVCC_PATH)
+    """Check if a folder has the tables and the library of nixpkgs. An export has no library."""
+    return all(os.path.lexists(folder / path) for path in (NVCC_PATH, "lib/default.nix"))
 
 
 @dataclass(frozen=True)

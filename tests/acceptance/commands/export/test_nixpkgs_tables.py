@@ -246,6 +246,15 @@ def test_export_defines_platforms_if_checkout_does_not(run: Run, checkout: Path)
 
 
 @needs_nix
+def test_export_keeps_bytes_that_are_not_utf8(run: Run, checkout: Path) -> None:
+    path = checkout / NVCC_PATH
+    path.write_bytes(b"# \xff\n" + path.read_bytes())
+    arguments = ["export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade"]
+    expect_output(run(*arguments), 0)
+    assert path.read_bytes().startswith(b"# \xff\n")
+
+
+@needs_nix
 @pytest.mark.parametrize(("attribute", "after"), [("13_4", "13_3"), ("13_1", "13_2")])
 def test_export_adds_package_set_in_form_of_checkout(
     run: Run, checkout: Path, attribute: str, after: str
@@ -330,6 +339,12 @@ def test_export_of_index_contains_releases_of_all_sets(run: Run, checkout: Path)
     text = Path("made", VERSIONS_PATH).read_text()
     assert 'cuda = if hostPlatform.isAarch64 then "13.3.0" else "13.3.1";' in text
     assert 'cudnn = "9.2.0";' in text
+
+
+def test_exports_to_same_folder_are_equal(run: Run, checkout: Path) -> None:
+    arguments = ["export", "nixpkgs", "set.json", "-o", "made"]
+    for more in ([], [], ["--check"]):
+        expect_output(run(*arguments, *more), 0)
 
 
 def test_export_of_wheel_set_writes_tables_only_and_warns(run: Run, checkout: Path) -> None:
