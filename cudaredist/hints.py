@@ -115,9 +115,13 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
 
 
 def redacted(location: str) -> str:
-    """Return a perhaps malformed address without user name and password."""
-    scheme = r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*|\s*([A-Za-z]+)?//|/*(?=.*:)"
-    return re.sub(rf"^({scheme}).*@", r"\1", location, flags=re.DOTALL)
+    """Return a perhaps malformed address without user name and password.
+
+    The name of a `NAME=URL` is kept.
+    """
+    scheme = r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*|\s*(?:[A-Za-z]+)?//|/*(?=.*:)"
+    name = r"[a-z0-9_+.-]+=(?=[A-Za-z][A-Za-z0-9+.-]*://)"
+    return re.sub(rf"^((?:{name})?(?:{scheme})).*@", r"\1", location, flags=re.DOTALL)
 
 
 def quoted(word: str) -> str:

@@ -126,6 +126,12 @@ def test_archive_mismatch_names_sources_of_expected_value(
         ("cuda@12.9", "cuda@12.9"),
         ("my folder", "'my folder'"),
         ("https://user:secret@host/", "https://host/"),
+        ("linux-x86_64+cuda12=http://user:s=@secret@host/", "linux-x86_64+cuda12=http://host/"),
+        ("http://user=http://secret@host/", "http://host/"),
+        ("http:secret=http://secret@host/", "http:host/"),
+        ("user:secret=http://secret@host/", "user:host/"),
+        ("secret=x:secret@host/", "host/"),
+        ("//secret=http:secret@host/", "//host/"),
         ("it's \x1b[31m\n", r"$'it\'s \x1b[31m\n'"),
     ],
 )

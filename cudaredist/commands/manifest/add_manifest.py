@@ -24,6 +24,7 @@ from cudaredist.primitives import (
     Version,
     is_safe_relative_path,
     manifest_name,
+    natural_order,
     parse_label,
     place_name,
 )
@@ -160,7 +161,13 @@ def _document(
     """Return the current manifest, or a new one without archives."""
     name = redist.packages[0]
     if current is not None:
-        known = str(read_manifest(current, label=label).packages[0].versions[0])
+        packages = {each.name: each for each in read_manifest(current, label=label).packages}
+        if name not in packages:
+            raise ContentError(
+                f"the manifest has no package {name}, but {', '.join(map(shown, packages))}",
+                hint="rename its package, or remove the manifest",
+            )
+        known = str(packages[name].versions[0])
         if known == version:
             document: dict[str, Any] = load_json(current)
             return document
@@ -190,5 +197,5 @@ def _add_archive(
     package[platform] = archive if variant is None else {**below, variant: archive}
     if variant is not None:
         variants = {variant.removeprefix("cuda"), *package.get("cuda_variant", ())}
-        package["cuda_variant"] = sorted(variants, key=int)
+        package["cuda_variant"] = sorted(variants, key=natural_order)
     return AddedArchive(platform=platform, variant=variant, size=file.size, **fields)

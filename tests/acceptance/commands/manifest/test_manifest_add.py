@@ -98,6 +98,24 @@ def test_add_with_and_without_cuda_is_refused(
     assert MANIFEST.read_bytes() == before
 
 
+def test_add_to_manifest_with_cuda_minor_is_sorted(server: FaultServer, add: Any) -> None:
+    assert add(*option(server)).exit_code == 0
+    manifest = json.loads(MANIFEST.read_bytes())
+    manifest["tensorrt"]["cuda_variant"] = ["12.9", "8"]
+    MANIFEST.write_text(json.dumps(manifest))
+    assert add(*option(server, ARM, "linux-sbsa+cuda13")).exit_code == 0
+    package = json.loads(MANIFEST.read_bytes())["tensorrt"]
+    assert package["cuda_variant"] == ["8", "12.9", "13"]
+
+
+def test_add_to_manifest_of_another_package_is_refused(server: FaultServer, add: Any) -> None:
+    assert add(*option(server)).exit_code == 0
+    MANIFEST.write_text(MANIFEST.read_text().replace('"tensorrt": {', '"trt": {'))
+    before = MANIFEST.read_bytes()
+    expect_error(add(*option(server)), 5, "has no package tensorrt, but 'trt'")
+    assert MANIFEST.read_bytes() == before
+
+
 def test_add_of_local_file_needs_its_path_on_server(add: Any, tmp_path: Path) -> None:
     path = tmp_path / FOLDER[1:] / X86
     path.parent.mkdir(parents=True)
