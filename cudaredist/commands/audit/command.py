@@ -16,7 +16,7 @@ from cudaredist.cli.options import (
     select_option,
 )
 from cudaredist.cli.session import Session, command, open_cache
-from cudaredist.errors import UsageError
+from cudaredist.errors import UsageError, WriteError
 from cudaredist.hints import again
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         return session.finish(report, texts.get(options.format), errors=errors)
     if options.format == "github":
         session.close()
-        outputs = text.audit_outputs(report, _written_report(report))
+        outputs = text.audit_outputs(report, _written_report(report, session))
         session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), outputs)
         session.errors(errors)
         return report.exit_code
@@ -132,13 +132,20 @@ def audit(options: AuditOptions, session: Session) -> int:
     return session.finish(report, lists[options.format], warnings=warnings, errors=errors)
 
 
-def _written_report(report: "AuditReport | AuditReports") -> Path | None:
-    """Write the report for later steps of a GitHub workflow. Raises `WriteError`."""
+def _written_report(report: "AuditReport | AuditReports", session: Session) -> Path | None:
+    """Write the report for later steps of a GitHub workflow, or warn if that fails."""
     from cudaredist.cli.text import report_json
+    from cudaredist.primitives import sha256_of
     from cudaredist.store.files import write_file
 
     folder = os.environ.get("RUNNER_TEMP")
-    path = Path(folder, "cudaredist-audit.json") if folder else None
-    if path is not None:
-        write_file(path, report_json(report).encode(), durable=False)
+    if not folder:
+        return None
+    data = report_json(report).encode()
+    path = Path(folder, f"cudaredist-audit-{sha256_of(data)[:16]}.json")
+    try:
+        write_file(path, data, durable=False)
+    except WriteError as error:
+        session.console.warning(error.message)
+        return None
     return path

@@ -469,6 +469,27 @@ def test_audit_on_github_annotates_the_wheel(
     assert "cudaredist audit" in summary.read_text()
 
 
+def test_audits_on_github_write_several_reports(
+    audit: Run, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path / "temp"))
+    for gpu in ("7.5", "8.0"):
+        audit(wheel, "--format", "github", "--require-gpu", gpu)
+    assert len(list((tmp_path / "temp").iterdir())) == 2
+
+
+def test_audit_on_github_without_report_prints_annotations(
+    audit: Run, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temp").write_text("")
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path / "temp"))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "output"))
+    result = expect_output(audit(wheel, "--format", "github", "--require-gpu", "7.5"), 1)
+    assert "::error file=" in result.stdout
+    assert "cannot write" in result.stderr
+    assert "report=\n" in (tmp_path / "output").read_text()
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "github", "requirements"])
 def test_audit_escapes_the_name_of_its_file(
     audit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
