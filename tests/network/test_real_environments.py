@@ -79,7 +79,9 @@ CUTENSOR = "cupy_backends/cuda/libs/cutensor.*.so"
 """It needs two libraries, and cupy loads one of them."""
 CASES = {
     "whole, one user": Case(f"{STATE} {BLAS}"),
-    "whole, libraries of libraries": Case(f"{NET} {BLAS} {SOLVER} {SPARSE} {LINK}"),
+    "no run path in a library of NVIDIA": Case(
+        f"{NET} {BLAS} {SOLVER} {SPARSE} {LINK}", (MISSING,)
+    ),
     "whole, two products": Case(f"{DSS} {BLAS} {NVRTC}"),
     "whole, only NVIDIA": Case(f"{SOLVER} {SPARSE} {LINK} {BLAS}"),
     "whole, one wheel": Case("nvidia-npp-cu12"),
