@@ -211,7 +211,7 @@ JOIN symbols USING (symbol_group);
 -- Groups of symbols that the library of an archive exports. `local` takes precedence.
 CREATE VIEW archive_exports AS
 SELECT own.library, archive, channel, redist, package, is_stub, label,
-    iif(imported_from IS NULL, symbol_group, NULL) AS symbol_group
+    CASE WHEN imported_from IS NULL THEN symbol_group END AS symbol_group
 FROM symbol_archives AS one JOIN symbol_providers AS own ON own.id = one.provider
 LEFT JOIN symbol_releases USING (provider, label)
 LEFT JOIN symbol_groups ON symbol_groups.id = symbol_group
