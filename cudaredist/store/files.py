@@ -75,16 +75,15 @@ def _create(path: Path) -> BinaryIO:
         return path.open("xb")
 
 
-def read_file(path: Path) -> bytes | None:
+def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
     """Return a file's bytes, or None if it is missing.
 
-    Raises `ReadError`, also if the path is not a regular file or exceeds the size limit of our own
-    files.
+    Raises `ReadError`, also if the path is not a regular file or has more bytes than the limit.
     """
     try:
         with open_file(path, follow=True) as file:
-            if os.fstat(file.fileno()).st_size > OWN_FILE_LIMIT:
-                raise ReadError(path, OSError(f"larger than {OWN_FILE_LIMIT:,} bytes"))
+            if os.fstat(file.fileno()).st_size > limit:
+                raise ReadError(path, OSError(f"larger than {limit:,} bytes"))
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None

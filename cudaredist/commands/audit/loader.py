@@ -186,10 +186,9 @@ class Loader:
     def _read(self, path: str) -> bytes:
         """Return the content of a file, nothing if it cannot be read or is too large."""
         try:
-            data = read_file(Path(self._real(self._below(path))))
+            return read_file(Path(self._real(self._below(path))), _SYSTEM_FILE_LIMIT) or b""
         except ReadError:
             return b""
-        return data if data is not None and len(data) <= _SYSTEM_FILE_LIMIT else b""
 
     def _read_cache(self) -> dict[str, list[str]] | None:
         """Return the files in `ld.so.cache` by name, None if it cannot be read.

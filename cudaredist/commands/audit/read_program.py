@@ -136,7 +136,7 @@ class ProgramReader:
         root = Path("/") if is_root else path.resolve()
         for each in _walk(path):
             if each.is_symlink():
-                target = _status(each)
+                target = _target_status(each)
                 if target is not None:
                     links[target.st_dev, target.st_ino].add(each.name)
                     if _hides_library(Path(each), target, root):
@@ -149,7 +149,7 @@ class ProgramReader:
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
-            status = _status_of(Path(each))
+            status = _file_status(Path(each))
             binary = known.examine(each.path, status)
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
@@ -258,7 +258,7 @@ def _is_junction(folder: os.DirEntry[str]) -> bool:
     return getattr(folder.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
 
 
-def _status_of(path: Path) -> os.stat_result:
+def _file_status(path: Path) -> os.stat_result:
     """Return the status of a file. On Windows, that of an entry has no identity."""
     try:
         return path.lstat()
@@ -272,8 +272,8 @@ def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:
     return bool(is_relevant) and not link.resolve().is_relative_to(root)
 
 
-def _status(path: os.DirEntry[str]) -> os.stat_result | None:
+def _target_status(link: os.DirEntry[str]) -> os.stat_result | None:
     try:
-        return path.stat()
+        return link.stat()
     except OSError:
         return None
