@@ -1,7 +1,7 @@
 """NVIDIA's wheels as a second channel: projects, packages and platforms.
 
-To add a component, add a line to `COMPONENTS`. To add a product, add a line to `FAMILIES`, with the
-source of its evidence. This module sends no requests.
+To add a component, add its name to a list of `COMPONENTS`. To add a product, add a line to
+`FAMILIES`, with the source of its evidence. This module sends no requests.
 """
 
 import functools
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import NamedTuple
 
-from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -19,36 +18,20 @@ from packaging.version import InvalidVersion, Version
 
 from cudaredist.jsontext import canonical_json
 
+_PROGRAMS = (
+    *("cccl", "crt", "culibos", "cuobjdump", "cupti", "cuxxfilt", "nvcc", "nvdisasm", "nvrtc"),
+    *("opencl", "profiler-api", "sanitizer-api", "tileiras"),
+)
+_LIBRARIES = (
+    *("cublas", "cudla", "cufft", "cufile", "curand", "cusolver", "cusparse", "npp", "nvfatbin"),
+    *("nvjitlink", "nvjpeg", "nvptxcompiler", "nvvm"),
+)
 COMPONENTS = {
-    "cublas": "libcublas",
-    "cuda-cccl": "cuda_cccl",
-    "cuda-crt": "cuda_crt",
-    "cuda-culibos": "cuda_culibos",
-    "cuda-cuobjdump": "cuda_cuobjdump",
-    "cuda-cupti": "cuda_cupti",
-    "cuda-cuxxfilt": "cuda_cuxxfilt",
-    "cuda-nvcc": "cuda_nvcc",
-    "cuda-nvdisasm": "cuda_nvdisasm",
-    "cuda-nvrtc": "cuda_nvrtc",
-    "cuda-opencl": "cuda_opencl",
-    "cuda-profiler-api": "cuda_profiler_api",
+    **{f"cuda-{name}": f"cuda_{name.replace('-', '_')}" for name in _PROGRAMS},
+    **{name: f"lib{name}" for name in _LIBRARIES},
     "cuda-runtime": "cuda_cudart",
-    "cuda-sanitizer-api": "cuda_sanitizer_api",
-    "cuda-tileiras": "cuda_tileiras",
-    "cudla": "libcudla",
-    "cufft": "libcufft",
-    "cufile": "libcufile",
-    "curand": "libcurand",
-    "cusolver": "libcusolver",
-    "cusparse": "libcusparse",
-    "npp": "libnpp",
-    "nvfatbin": "libnvfatbin",
-    "nvjitlink": "libnvjitlink",
-    "nvjpeg": "libnvjpeg",
     "nvml-dev": "cuda_nvml_dev",
-    "nvptxcompiler": "libnvptxcompiler",
     "nvtx": "cuda_nvtx",
-    "nvvm": "libnvvm",
 }
 """Packages of CUDA by component: the project without `nvidia-` and `-cu12`."""
 
@@ -220,7 +203,7 @@ def applies_on(requirement: Requirement, platform: str | None) -> bool:
     if marker is None or platform not in PLATFORMS:
         return True
     environment = dict(PLATFORMS[platform].environment)
-    extras = {"", *_extras_in(marker)}
+    extras = {"", *re.findall(r"extra == ['\"]([^'\"]+)['\"]", str(marker))}
     return any(marker.evaluate(environment | {"extra": extra}) for extra in extras)
 
 
@@ -239,10 +222,6 @@ def _requirement(line: str) -> Requirement | None:
         return Requirement(line)
     except InvalidRequirement:
         return None
-
-
-def _extras_in(marker: Marker | None) -> set[str]:
-    return set(re.findall(r"extra == ['\"]([^'\"]+)['\"]", str(marker or "")))
 
 
 def lower_bound(specifier: SpecifierSet) -> str | None:

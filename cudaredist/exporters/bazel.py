@@ -13,26 +13,15 @@ from cudaredist.exporters.export_format import (
 from cudaredist.hints import command_line, typed_argument
 from cudaredist.primitives import Version
 
+_PROGRAMS = ("cccl", "crt", "cudart", "culibos", "cupti", "nvcc", "nvrtc", "nvtx")
+_LIBRARIES = (
+    *("cublas", "cufft", "cufile", "curand", "cusolver", "cusparse", "npp", "nvjitlink"),
+    *("nvjpeg", "nvvm"),
+)
 RULES_CUDA_PACKAGES = {
-    "cccl": "cuda_cccl",
-    "crt": "cuda_crt",
-    "cublas": "libcublas",
-    "cudart": "cuda_cudart",
-    "cufft": "libcufft",
-    "cufile": "libcufile",
-    "culibos": "cuda_culibos",
-    "cupti": "cuda_cupti",
-    "curand": "libcurand",
-    "cusolver": "libcusolver",
-    "cusparse": "libcusparse",
-    "npp": "libnpp",
-    "nvcc": "cuda_nvcc",
-    "nvjitlink": "libnvjitlink",
-    "nvjpeg": "libnvjpeg",
+    **{name: f"cuda_{name}" for name in _PROGRAMS},
+    **{name: f"lib{name}" for name in _LIBRARIES},
     "nvml": "cuda_nvml_dev",
-    "nvrtc": "cuda_nvrtc",
-    "nvtx": "cuda_nvtx",
-    "nvvm": "libnvvm",
 }
 """Package of each rules_cuda component."""
 
@@ -74,7 +63,7 @@ def bazel(exported: ExportedSet) -> Files:
 
 def _components(exported: ExportedSet) -> Iterator[tuple[str, ExportedPackage]]:
     packages = {package.attr: package for package in exported.packages}
-    for component, name in RULES_CUDA_PACKAGES.items():
+    for component, name in sorted(RULES_CUDA_PACKAGES.items()):
         entry = exported.package_set.packages.get(name)
         if entry is not None and (entry.alias_of or name) in packages:
             yield component, packages[entry.alias_of or name]
