@@ -16,15 +16,18 @@ _ESCAPED = 0xDC00
 """The first of the code points that Python uses for undecodable bytes."""
 
 
-def gather(reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False) -> Facts:
+def gather(
+    reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False, only_binaries: bool = False
+) -> Facts:
     """Read an archive to its end and return its facts.
 
-    A wheel is compared to its RECORD. Raises the errors of the reader and of the storage. Facts are
-    reliable only after the caller has verified the archive's hash and size.
+    A wheel is compared to its RECORD. With `only_binaries`, headers, licenses and the data for
+    tables are not read. Raises the errors of the reader and of the storage. Facts are reliable only
+    after the caller has verified the archive's hash and size.
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
-    facts = _MemberFacts(storage)
+    facts = _MemberFacts(storage, only_binaries=only_binaries)
     for position, (member, content) in enumerate(reader):
         # A RECORD has no folders.
         is_recorded = record is not None and member.kind != "directory"
@@ -52,7 +55,8 @@ def gather(reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False) -
 class _MemberFacts:
     """Reads the facts of an archive's members."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, *, only_binaries: bool) -> None:
+        self._only_binaries = only_binaries
         self.extracts = Extracts()
         self._storage = storage
         self._includes = Includes()
@@ -63,7 +67,7 @@ class _MemberFacts:
         if member.kind != "file":
             return _entry(member)
         name, kind = member.name, extract_kind(member.name)
-        if not (is_header(name) or is_license(name) or kind):
+        if self._only_binaries or not (is_header(name) or is_license(name) or kind):
             return replace(_entry(member), binary=examine(content, self._storage))
         file = self._storage.store(content)
         header = sha256 = None
@@ -76,21 +80,6 @@ class _MemberFacts:
             self.extracts.add(position, kind, readable(name), file)
         binary = examine_content(file)
         return replace(_entry(member), binary=binary, header=header, sha256=sha256)
-
-
-def gather_binaries(reader: ArchiveReader, storage: Storage) -> list[Entry]:
-    """Read an archive to its end and return its members.
-
-    Only the facts of binaries are collected. Raises the errors of the reader and of the storage.
-    """
-    entries: list[Entry] = []
-    for member, content in reader:
-        binary = examine(content, storage) if member.kind == "file" else None
-        entries.append(replace(_entry(member), binary=binary))
-    for position, member in reader.corrections.items():
-        binary = entries[position].binary if member.kind == "file" else None
-        entries[position] = replace(_entry(member), binary=binary)
-    return entries
 
 
 def _entry(member: Member) -> Entry:

@@ -28,7 +28,7 @@ from cudaredist.errors import (
     shortened,
 )
 from cudaredist.features.archive_tree import build_tree
-from cudaredist.features.gather import gather_binaries
+from cudaredist.features.gather import gather
 from cudaredist.formats.report import ErrorReport
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
@@ -103,8 +103,7 @@ class ProgramReader:
             closing(Scratch(self.cache.temporary_folder())) as scratch,
             closing(open_archive(path.name, chunks(), size=size)) as reader,
         ):
-            entries = gather_binaries(reader, scratch)
-        tree = build_tree(entries)
+            tree = build_tree(gather(reader, scratch, only_binaries=True).members)
         links = defaultdict(set)
         for link, end in tree.links.items():
             links[end].add(link.rpartition("/")[2])
