@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from cudaredist.errors import InvalidFileError, Problem, WritingTo
 from cudaredist.formats.features import Library
-from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.jsontext import canonical_json
 from cudaredist.store.files import names_in, read_file, sweep, write_file
+from cudaredist.store.read_data import read_file_given
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 if TYPE_CHECKING:
@@ -41,17 +41,12 @@ class SymbolFolder:
 
         Raises `ReadError`, and `InvalidFileError` for a broken table or that of another library.
         """
-        data = read_file(self.place(soname))
-        return None if data is None else self._document(soname, data)
-
-    def _document(self, soname: str, data: bytes) -> Symbols:
-        what = f"symbols file ({self.place(soname)})"
-        try:
-            table = read_own_file(data, Symbols)
-        except InvalidFileError as error:
-            raise InvalidFileError(what, error.problems) from None
-        if table.soname != soname:
-            raise InvalidFileError(what, [Problem("soname", f"is {table.soname}")])
+        path = self.place(soname)
+        data = read_file(path)
+        table = None if data is None else read_file_given(path, data, Symbols)
+        if table is not None and table.soname != soname:
+            problem = Problem("soname", f"is {table.soname}")
+            raise InvalidFileError(f"symbols file ({path})", [problem])
         return table
 
     def changed(self, tables: Mapping[str, SymbolColumns]) -> dict[str, bytes | None]:

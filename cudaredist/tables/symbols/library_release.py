@@ -38,8 +38,12 @@ class LibraryRelease:
         return dict(found)
 
     def exports_name(self, name: str) -> bool:
-        """Check if it has a symbol of any version. Unpacks C++ names only for a C++ symbol."""
-        return name in self._plain or (is_mangled(name) and name in self._mangled)
+        """Check if it has a symbol of any version."""
+        return name in self._plain or name in self._mangled_for(name)
+
+    def _mangled_for(self, name: str) -> dict[str, set[str]]:
+        """Return the packed C++ names, which are unpacked only to find a C++ symbol."""
+        return self._mangled if is_mangled(name) else {}
 
     def imports(self) -> Iterator[Import]:
         """Yield the symbols that it takes from other libraries."""
@@ -50,12 +54,10 @@ class LibraryRelease:
 
     def exports_for(self, one: Import) -> bool:
         """Check if it has a symbol. A library without versions has it for all versions."""
-        if not one.version or not self.exports_name(one.name):
+        if not one.version:
             return self.exports_name(one.name)
-        versions = self._plain.get(one.name, set())
-        if is_mangled(one.name):
-            versions = versions | self._mangled.get(one.name, set())
-        return bool(versions & {one.version, ""})
+        tables = (self._plain, self._mangled_for(one.name))
+        return any({one.version, ""} & table.get(one.name, set()) for table in tables)
 
     def _has(self, group: ExportGroup) -> bool:
         if not group.releases:

@@ -219,14 +219,12 @@ def _ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
 
 def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
     """Return the bits of a group's releases. Raises `ValueError` for unknown ones."""
-    if not releases:
-        return sum(sum(labels.values()) for labels in bits)
-    if len(releases) != len(bits):
-        raise ValueError(f"releases of {len(releases)} providers, not of {len(bits)}")
-    mask = 0
-    for text, labels in zip(releases, bits, strict=True):
-        mask |= sum(labels[label] for label in labels_in(text, list(labels)))
-    return mask
+    texts = releases or ("*",) * len(bits)
+    return sum(
+        labels[label]
+        for text, labels in zip(texts, bits, strict=True)
+        for label in labels_in(text, list(labels))
+    )
 
 
 def labels_in(text: str, labels: Sequence[str]) -> list[str]:
@@ -239,8 +237,6 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
     found: list[str] = []
     for run in text.split():
         first, _, last = run.partition("..")
-        if first not in labels or (last or first) not in labels:
-            raise ValueError(f"no release {run} of the provider")
         found += labels[labels.index(first) : labels.index(last or first) + 1]
     return found
 
