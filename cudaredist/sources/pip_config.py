@@ -16,6 +16,7 @@ import platformdirs
 
 from cudaredist.errors import UsageError
 from cudaredist.hints import redacted
+from cudaredist.sources.http_client import Access
 
 _SECTIONS = ("global", "download")
 _FILE = "pip.ini" if os.name == "nt" else "pip.conf"
@@ -28,10 +29,8 @@ class PipConfig:
 
     indexes: tuple[str, ...]
     find_links: tuple[str, ...]
-    trusted_hosts: frozenset[str]
-    cert: str | None
-    client_cert: str | None
-    proxy: str | None
+    access: Access
+    """Certificates, proxy and trusted hosts, without credentials."""
     timeout: float | None
     keyring: str
 
@@ -52,10 +51,12 @@ def read_pip_config(environ: Mapping[str, str] = os.environ) -> PipConfig:
     return PipConfig(
         indexes=tuple(indexes),
         find_links=tuple(options.get("find-links", "").split()),
-        trusted_hosts=frozenset(options.get("trusted-host", "").split()),
-        cert=options.get("cert"),
-        client_cert=options.get("client-cert"),
-        proxy=proxy if proxy is None or "://" in proxy else f"http://{proxy}",
+        access=Access(
+            trusted_hosts=frozenset(options.get("trusted-host", "").split()),
+            cert=options.get("cert"),
+            client_cert=options.get("client-cert"),
+            proxy=proxy if proxy is None or "://" in proxy else f"http://{proxy}",
+        ),
         timeout=seconds,
         keyring=options.get("keyring-provider", "auto"),
     )

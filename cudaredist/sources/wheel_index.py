@@ -37,7 +37,7 @@ from cudaredist.hints import redacted
 from cudaredist.primitives import sha256_of
 from cudaredist.sources.credentials import Credentials
 from cudaredist.sources.folder import FolderSource
-from cudaredist.sources.http_client import Access, HttpAnswer, HttpClient, shown_address
+from cudaredist.sources.http_client import HttpAnswer, HttpClient, shown_address
 from cudaredist.sources.index import INDEX_LIMIT
 from cudaredist.sources.index_page import ACCEPT, LINKS_LIMIT, read_page
 from cudaredist.sources.pip_config import read_pip_config
@@ -88,14 +88,8 @@ class WheelIndex:
         self._indexes = frozenset(config.indexes)
         if config.timeout is not None and settings.timeout == Settings().timeout:
             settings = replace(settings, timeout=config.timeout)
-        access = Access(
-            credentials=Credentials(remote.values(), config.keyring).find,
-            trusted_hosts=config.trusted_hosts,
-            cert=config.cert,
-            client_cert=config.client_cert,
-            proxy=config.proxy,
-        )
-        self._client = HttpClient(settings, access)
+        credentials = Credentials(remote.values(), config.keyring)
+        self._client = HttpClient(settings, replace(config.access, credentials=credentials.find))
         for url in remote.values():
             self._client.prepare(url)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="index")

@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import httpx
@@ -29,19 +30,19 @@ NONE = {"PIP_CONFIG_FILE": os.devnull}
         ({"PIP_INDEX_URL": "https://a", "PIP_NO_INDEX": "true"}, "indexes", ()),
         ({"PIP_INDEX_URL": "https://a", "PIP_NO_INDEX": "0"}, "indexes", ("https://a",)),
         ({"PIP_FIND_LINKS": "/x ~/y"}, "find_links", ("/x", "~/y")),
-        ({"PIP_TRUSTED_HOST": "a b:8"}, "trusted_hosts", {"a", "b:8"}),
+        ({"PIP_TRUSTED_HOST": "a b:8"}, "access.trusted_hosts", {"a", "b:8"}),
         ({"PIP_TIMEOUT": "7.5"}, "timeout", 7.5),
         ({"PIP_DEFAULT_TIMEOUT": "180"}, "timeout", 180),
         ({}, "timeout", None),
-        ({"PIP_CERT": "/ca.pem"}, "cert", "/ca.pem"),
-        ({"PIP_CLIENT_CERT": "/me.pem"}, "client_cert", "/me.pem"),
-        ({"PIP_PROXY": "http://p:1"}, "proxy", "http://p:1"),
-        ({"PIP_PROXY": "me:pw@p:1"}, "proxy", "http://me:pw@p:1"),
+        ({"PIP_CERT": "/ca.pem"}, "access.cert", "/ca.pem"),
+        ({"PIP_CLIENT_CERT": "/me.pem"}, "access.client_cert", "/me.pem"),
+        ({"PIP_PROXY": "http://p:1"}, "access.proxy", "http://p:1"),
+        ({"PIP_PROXY": "me:pw@p:1"}, "access.proxy", "http://me:pw@p:1"),
         ({"PIP_KEYRING_PROVIDER": "subprocess"}, "keyring", "subprocess"),
     ],
 )
 def test_pip_variable_sets_option(environment: dict[str, str], field: str, value: object) -> None:
-    assert getattr(read_pip_config(NONE | environment), field) == value
+    assert attrgetter(field)(read_pip_config(NONE | environment)) == value
 
 
 def test_empty_variable_keeps_option_of_file(tmp_path: Path) -> None:
@@ -125,10 +126,10 @@ def test_configuration_files_are_read_like_pip(
     config = read_pip_config()
     assert config.indexes == (pip["index_url"], *pip["extra_index_urls"])
     assert config.find_links == tuple(pip["find_links"])
-    assert config.trusted_hosts == set(pip["trusted_hosts"])
-    assert config.cert == pip["cert"]
-    assert config.client_cert == pip["client_cert"]
-    assert config.proxy == (pip["proxy"] or None)
+    assert config.access.trusted_hosts == set(pip["trusted_hosts"])
+    assert config.access.cert == pip["cert"]
+    assert config.access.client_cert == pip["client_cert"]
+    assert config.access.proxy == (pip["proxy"] or None)
     assert config.timeout == (pip["timeout"] if config_name == "named.conf" else None)
     assert config.keyring == pip["keyring_provider"]
 
