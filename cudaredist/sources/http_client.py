@@ -7,6 +7,7 @@ redirect from https to http is refused. Messages never contain credentials.
 import contextlib
 import ipaddress
 import logging
+import math
 import os
 import ssl
 import threading
@@ -188,7 +189,7 @@ class HttpClient:
 
     def _remaining(self, address: str, download: Download) -> Iterator[bytes]:
         """Request the remaining bytes of a download and yield them."""
-        with self._translated(download.place), contextlib.ExitStack() as stack:
+        with self._translated(download.place, self._silent), contextlib.ExitStack() as stack:
             with self._watch.answer():
                 response = stack.enter_context(self._answered(address, download.request_headers()))
                 if response.status_code not in {_OK, _PARTIAL, _UNSATISFIABLE}:
@@ -216,13 +217,18 @@ class HttpClient:
         )
 
     @contextlib.contextmanager
-    def _translated(self, shown: str) -> Iterator[None]:
-        """Translate errors of httpx and the system into a `SourceError`."""
+    def _translated(
+        self, shown: str, late: Callable[[str], TransientError], deadline: float = math.inf
+    ) -> Iterator[None]:
+        """Translate errors of httpx and the system into a `SourceError`.
+
+        `late` makes the error of a timeout, and of any failure after the deadline.
+        """
         try:
             yield
-        except httpx.TimeoutException as error:
-            raise self._silent(shown) from error
         except (*_CLIENT_ERRORS, OSError) as error:
+            if isinstance(error, httpx.TimeoutException) or time.monotonic() >= deadline:
+                raise late(shown) from error
             raise client_error(shown, error) from error
 
     def prepare(self, url: httpx.URL) -> None:
@@ -303,15 +309,12 @@ class HttpClient:
         self, address: str, headers: dict[str, str]
     ) -> Iterator[tuple[httpx.Response, float]]:
         """Send a request once, and yield the answer and its deadline."""
-        shown = shown_address(address)
-        with self._watch.answer() as deadline:
-            try:
-                with self._answered(address, headers) as response:
-                    yield response, deadline
-            except (*_CLIENT_ERRORS, OSError) as error:
-                if isinstance(error, httpx.TimeoutException) or time.monotonic() >= deadline:
-                    raise self._too_slow(shown) from error
-                raise client_error(shown, error) from error
+        with (
+            self._watch.answer() as deadline,
+            self._translated(shown_address(address), self._too_slow, deadline),
+            self._answered(address, headers) as response,
+        ):
+            yield response, deadline
 
     @contextlib.contextmanager
     def _answered(self, address: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
