@@ -27,7 +27,10 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
     with sorted keys and an indent of two. The form cannot express that an archive was not examined.
     Such archives are left out, unless the file `before` has them.
     """
-    earlier = _read(before)
+    try:
+        earlier = _packages(load_json(before or b"{}"))
+    except ValueError:
+        earlier = {}
     packages: dict[str, dict[str, dict[str, object]]] = {}
     for name, package in features.packages.items():
         for archive in package.archives:
@@ -50,15 +53,11 @@ def _outputs(archive: ExaminedArchive | UnexaminedArchive) -> dict[str, bool]:
     return {theirs: any(output in outputs for output in ours) for theirs, ours in _NAMES.items()}
 
 
-def _read(before: bytes | None) -> dict[str, Any]:
-    """Return an earlier file of this form, or an empty dictionary."""
-    try:
-        document = load_json(before or b"{}")
-    except ValueError:
+def _packages(document: object) -> dict[str, Any]:
+    """Return the packages of a file of this form, none of another file."""
+    if not isinstance(document, dict) or "schema_version" in document:
         return {}
-    is_legacy = isinstance(document, dict) and "schema_version" not in document
-    nested = [document, *document.values()] if is_legacy else []
-    return document if all(isinstance(value, dict) for value in nested) and is_legacy else {}
+    return document if all(isinstance(value, dict) for value in document.values()) else {}
 
 
 def is_legacy(document: object) -> bool:
@@ -82,12 +81,11 @@ def legacy_outputs(document: object) -> dict[ArchiveId, tuple[OutputName, ...]]:
     Its `sample` is our `samples`. Unknown outputs are ignored.
     """
     by_archive: dict[ArchiveId, tuple[OutputName, ...]] = {}
-    packages = _read(json.dumps(document).encode())
-    for name, platforms in packages.items():
+    for name, platforms in _packages(document).items():
         for platform, value in platforms.items():
-            nested = value.items() if isinstance(value, dict) else ()
-            flat = [(None, value)] if isinstance(value, dict) and "outputs" in value else []
-            for variant, entry in [*flat, *((k, v) for k, v in nested if k != "outputs")]:
+            nested = value if isinstance(value, dict) else {}
+            # Without variants, `outputs` is directly below the platform.
+            for variant, entry in {None: nested, **nested}.items():
                 outputs = entry.get("outputs") if isinstance(entry, dict) else None
                 if isinstance(outputs, dict):
                     present = {ours[0] for theirs, ours in _OURS.items() if outputs.get(theirs)}
