@@ -335,11 +335,9 @@ class SetPackage(OwnModel):
     overlay: tuple[str, ...] = Field(description="Changes by overlays")
 
 
-class SonameProvider(OwnModel):
+class SonameProvider(InSet):
     """A library of the set with a soname."""
 
-    attr: str
-    output: OutputName
     path: str
     stub: bool
 
