@@ -51,10 +51,6 @@ class Simulation(NamedTuple):
         return self.others(version, gcc, clang) | {self.own: self.value(version)}
 
 
-def _windows(*_: int) -> dict[str, int]:
-    return _WINDOWS
-
-
 def _with_gcc(_version: int, gcc: int, _clang: int) -> dict[str, int]:
     return _LINUX | {"__GNUC__": gcc}
 
@@ -65,23 +61,17 @@ def _clang(version: int, *_: int) -> dict[str, int]:
     return _LINUX | {"__GNUC__": _GCC_OF_CLANG} | named
 
 
-def _with_clang(_version: int, _gcc: int, clang: int) -> dict[str, int]:
-    return _clang(clang)
-
-
-def _one(_: int) -> int:
-    return 1
-
-
 COMPILERS: Mapping[Compiler, Simulation] = MappingProxyType(
     {
         "gcc": Simulation("__GNUC__", _MAJORS, _with_gcc),
         "clang": Simulation("__clang_major__", _MAJORS, _clang),
-        "msvc": Simulation("_MSC_VER", range(1500, 2101), _windows, unit="_MSC_VER"),
-        "grace-clang": Simulation("__GRCO_CLANG_COMPILER__", _MAJORS, _clang, _one),
-        "horizon-clang": Simulation("__HORIZON__", _MAJORS, _clang, _one),
+        "msvc": Simulation("_MSC_VER", range(1500, 2101), lambda *_: _WINDOWS, unit="_MSC_VER"),
+        "grace-clang": Simulation("__GRCO_CLANG_COMPILER__", _MAJORS, _clang, lambda _: 1),
+        "horizon-clang": Simulation("__HORIZON__", _MAJORS, _clang, lambda _: 1),
         "icc": Simulation("__ICC", _ICC_VERSIONS, _with_gcc, unit="version"),
-        "icx": Simulation("__INTEL_CLANG_COMPILER", _ICX_YEARS, _with_clang, (10000).__mul__),
+        "icx": Simulation(
+            "__INTEL_CLANG_COMPILER", _ICX_YEARS, lambda *of: _clang(of[2]), (10000).__mul__
+        ),
         "nvhpc": Simulation("__PGIC__", range(10, 60), _with_gcc),
     }
 )
