@@ -53,8 +53,10 @@ _Options = TypeVar("_Options", bound=Options)
 _Report = TypeVar("_Report", bound="Report")
 _Answer = TypeVar("_Answer", bound="Answer")
 
-Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
-"""A predicate for an invalid combination of options, the error's message, and its hint.
+Refusal: TypeAlias = (
+    tuple[Callable[[_Options], object], str] | tuple[Callable[[_Options], object], str, str]
+)
+"""A predicate for an invalid combination of options, the error's message, and possibly its hint.
 
 The message and the hint can contain option names in braces, and the hint `{call}`. Without a hint,
 the error suggests the call without the options before the verb of the message, or without all
@@ -65,18 +67,15 @@ _is_secret = re.compile(r"[?#]|//[^/]*@").search
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
     lambda o: o.wheel_base is not None and _is_secret(o.wheel_base),
     "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
-    None,
 )
 PUBLIC_BASE_URL: Refusal[Any] = (
     lambda o: o.base_url is not None and _is_secret(o.base_url),
     "--base-url cannot contain credentials or a query: exported files are public",
-    None,
 )
 _NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
 URL_WITH_OPTIONS: Refusal[Any] = (
     lambda o: o.url is not None and o.typed & _NOT_WITH_URL,
     "URL and MANIFEST_DIR cannot be combined with --redist, --channel, --base-url or --data-dir",
-    None,
 )
 
 
@@ -140,17 +139,17 @@ def _call_of(
 
 def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
     """Raise `UsageError` for the first refused combination of options."""
-    for is_refused, message, hint in refused:
+    for is_refused, message, *hints in refused:
         if is_refused(options):
             values = vars(options)
             text = message.format_map(values)
-            if hint is None:
+            if not hints:
                 subject = re.split(" cannot | requires? ", message)[0]
                 names = _OPTION.findall(subject) or _OPTION.findall(message)
                 raise UsageError(text, hint=f"run `{again(without=names)}`")
             quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
             quoted["call"] = again()
-            raise UsageError(text, hint=hint.format_map(quoted))
+            raise UsageError(text, hint=hints[0].format_map(quoted))
 
 
 def _exit_code(

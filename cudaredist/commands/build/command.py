@@ -98,11 +98,10 @@ class BuildOptions(Options):
 
 REFUSED: tuple[Refusal[BuildOptions], ...] = (
     PUBLIC_WHEEL_BASE,
-    (lambda o: o.platform and o.system, "--platform cannot be combined with --system", None),
+    (lambda o: o.platform and o.system, "--platform cannot be combined with --system"),
     (
         lambda o: "all" in (names := o.capability or []) and (o.forward_compat or len(names) > 1),
         "--capability all cannot be combined with other capabilities or --forward-compat",
-        None,
     ),
 )
 

@@ -70,7 +70,6 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
         lambda o: o.print_commit_message and (o.json or o.format != "text"),
         "--print-commit-message cannot be combined with --json or --format",
-        None,
     ),
     (
         lambda o: o.output is not None and not o.process,
@@ -80,7 +79,6 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
         lambda o: {"latest", "all"} & set(o.version or ()),
         "--version of bump requires a release, such as 13.0.2",
-        None,
     ),
 )
 

@@ -89,7 +89,6 @@ def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
     return (
         lambda o: getattr(o, name) not in {None, False} and not o.exporter.takes_addresses,
         f"--{name.replace('_', '-')} cannot be combined with the format {{form}}",
-        None,
     )
 
 
@@ -99,42 +98,37 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "--diff requires the format nixpkgs",
         "run `cudaredist export nixpkgs {package_set} --diff {diff}`",
     ),
-    (lambda o: o.diff and o.output, "--diff cannot be combined with --output", None),
+    (lambda o: o.diff and o.output, "--diff cannot be combined with --output"),
     (
         lambda o: o.allow_downgrade and (o.output is None or not o.exporter.reads_tables),
         "--allow-downgrade requires the format nixpkgs and --output",
-        None,
     ),
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
         "run `{call} --output {form}`",
     ),
-    (lambda o: o.output is None and o.check, "--check requires --output", None),
+    (lambda o: o.output is None and o.check, "--check requires --output"),
     (
         lambda o: o.output is None and o.json and o.diff is None,
         "--json requires --output",
-        None,
     ),
     PUBLIC_WHEEL_BASE,
     (
         lambda o: o.resolve and o.wheel_base is not None,
         "--resolve cannot be combined with --wheel-base",
-        None,
     ),
     _with_addresses_only("wheel_base"),
     PUBLIC_BASE_URL,
     (
         lambda o: o.base_url is not None and (o.resolve or o.wheel_base is not None),
         "--base-url cannot be combined with --wheel-base or --resolve",
-        None,
     ),
     _with_addresses_only("base_url"),
     _with_addresses_only("resolve"),
     (
         lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_tables,
         "--data-dir and --no-shipped-data require the format nixpkgs",
-        None,
     ),
     (
         lambda o: o.root is not None and not o.exporter.takes_root,

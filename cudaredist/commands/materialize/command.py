@@ -54,7 +54,7 @@ class MaterializeOptions(Options):
 
 
 REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
-    (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify", None),
+    (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify"),
     (
         lambda o: o.package_set is not None and (o.verify or o.remove),
         "--verify and --remove cannot be combined with SET",
@@ -63,7 +63,6 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (
         lambda o: o.replace and (o.verify or o.remove),
         "--replace cannot be combined with --verify or --remove",
-        None,
     ),
     (
         lambda o: o.package_set is None and not (o.verify or o.remove),

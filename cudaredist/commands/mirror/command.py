@@ -56,7 +56,6 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
     (
         lambda o: o.package_set is not None and o.typed & _SELECTING,
         "--set cannot be combined with other options of the selection",
-        None,
     ),
     (
         lambda o: o.action == "verify" and (o.package_set or o.typed & _SELECTING),
@@ -68,7 +67,7 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
         "--check requires prune",
         "run `cudaredist mirror prune {folder} --check`",
     ),
-    (lambda o: o.accept_changed and o.action != "sync", "--accept-changed requires sync", None),
+    (lambda o: o.accept_changed and o.action != "sync", "--accept-changed requires sync"),
     (
         lambda o: o.checksum and o.action != "sync",
         "--checksum requires sync",

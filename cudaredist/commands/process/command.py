@@ -82,13 +82,12 @@ class ProcessOptions(ManifestOptions):
 
 
 REFUSED: tuple[Refusal[ProcessOptions], ...] = (
-    (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler", None),
+    (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler"),
     (
         lambda o: o.engine == "dask" and o.are_archives_kept,
         "--keep-archives requires --engine local",
-        None,
     ),
-    (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR", None),
+    (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR"),
     url_alone("run `cudaredist process-manifests {url} manifests`"),
     URL_WITH_OPTIONS,
 )

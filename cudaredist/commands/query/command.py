@@ -42,13 +42,12 @@ REFUSED: tuple[Refusal[QueryOptions], ...] = (
         "query requires SQL, --tables or --output",
         "run `cudaredist query --tables`",
     ),
-    (lambda o: o.sql and o.tables, "SQL cannot be combined with --tables", None),
-    (lambda o: o.tables and o.output, "--tables cannot be combined with --output", None),
-    (lambda o: o.sql and o.output, "SQL cannot be combined with --output", None),
+    (lambda o: o.sql and o.tables, "SQL cannot be combined with --tables"),
+    (lambda o: o.tables and o.output, "--tables cannot be combined with --output"),
+    (lambda o: o.sql and o.output, "SQL cannot be combined with --output"),
     (
         lambda o: o.output and o.format != "table",
         "--format cannot be combined with --output",
-        None,
     ),
 )
 

@@ -36,7 +36,6 @@ REFUSED: tuple[Refusal[RunfileOptions], ...] = (
     (
         lambda o: o.url is not None and o.location.lower().startswith(("http:", "https:")),
         "--url requires a local file",
-        None,
     ),
 )
 

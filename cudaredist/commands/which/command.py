@@ -41,14 +41,13 @@ REFUSED: tuple[Refusal[WhichOptions], ...] = (
     (
         lambda o: o.name is not None and o.symbol is not None,
         "FILE cannot be combined with --symbol",
-        None,
     ),
     (
         lambda o: not o.name and not o.symbol,
         "which requires a file, a soname or --symbol",
         "run `cudaredist which libcublas.so.12`",
     ),
-    (lambda o: o.demangle and o.symbol is None, "--demangle requires --symbol", None),
+    (lambda o: o.demangle and o.symbol is None, "--demangle requires --symbol"),
 )
 
 

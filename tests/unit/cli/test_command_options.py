@@ -186,7 +186,7 @@ def test_each_refusal_matches_its_call(name: str) -> None:
         assert [one for one in table if one[0](options)] == [row]
         with pytest.raises(UsageError, match=r"^[^{}]+$") as raised:
             refuse(options, table)
-        expected = row[2] or "run `cudaredist ...`"
+        expected = (*row[2:], "run `cudaredist ...`")[0]
         assert raised.value.hint == expected.format_map({**vars(options), "call": "cudaredist ..."})
 
 
