@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.program import ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedAlternative
 from cudaredist.formats.features import FileCode
@@ -27,10 +28,7 @@ def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFi
         match = _RELEASE.search(file.display_path)
         if match is not None:
             by_path[_RELEASE.sub(r"\1*", file.display_path)][match[2]] = file
-    found: dict[str, list[ProgramFile]] = defaultdict(list)
-    for files in by_path.values():
-        for release, file in files.items() if len(files) > 1 else ():
-            found[release].append(file)
+    found = grouped(item for files in by_path.values() if len(files) > 1 for item in files.items())
     return dict(sorted(found.items()))
 
 

@@ -192,11 +192,7 @@ class JudgedEnvironment:
 
     @cached_property
     def _by_name(self) -> dict[str, list[ProgramFile]]:
-        found: dict[str, list[ProgramFile]] = defaultdict(list)
-        for file in self.environment.files:
-            for name in file.names:
-                found[name].append(file)
-        return found
+        return grouped((name, file) for file in self.environment.files for name in file.names)
 
     # -- libraries that packages load first
 
@@ -254,10 +250,9 @@ class JudgedEnvironment:
 
     def findings(self) -> Iterator[AuditFinding]:
         """Yield missing libraries, missing symbols, and several copies of a library."""
-        groups: dict[tuple[str, str, str], list[_Use]] = defaultdict(list)
-        for use in self._uses:
-            path = use.loaded.path
-            groups[use.soname, use.loaded.found_by, path].append(use)
+        groups = grouped(
+            ((use.soname, use.loaded.found_by, use.loaded.path), use) for use in self._uses
+        )
         for (soname, found_by, _), uses in sorted(groups.items()):
             if soname in self._cuda and found_by in {"none", "other-code", "preloaded"}:
                 yield from self._location_findings(soname, uses)

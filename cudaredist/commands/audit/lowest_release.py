@@ -8,6 +8,7 @@ from operator import or_
 
 from pydantic import SkipValidation
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
 from cudaredist.commands.audit.report import AuditedRelease
@@ -158,9 +159,7 @@ def _masks(table: SymbolColumns, symbols: Collection[Import]) -> dict[Import, in
 
     A library without versions has a symbol for any version.
     """
-    by_name: dict[str, list[Import]] = defaultdict(list)
-    for symbol in symbols:
-        by_name[symbol.name].append(symbol)
+    by_name = grouped((symbol.name, symbol) for symbol in symbols)
     masks = dict.fromkeys(symbols, 0)
     for export, mask in table.exports.items():
         for symbol in by_name.get(export.name, ()):

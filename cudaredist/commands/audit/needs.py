@@ -1,11 +1,11 @@
 """The libraries that a program needs, and their providers."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from pydantic import SkipValidation
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.library_names import original_name
 from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedLibrary, NeedKind, NeedStatus
@@ -49,10 +49,7 @@ def library_needs(
     as opened, and not those that NVIDIA's own libraries open.
     """
     binaries = [file for file in program if file.binary.kind in {"elf", "pe"}]
-    bundled: dict[str, list[ProgramFile]] = defaultdict(list)
-    for file in binaries:
-        for name in file.names:
-            bundled[key_of(name)].append(file)
+    bundled = grouped((key_of(name), file) for file in binaries for name in file.names)
     needed = _by_name((file, file.binary.needed) for file in binaries)
     opened = _by_name(
         (file, file.binary.opens) for file in binaries if not is_bundled_copy(file, catalog)

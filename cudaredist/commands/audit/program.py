@@ -1,12 +1,12 @@
 """A program as audit reads it, and the libraries that are known to provide what it needs."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.library_names import family_of, possible_sonames
 from cudaredist.primitives import Version
 from cudaredist.sets.libraries import key_of
@@ -122,9 +122,7 @@ class Catalog:
     """All known libraries by soname."""
 
     def __init__(self, libraries: Iterable[KnownLibrary]) -> None:
-        self._by_name: dict[str, list[KnownLibrary]] = defaultdict(list)
-        for library in libraries:
-            self._by_name[key_of(library.soname)].append(library)
+        self._by_name = grouped((key_of(library.soname), library) for library in libraries)
         self._families = frozenset(map(family_of, self._by_name))
 
     def providers(self, soname: str, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
@@ -94,10 +95,7 @@ def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator
 
 def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]:
     """Yield a warning for each library that files use without listing it as needed."""
-    users: dict[str, list[ProgramFile]] = defaultdict(list)
-    for file in program:
-        for soname in file.unlinked:
-            users[soname].append(file)
+    users = grouped((soname, file) for file in program for soname in file.unlinked)
     for soname, files in sorted(users.items()):
         paths = [file.display_path for file in files]
         names = sorted({name for file in files for name in file.unlinked[soname]})

@@ -85,10 +85,7 @@ class _RunPaths:
     def __init__(self, files: Sequence[ProgramFile]) -> None:
         self._folders = {file.display_path: frozenset(_own_folders(file)) for file in files}
         self._files = files
-        self._by_name: dict[str, list[ProgramFile]] = defaultdict(list)
-        for file in files:
-            for name in file.names:
-                self._by_name[key_of(name)].append(file)
+        self._by_name = grouped((key_of(name), file) for file in files for name in file.names)
 
     def not_leading_to(self, folders: Collection[str], paths: Iterable[str]) -> list[str]:
         """Return the files for which the loader searches none of some folders."""

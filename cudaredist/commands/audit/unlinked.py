@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.lowest_release import exported_names
 from cudaredist.commands.audit.program import Catalog, ProgramFile, majors_of
 from cudaredist.features.library_symbols import import_groups
@@ -62,11 +63,11 @@ def _fits(catalog: Catalog, soname: str, platforms: Sequence[str], majors: Colle
 
 def _owners(tables: Mapping[str, SymbolColumns]) -> dict[str, list[str]]:
     """Return the libraries that export each C function."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for soname, table in sorted(tables.items()):
-        for name in {e.name for e in table.exports if not e.name.startswith(_OTHERS)}:
-            found[name].append(soname)
-    return found
+    return grouped(
+        (name, soname)
+        for soname, table in sorted(tables.items())
+        for name in {e.name for e in table.exports if not e.name.startswith(_OTHERS)}
+    )
 
 
 def _unlinked(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
 from cudaredist.commands.versions.report import LineReport
@@ -188,9 +189,7 @@ def lost_platform_notes(local: Inventory) -> Iterator[Finding]:
 
     The newest manifest of each line, and of all lines, is compared with the older local ones.
     """
-    by_line: dict[str, list[Version]] = {}
-    for label in local.manifests:
-        by_line.setdefault(label.line, []).append(label)
+    by_line = grouped((label.line, label) for label in local.manifests)
     noted: set[tuple[str, Version]] = set()
     # Begin with all lines, so that a discontinued platform is not noted again for each line.
     for name, labels in [("", list(local.manifests)), *by_line.items()]:

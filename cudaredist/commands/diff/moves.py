@@ -8,8 +8,10 @@ folder, its name is compared.
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import TypeAlias
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.commands.diff.report import Move
 
@@ -27,9 +29,8 @@ def moved_files(old: Comparable, new: Comparable) -> tuple[Move, ...]:
     gone, came = _one_sided(old, new), _one_sided(new, old)
     moves: _Moves = defaultdict(list)
     for path in gone.keys() & came.keys():
-        for before in gone[path]:
-            for after in came[path]:
-                moves[before, after].append((path, path))
+        for packages in product(gone[path], came[path]):
+            moves[packages].append((path, path))
     left, arrived = _by_name(gone, came), _by_name(came, gone)
     for name in left.keys() & arrived.keys():
         if len(left[name]) == len(arrived[name]) == 1:
@@ -50,24 +51,25 @@ def moved_files(old: Comparable, new: Comparable) -> tuple[Move, ...]:
 
 def _one_sided(side: Comparable, other: Comparable) -> dict[str, list[str]]:
     """Return the packages of each path that only this side has."""
-    packages: dict[str, list[str]] = defaultdict(list)
-    for name, files in side.files.items():
-        if name in other.packages and name not in other.files:
-            continue  # the other side's files are unknown
-        for path in files - other.files.get(name, frozenset()):
-            packages[path].append(name)
-    return packages
+    return grouped(
+        (path, name)
+        for name, files in side.files.items()
+        # Otherwise, the other side's files are unknown.
+        if name not in other.packages or name in other.files
+        for path in files - other.files.get(name, frozenset())
+    )
 
 
 def _by_name(
     files: Mapping[str, list[str]], others: Mapping[str, list[str]]
 ) -> dict[str, list[tuple[str, str]]]:
     """Return package and path of one-sided files, by name."""
-    by_name: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for path, names in files.items():
-        if path not in others:
-            by_name[posixpath.basename(path)] += ((name, path) for name in names)
-    return by_name
+    return grouped(
+        (posixpath.basename(path), (name, path))
+        for path, names in files.items()
+        if path not in others
+        for name in names
+    )
 
 
 def origins_by_files(

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from cudaredist.cli.session import Session
+from cudaredist.cli.text import grouped
 from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import generated_files
@@ -13,7 +14,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageErro
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK
 from cudaredist.hints import quoted
-from cudaredist.primitives import Version, find_release
+from cudaredist.primitives import find_release
 from cudaredist.store.selection import ALL, Selection
 from cudaredist.store.targets import Filter, LocalManifest
 
@@ -93,9 +94,7 @@ class MirrorPrune:
 
     def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
         """Return the selected manifests. Raises `UsageError` if there are none."""
-        of_redist: dict[str, list[Version]] = {}
-        for manifest in local:
-            of_redist.setdefault(manifest.target.redist.name, []).append(manifest.label)
+        of_redist = grouped((manifest.target.redist.name, manifest.label) for manifest in local)
         labels = {
             (redist, label)
             for redist, present in of_redist.items()

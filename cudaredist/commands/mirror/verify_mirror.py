@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import generated_files
 from cudaredist.commands.mirror.mirror_paths import (
@@ -122,9 +123,7 @@ class MirrorVerification:
 
     def _altered(self) -> Iterator[MirrorDefect]:
         """Report recorded files that are missing or have other bytes."""
-        linked: dict[_Inode, list[str]] = defaultdict(list)
-        for path, inode in self._inodes.items():
-            linked[inode].append(path)
+        linked = grouped((inode, path) for path, inode in self._inodes.items())
         for path, file in self._files.items():
             if path not in self._inodes:
                 is_there = os.path.lexists(self.mirror.path(path))

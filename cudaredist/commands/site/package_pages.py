@@ -4,6 +4,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
     FilesPage,
@@ -17,7 +18,7 @@ from cudaredist.commands.site.page_models import (
     Span,
 )
 from cudaredist.commands.site.release_pages import archive_sizes, platform_order, sorted_platforms
-from cudaredist.commands.site.site_data import ArchiveFacts, FilePlace, ReleaseFacts, SiteData
+from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, natural_order
 from cudaredist.tables.gpus.capability import Capability
@@ -41,12 +42,10 @@ def package_histories(data: SiteData) -> dict[str, PackageHistory]:
     histories: dict[str, PackageHistory] = {}
     for releases in data.releases.values():
         for facts in releases:
-            archives: dict[str, list[ArchiveFacts]] = defaultdict(list)
-            for one in facts.archives:
-                archives[one.archive.package].append(one)
+            archives = grouped((one.archive.package, one) for one in facts.archives)
             for package in facts.manifest.packages:
                 history = histories.setdefault(package.name, PackageHistory(package.name))
-                history.releases.append((facts, package, archives[package.name]))
+                history.releases.append((facts, package, archives.get(package.name, [])))
     return dict(sorted(histories.items()))
 
 
@@ -118,9 +117,7 @@ def make_package_page(history: PackageHistory, data: SiteData) -> PackagePage:
 
 def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> FilesPage:
     """Return the page with the files of a package."""
-    by_path: dict[str, list[FilePlace]] = defaultdict(list)
-    for place in data.files[package]:
-        by_path[place.path].append(place)
+    by_path = grouped((place.path, place) for place in data.files[package])
     folders: dict[str, list[FileSpan]] = defaultdict(list)
     for path, places in by_path.items():
         span = _spans((place.redist, place.release) for place in places)[-1]

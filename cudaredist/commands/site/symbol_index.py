@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.site.addresses import package_address, page_link
 from cudaredist.commands.site.site_symbols import ExportSpan, SymbolGroups
 
@@ -80,20 +81,18 @@ def symbol_pieces(
 
 def _package_links(spans: Iterable[ExportSpan]) -> Iterator[tuple[str, str]]:
     """Yield the link to each package, with its libraries and their releases in words."""
-    details: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for span in sorted(spans):
-        words = f"{span.library} {_words(span.releases)}"
-        words += "" if span.is_newest else " (removed)"
-        words += " (for linking only)" if span.is_stub else ""
-        details[span.package, span.redist].append(words)
+    details = grouped(((span.package, span.redist), _words(span)) for span in sorted(spans))
     for (package, redist), texts in details.items():
         link = f"{page_link(package_address(package), '')}#sonames"
         yield link, f"{package}, {redist}: {', '.join(texts)}"
 
 
-def _words(releases: str) -> str:
-    """Return ranges of releases in words: `12.0.1 to 12.4.1 and 12.9.1`."""
-    return " and ".join(run.replace("..", " to ") for run in releases.split(" "))
+def _words(span: ExportSpan) -> str:
+    """Return a library and its releases in words: `libx.so.1 12.0.1 to 12.4.1 and 12.9.1`."""
+    releases = " and ".join(run.replace("..", " to ") for run in span.releases.split(" "))
+    removed = "" if span.is_newest else " (removed)"
+    stub = " (for linking only)" if span.is_stub else ""
+    return f"{span.library} {releases}{removed}{stub}"
 
 
 def _shared(first: str, second: str) -> int:
