@@ -55,17 +55,17 @@ class Stream:
     def read(self, count: int) -> bytes:
         """Read exactly `count` bytes, or refuse the archive."""
         piece = self.piece(count) if count else b""
-        if len(piece) == count:
-            return piece
-        pieces = [piece]
         missing = count - len(piece)
-        while missing:
-            piece = self.piece(missing)
+        return b"".join([piece, *self.pieces(missing)]) if missing else piece
+
+    def pieces(self, count: int, truncated: str = "is truncated") -> Iterator[bytes]:
+        """Read exactly `count` bytes in pieces, or refuse the archive with the reason."""
+        while count:
+            piece = self.piece(count)
             if not piece:
-                self.refuse("is truncated")
-            pieces.append(piece)
-            missing -= len(piece)
-        return b"".join(pieces)
+                self.refuse(truncated)
+            count -= len(piece)
+            yield piece
 
     def ahead(self, count: int) -> bytes:
         """Return the next `count` bytes without reading them.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
-from cudaredist.archives.decompress import INPUT, check_dictionary, decoded
+from cudaredist.archives.decompress import check_dictionary, decoded
 from cudaredist.archives.members import Limits
 from cudaredist.archives.memory import SHARED
 from cudaredist.archives.stream import Stream
@@ -27,6 +27,7 @@ _MAGIC, _FOOTER_MAGIC = b"\xfd7zXZ\0", b"YZ"
 _STREAM_HEADER = struct.Struct("<6s2sI")
 _NUMBER = struct.Struct("<I")
 _MORE_FILTERS, _HAS_PACKED, _HAS_SIZE = 0x03, 0x40, 0x80
+_TRUNCATED = "is truncated in its xz stream"
 _LZMA2 = 0x21
 _LARGEST_DICTIONARY = 40
 _CHECK = 0x0F
@@ -196,10 +197,10 @@ def _pieces_of(packed: Stream, head: bytes, block: _Block, index: _Index) -> Ite
     while not is_end:
         is_end = packed.ahead(1) == _END
         chunk, unpacked = _next_chunk(packed)
-        yield from _pieces(packed, chunk)
+        yield from packed.pieces(chunk, _TRUNCATED)
         length += chunk
         size += unpacked
-    yield from _pieces(packed, -length % _ALIGNED + index.check)
+    yield from packed.pieces(-length % _ALIGNED + index.check, _TRUNCATED)
     yield index.add(block.header, length, size)
 
 
@@ -221,17 +222,8 @@ def _next_chunk(packed: Stream) -> tuple[int, int]:
     return _CHUNK.size + properties + length + 1, ((control & _HIGH_BITS) << 16 | low) + 1
 
 
-def _pieces(packed: Stream, count: int) -> Iterator[bytes]:
-    while count:
-        piece = packed.piece(min(count, INPUT))
-        if not piece:
-            packed.refuse("is truncated in its xz stream")
-        count -= len(piece)
-        yield piece
-
-
 def _read(packed: Stream, count: int) -> bytes:
-    return b"".join(_pieces(packed, count))
+    return b"".join(packed.pieces(count, _TRUNCATED))
 
 
 def _checked_flags(packed: Stream, head: bytes) -> bytes:
@@ -252,7 +244,7 @@ def _next_block(packed: Stream) -> _Block:
     """
     first = packed.ahead(1)
     if not first:
-        packed.refuse("is truncated in its xz stream")
+        packed.refuse(_TRUNCATED)
     header = _read(packed, (first[0] + 1) * _ALIGNED)
     body, crc = header[: -_NUMBER.size], header[-_NUMBER.size :]
     if zlib.crc32(body) != _NUMBER.unpack(crc)[0]:

@@ -179,7 +179,7 @@ class ZipReader(StreamReader):
         if header.method == _STORED:
             if header.packed != header.size:
                 self._refuse(header, "is stored, but has two sizes")
-            pieces = self._stored(header.size)
+            pieces = stream.pieces(header.size, "is truncated in a member")
         else:
             pieces = self._inflated(header, None if sizes_follow else header.packed)
         crc = size = 0
@@ -205,14 +205,6 @@ class ZipReader(StreamReader):
             self._small_contents[len(self._states)] = bytes(beginning)
         self._digests += actual.digest()
         self._states.append(_UNSIZED if sizes_follow else 0)
-
-    def _stored(self, left: int) -> Iterator[bytes]:
-        while left:
-            piece = self._stream.piece(left)
-            if not piece:
-                self._stream.refuse("is truncated in a member")
-            left -= len(piece)
-            yield piece
 
     def _inflated(self, header: _ZipHeader, packed: int | None) -> Iterator[bytes]:
         """Unpack deflated content.
