@@ -1,8 +1,11 @@
 """Summarize the changes of a manifest in a few lines."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from cudaredist.manifests.manifest_values import Archive, Manifest, Package
+
+_Value = TypeVar("_Value")
 
 _RELEASE_FIELDS = {
     "release_label": "label",
@@ -23,16 +26,24 @@ def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:
             lines.append(f"{key}: {old_value} -> {new_value}")
     before = {package.name: package for package in old.packages}
     after = {package.name: package for package in new.packages}
-    for name in sorted(before.keys() | after.keys()):
-        if name not in after:
-            lines.append(f"{name}: removed")
-        elif name not in before:
-            lines.append(f"{name}: added")
-        else:
-            lines += (f"{name}: {line}" for line in _package_changes(before[name], after[name]))
+    lines += _changes_by_name(before, after, _package_changes)
     if old.unknown != new.unknown:
         lines.append("unknown keys changed")
     return tuple(lines)
+
+
+def _changes_by_name(
+    before: Mapping[str, _Value],
+    after: Mapping[str, _Value],
+    changes: Callable[[_Value, _Value], Iterable[str]],
+) -> Iterator[str]:
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            yield f"{name}: removed"
+        elif name not in before:
+            yield f"{name}: added"
+        else:
+            yield from (f"{name}: {line}" for line in changes(before[name], after[name]))
 
 
 def _package_changes(old: Package, new: Package) -> Iterator[str]:
@@ -41,17 +52,13 @@ def _package_changes(old: Package, new: Package) -> Iterator[str]:
     for field in ("title", "license", "license_path", "variants"):
         if getattr(old, field) != getattr(new, field):
             yield f"{field} {getattr(old, field)!r} -> {getattr(new, field)!r}"
-    before, after = _by_place(old), _by_place(new)
-    for place in sorted(before.keys() | after.keys()):
-        if place not in after:
-            yield f"{place}: removed"
-        elif place not in before:
-            yield f"{place}: added"
-        else:
-            for field in ("relative_path", "sha256", "md5", "size"):
-                old_value, new_value = getattr(before[place], field), getattr(after[place], field)
-                if old_value != new_value:
-                    yield f"{place}: {field} {old_value} -> {new_value}"
+    yield from _changes_by_name(_by_place(old), _by_place(new), _archive_changes)
+
+
+def _archive_changes(old: Archive, new: Archive) -> Iterator[str]:
+    for field in ("relative_path", "sha256", "md5", "size"):
+        if getattr(old, field) != getattr(new, field):
+            yield f"{field} {getattr(old, field)} -> {getattr(new, field)}"
 
 
 def _by_place(package: Package) -> dict[str, Archive]:
