@@ -25,10 +25,6 @@ class RangedFile(io.RawIOBase):
         """Return True."""
         return True
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
     def tell(self) -> int:
         """Return the position."""
         return self._position
