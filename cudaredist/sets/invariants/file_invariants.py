@@ -21,6 +21,7 @@ from cudaredist.sets.invariants.set_invariants import (
     Invariant,
     Violation,
     available_entries,
+    find_violations,
     is_additional_version,
 )
 from cudaredist.sets.package_tree import PackageTree, make_tree
@@ -72,11 +73,7 @@ def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
 
 def check_files(files: SetFiles) -> list[Violation]:
     """Return the violations of a set's known files."""
-    return [
-        Violation(name, subject, text)
-        for name, invariant in FILE_INVARIANTS.items()
-        for subject, text in invariant.check(files)
-    ]
+    return find_violations(FILE_INVARIANTS, files)
 
 
 def _contents(files: SetFiles) -> Iterator[Broken]:

@@ -49,10 +49,17 @@ class Invariant(Generic[_Documents, _Violation]):
 
 def check_set(package_set: PackageSet) -> list[Violation]:
     """Return the violations in one document."""
+    return find_violations(SET_INVARIANTS, package_set)
+
+
+def find_violations(
+    invariants: Mapping[str, Invariant[_Documents, Broken]], documents: _Documents
+) -> list[Violation]:
+    """Return the violations of some invariants."""
     return [
         Violation(name, subject, text)
-        for name, invariant in SET_INVARIANTS.items()
-        for subject, text in invariant.check(package_set)
+        for name, invariant in invariants.items()
+        for subject, text in invariant.check(documents)
     ]
 
 
