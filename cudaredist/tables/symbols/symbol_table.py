@@ -187,7 +187,7 @@ class SymbolColumns:
                 grouped[tuple(properties[::-1]), mask & everything].append(name)
         found = []
         for (key, mask), names in grouped.items():
-            releases = tuple(_ranges(mask, labels) for _, labels in ordered)
+            releases = tuple(_stored_ranges(mask, labels) for _, labels in ordered)
             is_all = mask == everything
             found.append((key, () if is_all else releases, sorted(names)))
         yield from sorted(found)
@@ -200,10 +200,13 @@ def _archives(columns: Iterable[Column]) -> dict[LibrarySource, dict[str, str]]:
     return archives
 
 
-def _ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
+def _stored_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
     """Return the releases of one provider, as the document has them."""
-    if all(mask & bit for _, bit in labels):
-        return "*"
+    return "*" if all(mask & bit for _, bit in labels) else label_ranges(mask, labels)
+
+
+def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
+    """Return the sorted labels that a number selects, as explicit ranges."""
     runs: list[list[str]] = []
     is_open = False
     for label, bit in labels:
@@ -239,15 +242,6 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
         first, _, last = run.partition("..")
         found += labels[labels.index(first) : labels.index(last or first) + 1]
     return found
-
-
-def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
-    """Return the sorted labels that a number selects, as explicit ranges."""
-    text = _ranges(mask, labels)
-    if text == "*" and labels:
-        first, last = labels[0][0], labels[-1][0]
-        return first if first == last else f"{first}..{last}"
-    return text
 
 
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[LibrarySource, str]:
