@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from cudaredist.errors import CudaRedistError, WriteError
@@ -120,12 +119,7 @@ class TerminalProgress(Progress):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._screen:
             if self._bars is not None:
                 self._bars.stop()
