@@ -1,4 +1,4 @@
-"""Export formats for package sets. Each exporter is a pure function.
+"""Export formats for package sets and manifests. Each exporter is a pure function.
 
 To add a format, write its exporter and add it to the registry. The tests of the registry report
 missing parts.
@@ -12,11 +12,12 @@ from cudaredist.exporters.lists import ignore_missing, nix, outputs, sha256sums,
 from cudaredist.exporters.nixpkgs_tables import nixpkgs
 from cudaredist.exporters.python_locks import pylock, requirements
 from cudaredist.exporters.redistrib import redistrib
+from cudaredist.exporters.rules_ml_toolchain import rules_ml_toolchain
 from cudaredist.exporters.spdx import spdx
 from cudaredist.exporters.toolchain import cmake, env
 
 _ALL = (
-    *(nix, nixpkgs, redistrib, bazel, pylock, requirements),
+    *(nix, nixpkgs, redistrib, bazel, rules_ml_toolchain, pylock, requirements),
     *(cyclonedx, spdx, urls, sha256sums, outputs, ignore_missing, env, cmake),
 )
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _ALL}

@@ -132,7 +132,8 @@ class Exporter:
     name: str
     file: str | None
     """Name of its file. None: several files."""
-    files: Callable[[ExportedSet], Files]
+    files: Callable[..., Files]
+    """Takes an `ExportedSet`, or the manifests of a data folder."""
     takes_root: bool = False
     """Whether it uses the path of a toolkit root."""
     takes_addresses: bool = False
@@ -143,6 +144,9 @@ class Exporter:
     """Whether it also skips packages with known outputs but unknown libraries."""
     reads_tables: bool = False
     """Whether it requires tables and manifests of a data folder, and accepts an index."""
+
+    reads_manifests: bool = False
+    """Whether it takes all manifests of a data folder instead of a set."""
 
     @property
     def title(self) -> str:
@@ -158,7 +162,7 @@ class Exporter:
 
 def exporter(
     name: str, file: str | None, **reads: bool
-) -> Callable[[Callable[[ExportedSet], Files]], Exporter]:
+) -> Callable[[Callable[..., Files]], Exporter]:
     """Return a decorator that makes a function a format, with the fields of `Exporter`."""
     return lambda files: Exporter(name, file, files, **reads)
 

@@ -1,6 +1,6 @@
 """export: convert a package set to the formats of its consumers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cudaredist.commands.export.nixpkgs_diff import Checkout
     from cudaredist.commands.export.report import ExportReport
     from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
+    from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.store.data_folder import Store
 
@@ -47,7 +48,11 @@ class ExportOptions(Options):
     form: str = argument(
         "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
     )
-    package_set: Path = argument("Package set from `build` (*.json).", metavar="SET", default=...)
+    package_set: Path | None = argument(
+        "Package set from `build` (*.json). rules-ml-toolchain: none.",
+        metavar="[SET]",
+        default=None,
+    )
     output: Path | None = output_path_option(
         "File or folder. Default: standard output, for one file.", metavar="PATH"
     )
@@ -94,6 +99,16 @@ def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
 
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
+        lambda o: o.package_set is None and not o.exporter.reads_manifests,
+        "missing SET",
+        "run `cudaredist export --help`",
+    ),
+    (
+        lambda o: o.package_set is not None and o.exporter.reads_manifests,
+        "{form} exports all local manifests, not a package set",
+        "run `cudaredist export {form}`",
+    ),
+    (
         lambda o: o.diff is not None and not o.exporter.reads_tables,
         "--diff requires the format nixpkgs",
         "run `cudaredist export nixpkgs {package_set} --diff {diff}`",
@@ -127,8 +142,11 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     _with_addresses_only("base_url"),
     _with_addresses_only("resolve"),
     (
-        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_tables,
-        "--data-dir and --no-shipped-data require the format nixpkgs",
+        lambda o: (
+            o.typed & {"data_dir", "shipped_data"}
+            and not (o.exporter.reads_tables or o.exporter.reads_manifests)
+        ),
+        "--data-dir and --no-shipped-data require the format nixpkgs or rules-ml-toolchain",
     ),
     (
         lambda o: o.root is not None and not o.exporter.takes_root,
@@ -157,6 +175,7 @@ def export(options: ExportOptions, session: Session) -> int:
     - **nixpkgs**: tables and manifests of nixpkgs; SET can be an index.json of several sets.
     - **redistrib**: NVIDIA's manifests for one platform.
     - **bazel**: components and toolkit for rules_cuda.
+    - **rules-ml-toolchain**: addresses, hashes and templates, from all local manifests.
     - **pylock**, **requirements**: the set's wheels for pip and uv.
     - **cyclonedx**, **spdx**: bills of materials.
     - **urls**, **sha256sums**: lists to download and verify archives.
@@ -165,14 +184,15 @@ def export(options: ExportOptions, session: Session) -> int:
     """
     from cudaredist.commands.export.nixpkgs_diff import Checkout, is_checkout
     from cudaredist.commands.export.shared_tables import indexed_sets
-    from cudaredist.commands.export.text import export_text, table_diff_text
+    from cudaredist.commands.export.text import table_diff_text
     from cudaredist.exporters.export_format import ExportedSet
     from cudaredist.sets.read_set import read_package_set
     from cudaredist.store.locate import store_to_read
     from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
 
-    exporter = options.exporter
-    path = options.package_set
+    exporter, path = options.exporter, options.package_set
+    if path is None:
+        return _finish(exporter.files(_manifests(options)), options, session)
     paths = indexed_sets(path) if exporter.reads_tables else [path]
     package_set, *others = (read_package_set(path)[0] for path in paths)
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
@@ -193,12 +213,35 @@ def export(options: ExportOptions, session: Session) -> int:
     skipped = exporter.skipped(exported)
     if skipped:
         session.console.warning(f"skipped {len(skipped)} packages without features")
+    return _finish(files, options, session)
+
+
+def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
+    """Print a file, or write files and report them."""
+    from cudaredist.commands.export.text import export_text
+
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())
         return EXIT_OK
-    written = _write(exporter, files, options.output, may_write=not options.check)
+    written = _write(options.exporter, files, options.output, may_write=not options.check)
     return session.finish(written, export_text)
+
+
+def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
+    """Yield the local manifests of NVIDIA's redistributables."""
+    from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
+    from cudaredist.primitives import sha256_of
+    from cudaredist.store.locate import store_to_read
+    from cudaredist.store.read_data import load_manifest, require_manifests
+
+    store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
+    for redist in require_manifests(store):
+        folder = store.manifests(redist)
+        for label in folder.labels():
+            data = folder.read(label) or b""
+            manifest = load_manifest(store, redist, label)
+            yield ExportedManifest(redist, manifest, sha256_of(data))
 
 
 def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "ExportedSet":

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 ROOT = "/opt/cuda"
 BASE = "https://wheels.example/simple"
 
-OF_WHEELS = {"pylock", "requirements"}
-"""Formats that refuse the example with NVIDIA's archives (see test_python_locks.py)."""
-FORMATS = {name: one for name, one in EXPORTERS.items() if name not in OF_WHEELS}
+OTHERS = {"pylock", "requirements", "rules-ml-toolchain"}
+"""Formats of wheels or manifests, with their own tests."""
+FORMATS = {name: one for name, one in EXPORTERS.items() if name not in OTHERS}
 each_format = pytest.mark.parametrize("name", FORMATS)
 
 
@@ -96,7 +96,7 @@ def test_export_is_the_same_in_other_processes() -> None:
         "from cudaredist.exporters import EXPORTERS\n"
         "from cudaredist.exporters.export_format import ExportedSet\n"
         "exported = ExportedSet(example_set(), tables=shared_tables())\n"
-        f"formats = [one for name, one in EXPORTERS.items() if name not in {OF_WHEELS}]\n"
+        f"formats = [one for name, one in EXPORTERS.items() if name not in {OTHERS}]\n"
         "files = [exporter.files(exported) for exporter in formats]\n"
         "print(hashlib.sha256(repr([list(f.items()) for f in files]).encode()).hexdigest())\n"
     )

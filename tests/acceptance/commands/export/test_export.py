@@ -38,9 +38,9 @@ def test_help_and_documentation_name_every_format(run: Run) -> None:
         assert name in printed
 
 
-OF_WHEELS = {"pylock", "requirements"}
-"""Formats that refuse the example, because it has NVIDIA's archives."""
-SINGLE = [name for name in EXPORTERS if EXPORTERS[name].file is not None and name not in OF_WHEELS]
+OTHERS = {"pylock", "requirements", "rules-ml-toolchain"}
+"""Formats of wheels or manifests, which refuse the example."""
+SINGLE = [name for name in EXPORTERS if EXPORTERS[name].file is not None and name not in OTHERS]
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -231,7 +231,7 @@ def test_build_of_exported_manifests_selects_same_archives(
 def test_set_without_archives_is_exported(run: Run) -> None:
     result = package("mft", status="withheld", archive=None)
     Path(SET).write_bytes(ExportedSet(example_set(packages={"mft": result})).document)
-    for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OF_WHEELS:
+    for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OTHERS:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (
         "rules_cuda requires cuda_cccl, cuda_cudart, cuda_nvcc"

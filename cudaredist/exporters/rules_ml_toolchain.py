@@ -1,0 +1,119 @@
+"""Tables of rules_ml_toolchain for Bazel: manifests, and templates of distributions."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cudaredist.exporters.export_format import Files, exporter, filled_template
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.primitives import join_address
+from cudaredist.redists import NVIDIA_BASE, REDISTS
+
+_FILE = "cuda_redist_versions.bzl"
+_CUDA_FOLDER = "//gpu/cuda/build_templates"
+_ANY = "any"
+
+
+class ExportedManifest(NamedTuple):
+    """A local manifest with the hash of its bytes."""
+
+    redist: str
+    manifest: Manifest
+    sha256: str
+
+
+class _Distribution(NamedTuple):
+    """A package of manifests, as rules_ml_toolchain uses it."""
+
+    repo_name: str
+    source_dirs: tuple[str, ...] = ("include", "lib")
+    template: str | None = None
+    """The name of its template. Default: `repo_name`."""
+    is_versioned: bool = True
+    """Whether it lists its major versions, not `any`."""
+    package: str | None = None
+    """The package in manifests. Default: the name of the distribution."""
+    folder: str = _CUDA_FOLDER
+    templates: tuple[tuple[str, str], ...] = ()
+    """Other templates by major version."""
+
+    def versions(self, majors: Iterable[int]) -> dict[str, str]:
+        """Return the label of each major version's template, newest first."""
+        usual = self.template or f"{self.repo_name}.BUILD.tpl"
+        names = sorted(majors, reverse=True) if self.is_versioned else [_ANY]
+        other = dict(self.templates)
+        return {str(name): f"{self.folder}:{other.get(str(name), usual)}" for name in names}
+
+
+_LIBRARY = ("include", "lib")
+_DISTRIBUTIONS = {
+    "nvidia_driver": _Distribution("cuda_driver", ("bin", "lib")),
+    "cuda_nccl": _Distribution("cuda_nccl", package="nccl", folder="//gpu/nccl"),
+    "cudnn": _Distribution("cuda_cudnn", templates=(("8", "cuda_cudnn8.BUILD.tpl"),)),
+    "libcublas": _Distribution("cuda_cublas"),
+    "cuda_cudart": _Distribution("cuda_cudart"),
+    "cuda_culibos": _Distribution("cuda_culibos"),
+    "libcufft": _Distribution("cuda_cufft"),
+    "cuda_cupti": _Distribution("cuda_cupti"),
+    "libcurand": _Distribution("cuda_curand"),
+    "libcusolver": _Distribution("cuda_cusolver"),
+    "libcusparse": _Distribution("cuda_cusparse"),
+    "libnvjitlink": _Distribution("cuda_nvjitlink"),
+    "cuda_nvrtc": _Distribution("cuda_nvrtc"),
+    "cuda_cccl": _Distribution("cuda_cccl", is_versioned=False),
+    "cuda_crt": _Distribution("cuda_crt", ("include",), is_versioned=False),
+    "cuda_nvcc": _Distribution("cuda_nvcc", ("include", "bin", "nvvm"), is_versioned=False),
+    "libnvvm": _Distribution("cuda_nvvm", ("nvvm",), "cuda_nvvm.BUILD", is_versioned=False),
+    "cuda_nvdisasm": _Distribution(
+        "cuda_nvdisasm", ("bin",), "cuda_nvdisasm.BUILD", is_versioned=False
+    ),
+    "cuda_nvml_dev": _Distribution("cuda_nvml", (*_LIBRARY, "nvml")),
+    "cuda_nvprune": _Distribution(
+        "cuda_nvprune", ("bin",), "cuda_nvprune.BUILD", is_versioned=False
+    ),
+    "cuda_profiler_api": _Distribution(
+        "cuda_profiler_api", ("include",), "cuda_profiler.BUILD.tpl", is_versioned=False
+    ),
+    "cuda_nvtx": _Distribution("cuda_nvtx", is_versioned=False),
+    "libnvptxcompiler": _Distribution("cuda_nvptxcompiler", is_versioned=False),
+    "libnvfatbin": _Distribution("cuda_nvfatbin"),
+}
+_OF_NVSHMEM = {
+    "libnvshmem": _Distribution("nvidia_nvshmem", (*_LIBRARY, "bin"), folder="//gpu/nvshmem")
+}
+
+
+@exporter("rules-ml-toolchain", _FILE, reads_manifests=True)
+def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
+    """Bazel: the tables of rules_ml_toolchain, from all local manifests.
+
+    Early manifests, which have no hashes of archives, are skipped. A distribution is skipped if no
+    manifest has its package.
+    """
+    usable = [one for one in manifests if one.manifest.shape != "early"]
+    tables = {
+        f"{redist.upper()}_REDIST_JSON_DICT": {
+            str(one.manifest.label): (_address(one), one.sha256)
+            for one in usable
+            if one.redist == redist
+        }
+        for redist in ("cuda", "cudnn", "nvshmem")
+    }
+    majors: dict[str, set[int]] = {}
+    for one in usable:
+        for package in one.manifest.packages:
+            numbers = (version.components[0] for version in package.versions)
+            majors.setdefault(package.name, set()).update(numbers)
+    distributions = {
+        f"{prefix}REDIST_VERSIONS_TO_BUILD_TEMPLATES": [
+            (name, one, one.versions(majors[one.package or name]))
+            for name, one in table.items()
+            if (one.package or name) in majors
+        ]
+        for prefix, table in (("", _DISTRIBUTIONS), ("NVSHMEM_", _OF_NVSHMEM))
+    }
+    return {_FILE: filled_template(_FILE, manifests=tables, distributions=distributions)}
+
+
+def _address(one: ExportedManifest) -> str:
+    folder = REDISTS[one.redist].manifest_folders[0]
+    return join_address(f"{NVIDIA_BASE}/{folder}/", f"redistrib_{one.manifest.label}.json")
