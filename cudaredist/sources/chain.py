@@ -19,7 +19,6 @@ from cudaredist.errors import (
     IntegrityError,
     NotAtSourceError,
     SourceError,
-    StoppedError,
     UnreachedError,
     UsageError,
 )
@@ -134,8 +133,6 @@ class SourceChain:
                 break
             try:
                 listed = _list(source, folders)
-            except StoppedError:
-                raise
             except (SourceError, ContentError) as error:
                 _log.info("%s did not answer: %s", source.name, error)
                 errors.append(error)
@@ -278,8 +275,6 @@ def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
     for attempt in attempts:
         try:
             return attempt()
-        except StoppedError:
-            raise
         except (SourceError, ContentError, IntegrityError) as error:
             _log.info("failed: %s", error)
             errors.append(error)

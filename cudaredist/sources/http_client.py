@@ -169,7 +169,7 @@ class HttpClient:
         while True:
             try:
                 yield from self._remaining(address, download)
-            except (CannotResumeError, StoppedError):
+            except CannotResumeError:
                 raise
             except TransientError as error:
                 if download.received - reached >= LEAST:
