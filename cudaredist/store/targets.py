@@ -112,26 +112,25 @@ class Filter:
     platforms: frozenset[str] = frozenset()
     variants: frozenset[str] = frozenset()
 
+    @property
+    def _names(self) -> Mapping[str, frozenset[str]]:
+        """The selected names by field of an archive."""
+        return {"package": self.packages, "platform": self.platforms, "variant": self.variants}
+
     def excluding(self, archive: Archive) -> str | None:
         """Return the option that excludes an archive, or None."""
-        if self.packages and archive.package not in self.packages:
-            return "--package"
-        if self.platforms and archive.platform not in self.platforms:
-            return "--platform"
-        if self.variants and archive.variant not in self.variants:
-            return "--variant"
+        for field, names in self._names.items():
+            if names and getattr(archive, field) not in names:
+                return f"--{field}"
         return None
 
     def check(self, archives: Iterable[Archive]) -> None:
         """Raise `UnknownNameError` for a name without archives in the run."""
         known = list(archives)
-        for kind, names, present in (
-            ("package", self.packages, {archive.package for archive in known}),
-            ("platform", self.platforms, {archive.platform for archive in known}),
-            ("variant", self.variants, {archive.variant for archive in known} - {None}),
-        ):
+        for field, names in self._names.items():
+            present = {getattr(archive, field) for archive in known} - {None}
             for name in sorted(names - present):
-                raise UnknownNameError(kind, name, (text for text in present if text))
+                raise UnknownNameError(field, name, present)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
