@@ -45,6 +45,8 @@ class Handler(BaseHTTPRequestHandler):
     """Handler that answers from the server's files or with a path's behaviour."""
 
     protocol_version = "HTTP/1.1"
+    # Otherwise, a small body waits 40 ms for the delayed acknowledgment of its headers.
+    disable_nagle_algorithm = True
     server: "_Server"
 
     def do_GET(self) -> None:

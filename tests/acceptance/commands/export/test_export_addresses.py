@@ -18,7 +18,7 @@ WHEEL = b"a wheel"
 
 
 @pytest.fixture
-def index(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def index(run: Run, short_pauses: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Configure pip for one index page and write a set of one wheel."""
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)

@@ -243,7 +243,7 @@ def test_second_source_is_used_after_wrong_bytes(
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
 
 
-def test_unreachable_source_is_skipped_after_four_failures(run: Run) -> None:
+def test_unreachable_source_is_skipped_after_four_failures(run: Run, short_pauses: None) -> None:
     packages: Packages = {
         f"package_{n}": {"linux-x86_64": {"LICENSE": b"%d" % n}} for n in range(40)
     }
