@@ -20,7 +20,6 @@ from cudaredist.tables.symbols.link_closure import (
 )
 
 LINK_INVARIANT = "I28"
-LINK_RULE = "Libraries export the symbols that others of the set need of them."
 _NAMES_SHOWN = 3
 
 
