@@ -175,7 +175,9 @@ def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
 
     Raises `UnknownNameError` if the release is newer than the table.
     """
-    _check_is_known(cuda_minor, gpus)
+    minors = sorted({parse_label(label).line for label in gpus.sources}, key=Version.parse)
+    if not minors or Version.parse(minors[-1]) < Version.parse(cuda_minor):
+        raise UnknownNameError("CUDA release of the table", cuda_minor, minors)
     supported = (
         name for name, entry in gpus.capabilities.items() if is_supported(entry, cuda_minor)
     )
@@ -197,13 +199,3 @@ def default_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
         and not entry.jetson
         and is_between(cuda_minor, entry.first_cuda, entry.dont_default_after)
     )
-
-
-def _check_is_known(cuda_minor: str, gpus: Gpus) -> None:
-    minors = sorted({parse_label(label).line for label in gpus.sources}, key=Version.parse)
-    try:
-        is_known = bool(minors) and Version.parse(cuda_minor) <= Version.parse(minors[-1])
-    except ValueError:
-        is_known = False
-    if not is_known:
-        raise UnknownNameError("CUDA release of the table", cuda_minor, minors)
