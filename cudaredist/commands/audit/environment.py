@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from cudaredist.cli.text import grouped
@@ -64,7 +64,7 @@ class JudgedEnvironment:
         self._cuda = frozenset(filter(self._is_cuda, names))
         self._tables = data.tables(sorted(self._cuda))
         self._exported: dict[str, Mapping[str, frozenset[str]]] = {}
-        self._required: dict[str, set[str]] = {}
+        self._required_by = lru_cache(maxsize=None)(environment.required_by)
         self._uses = list(self._found_files())
 
     def nvidias_files(self) -> set[str]:
@@ -233,18 +233,13 @@ class JudgedEnvironment:
         package = self._owner(file)
         if package is None or not self._preloads:
             return {}
-        required = self._required_by(package)
+        required = self._required_by(package.project)
         return {
             name: loaded
             for loader, by_name in self._preloads
             if loader.project in required
             for name, loaded in by_name.items()
         }
-
-    def _required_by(self, package: Distribution) -> set[str]:
-        if package.project not in self._required:
-            self._required[package.project] = self.environment.required_by(package)
-        return self._required[package.project]
 
     # -- findings
 

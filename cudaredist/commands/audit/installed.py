@@ -70,10 +70,10 @@ class Environment:
         packages = self.distributions.values()
         return {path: package for package in packages for path in package.files}
 
-    def required_by(self, package: Distribution) -> set[str]:
-        """Return the installed projects that a package requires, and itself."""
+    def required_by(self, project: str) -> set[str]:
+        """Return the installed projects that an installed project requires, and itself."""
         found: set[str] = set()
-        queue = [(package, frozenset[str]())]
+        queue = [(self.distributions[project], frozenset[str]())]
         while queue:
             user, extras = queue.pop()
             found.add(user.project)

@@ -80,7 +80,7 @@ class Loader:
         configured = self._configured() if self._cached is None else ()
         self._system = [self._below(path) for path in (*configured, *default)]
         self._real_folder = lru_cache(maxsize=None)(self._listed)
-        self._outside: dict[str, ProgramFile | None] = {}
+        self._outside = lru_cache(maxsize=None)(_examined)
 
     def closure(
         self, main: ProgramFile, preloaded: Mapping[str, FoundFile]
@@ -136,22 +136,10 @@ class Loader:
             return None
         file = self._files.get(real)
         if file is None and name in self._examined:
-            file = self._examine(real)
+            file = self._outside(real)
         if file is not None and file.binary.machine != user.file.binary.machine:
             return None
         return FoundFile(found_by=found_by, path=path, file=file)
-
-    def _examine(self, path: str) -> ProgramFile | None:
-        """Return a library outside the environment. Raises `ReadError`."""
-        if path not in self._outside:
-            binary = examine_file(Path(path))
-            names = frozenset({posixpath.basename(path)})
-            self._outside[path] = (
-                ProgramFile(display_path=path, binary=binary, names=names, path=path)
-                if binary is not None
-                else None
-            )
-        return self._outside[path]
 
     def _listed(self, folder: str) -> tuple[str, frozenset[str]]:
         """Return a folder without links in its path, and the names in it."""
@@ -227,3 +215,12 @@ class Loader:
                 elif words and words[0].startswith("/"):
                     yield words[0].rstrip("/")
             queue = included + queue
+
+
+def _examined(path: str) -> ProgramFile | None:
+    """Return a library outside the environment. Raises `ReadError`."""
+    binary = examine_file(Path(path))
+    names = frozenset({posixpath.basename(path)})
+    if binary is None:
+        return None
+    return ProgramFile(display_path=path, binary=binary, names=names, path=path)

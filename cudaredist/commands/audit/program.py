@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import chain
 from typing import NamedTuple
 
@@ -116,6 +117,12 @@ class KnownLibrary(NamedTuple):
 def majors_of(libraries: Iterable[KnownLibrary]) -> frozenset[int]:
     """Return the CUDA majors of libraries of the toolkit itself."""
     return frozenset(lib.major for lib in libraries if lib.major and lib.redist == "cuda")
+
+
+def common_majors(stated: Iterable[frozenset[int]]) -> frozenset[int]:
+    """Return the CUDA majors that all parts that state any can use."""
+    known = list(filter(None, stated))
+    return reduce(frozenset.intersection, known) if known else frozenset()
 
 
 class Catalog:

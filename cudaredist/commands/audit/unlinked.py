@@ -3,11 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.lowest_release import exported_names
-from cudaredist.commands.audit.program import Catalog, ProgramFile, majors_of
+from cudaredist.commands.audit.program import Catalog, ProgramFile, common_majors, majors_of
 from cudaredist.features.library_symbols import import_groups
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
@@ -51,8 +50,7 @@ def _undefined(file: ProgramFile) -> Iterator[list[str]]:
 def stated_majors(file: ProgramFile, catalog: Catalog) -> frozenset[int]:
     """Return the CUDA majors that the needed libraries of a file state, if they agree."""
     provided = (catalog.providers(name, file.platforms) for name in file.binary.needed)
-    stated = list(filter(None, map(majors_of, provided)))
-    return reduce(frozenset.intersection, stated) if stated else frozenset()
+    return common_majors(map(majors_of, provided))
 
 
 def _fits(catalog: Catalog, soname: str, platforms: Sequence[str], majors: Collection[int]) -> bool:

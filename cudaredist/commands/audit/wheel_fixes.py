@@ -1,8 +1,6 @@
 """Commands that install the wheel with a library and its used symbols into an environment."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import and_
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from packaging.specifiers import SpecifierSet
@@ -11,7 +9,13 @@ from packaging.utils import canonicalize_name
 from cudaredist.commands.audit.installed import Environment
 from cudaredist.commands.audit.lowest_release import required_releases
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, paths_of
+from cudaredist.commands.audit.program import (
+    Catalog,
+    KnownLibrary,
+    ProgramFile,
+    common_majors,
+    paths_of,
+)
 from cudaredist.commands.audit.unlinked import stated_majors
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -70,7 +74,9 @@ def _providers(
     declared = {canonicalize_name(each.name) for owner in owners for each in owner.requirements()}
     paths = {path for owner in owners for path in owner.files}
     siblings = [file for file in environment.files if file.path in paths]
-    majors, of_siblings = (_common_majors(part, catalog) for part in (files, siblings))
+    majors, of_siblings = (
+        common_majors(stated_majors(file, catalog) for file in part) for part in (files, siblings)
+    )
     for chosen in (
         [library for library in known if library.project in declared],
         [library for library in known if library.major in majors],
@@ -80,9 +86,3 @@ def _providers(
         if len({library.project for library in chosen}) == 1:
             return tuple(chosen)
     return tuple(known)
-
-
-def _common_majors(files: Iterable[ProgramFile], catalog: Catalog) -> frozenset[int]:
-    """Return the CUDA majors that all files with needed CUDA libraries can use."""
-    stated = list(filter(None, (stated_majors(file, catalog) for file in files)))
-    return reduce(and_, stated) if stated else frozenset()

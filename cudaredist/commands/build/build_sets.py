@@ -120,7 +120,7 @@ Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
 def make_sets(
     specs: Sequence[SetSpec | RefusedSet],
     data: SetData,
-    symbols: Sequence[Path] = (),
+    symbols: LayeredSymbols | None = None,
     *,
     strict: bool = False,
     progress: Progress = NO_PROGRESS,
@@ -128,15 +128,14 @@ def make_sets(
     """Yield the set of each spec, or its error.
 
     An error does not stop the other sets. With `strict`, a warning is an error, for example a
-    broken package. `symbols` are folders of tables: a library that requires symbols missing from
+    broken package. With the tables `symbols`, a library that requires symbols missing from
     another library is a warning.
     """
     progress.expect(len(specs))
-    tables = LayeredSymbols(symbols)
     for spec in specs:
         try:
             result: PackageSet | CudaRedistError = build_one(
-                spec, data, strict=strict, symbols=tables
+                spec, data, strict=strict, symbols=symbols
             )
         except CudaRedistError as error:
             result = error
@@ -192,7 +191,7 @@ def build_one(
     data: SetData,
     *,
     strict: bool = False,
-    symbols: LayeredSymbols | Sequence[Path] = (),
+    symbols: LayeredSymbols | None = None,
 ) -> PackageSet:
     """Build one set.
 
@@ -204,9 +203,8 @@ def build_one(
     if isinstance(spec, RefusedSet):
         raise spec.error
     package_set = build_set(spec, data)
-    if symbols:
-        tables = symbols if isinstance(symbols, LayeredSymbols) else LayeredSymbols(symbols)
-        package_set = with_link_diagnostics(package_set, tables)
+    if symbols is not None:
+        package_set = with_link_diagnostics(package_set, symbols)
     if strict:
         _refuse_warnings(package_set)
     return package_set

@@ -140,6 +140,7 @@ def build(options: BuildOptions, session: Session) -> int:
     from cudaredist.commands.build.text import build_text
     from cudaredist.sets.load import read_set_data
     from cudaredist.store.read_data import require_manifests
+    from cudaredist.store.symbol_folder import LayeredSymbols
 
     store = session.read_store(options.data)
     if options.wheel_base and store.channel != "wheels":
@@ -151,17 +152,18 @@ def build(options: BuildOptions, session: Session) -> int:
     if not any(CUDA in overlay.redists() for overlay in overlays):
         require_manifests(store, [CUDA])
     data = read_set_data(store, overlays)
+    symbols = LayeredSymbols(store.symbol_paths)
     specs = specs_for(_request(options), data, options.cuda or ())
     if options.json and options.output is None and not options.check:
         _require_one(specs, "--json")
-        package_set = build_one(specs[0], data, strict=options.strict, symbols=store.symbol_paths)
+        package_set = build_one(specs[0], data, strict=options.strict, symbols=symbols)
         session.console.result(set_bytes(package_set).decode())
         return EXIT_OK
     output = options.output or Path("build")
     if output.suffix == ".json":
         _require_one(specs, str(output))
     progress = session.progress("building")
-    results = make_sets(specs, data, store.symbol_paths, strict=options.strict, progress=progress)
+    results = make_sets(specs, data, symbols, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())
     report = write_sets(results, output, skipped=skipped, may_write=not options.check)
     return session.finish(report, build_text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cudaredist.commands.bump.report import BumpedRelease, ReleaseState
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.process.feature_run import FAILED, UNREACHED
+from cudaredist.commands.versions.release_lines import newest_before
 from cudaredist.commands.versions.report import VersionsReport
 from cudaredist.errors import CudaRedistError
 from cudaredist.formats.features import UnexaminedArchive
@@ -87,7 +88,7 @@ class BumpPlan:
             yield Step(
                 redist=redist,
                 label=label,
-                old=_newest_before(label, before),
+                old=newest_before(label, before),
                 is_recorded=label in local and str(label) in recorded,
             )
 
@@ -128,12 +129,6 @@ class BumpPlan:
         return name == CUDA and any(
             label not in known and _is_next(label, known) for known in self._tables
         )
-
-
-def _newest_before(label: Version, local: Sequence[Version]) -> Version | None:
-    older = [other for other in local if other < label]
-    in_line = [other for other in older if other.line == label.line]
-    return max(in_line or older, default=None)
 
 
 def _is_next(label: Version, known: Collection[Version]) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from cudaredist.cli.text import grouped
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
+from cudaredist.commands.versions.release_lines import newest_before
 from cudaredist.commands.versions.report import LineReport
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -139,9 +140,7 @@ def freshness_findings(
         behind = behind[-1:]  # without local labels, every line is new: report only the newest
     for line in behind:
         newest = Version.parse(line.missing[-1])
-        known = max((x for x in local.manifests if x.line == line.line), default=None)
-        if known is None:
-            known = max((x for x in local.manifests if x < newest), default=None)
+        known = newest_before(newest, local.manifests)
         details = [f"missing: {', '.join(line.missing)}"]
         if newest in newer and known is not None:
             lost = local.manifests[known].platforms - newer[newest].platforms

@@ -46,7 +46,7 @@ def of_manifest(
     """Return the compared fields of a manifest, with those of the archives' contents, if known."""
     side = Comparable(name)
     for package in manifest.packages:
-        fields = _published(_joined(package.versions), package.archives)
+        fields = _published(", ".join(map(str, package.versions)), package.archives)
         fields["license", ""] = package.license or ""
         for archive in package.archives:
             fields |= contents.get(archive.id, {})
@@ -181,10 +181,6 @@ def _examined(archive: ExaminedArchive) -> dict[str, Value]:
         "glibc": max(floors, key=Version.parse, default=""),
         "size": str(sum(size.bytes for size in archive.outputs.values())),
     }
-
-
-def _joined(versions: Iterable[Version]) -> str:
-    return ", ".join(map(str, versions))
 
 
 def _driver(driver: DriverVersion | None) -> str:

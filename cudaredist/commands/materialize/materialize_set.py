@@ -8,7 +8,6 @@ import logging
 import os
 import posixpath
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -251,8 +250,8 @@ class Materialization:
         # Several packages may share one archive.
         archives = {archive_of(package).sha256: package for package in packages.values()}
         self._check_sizes(archives)
-        jobs = self._services[0].jobs
-        results = each(archives.values(), self._content, jobs, self._stop, fail_fast=True)
+        jobs, stop = self._services[0].jobs, self._services[0].stop
+        results = each(archives.values(), self._content, jobs, stop, fail_fast=True)
         errors = [result for result in results if isinstance(result, CudaRedistError)]
         if errors:
             # Other tasks stopped because of this error.
@@ -261,7 +260,7 @@ class Materialization:
         return {attr: contents[archive_of(p).sha256] for attr, p in packages.items()}
 
     def _content(self, package: SetPackage) -> Unpacked:
-        raise_if_stopped(self._stop)
+        raise_if_stopped(self._services[0].stop)
         request = self._request(package)
         folder = self._staging.archives / archive_of(package).sha256
         earlier = earlier_content(folder)
@@ -280,10 +279,6 @@ class Materialization:
                     keep_at.unlink()
             return unpacked
         raise most_severe(errors)
-
-    @property
-    def _stop(self) -> threading.Event:
-        return self._services[0].stop
 
     def _kept_at(self, request: ArchiveRequest) -> Path:
         """Return the path of an archive's partial download."""

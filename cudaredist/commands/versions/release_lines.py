@@ -1,6 +1,6 @@
 """Compare local release lines with upstream's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cudaredist.commands.versions.report import LineReport, LineStatus
 from cudaredist.primitives import Version
@@ -44,3 +44,10 @@ def line_reports(
             )
         )
     return tuple(reports)
+
+
+def newest_before(label: Version, labels: Iterable[Version]) -> Version | None:
+    """Return the newest older label of the same line, else of all."""
+    older = [other for other in labels if other < label]
+    in_line = [other for other in older if other.line == label.line]
+    return max(in_line or older, default=None)
