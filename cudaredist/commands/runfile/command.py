@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from cudaredist.cli.options import (
     Options,
@@ -14,15 +14,13 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Refusal, Session, command
 
-Action: TypeAlias = Literal["add"]
-
 
 class RunfileOptions(Options):
     """Options of runfile."""
 
     typical = ("url", "accept_changed", "data_dir")
 
-    action: Action = argument("Add a record.", metavar="add", default=...)
+    action: Literal["add"] = argument("Add a record.", metavar="add", default=...)
     location: str = argument(
         "Runfile with NVIDIA's name: an address or a local file.", metavar="URL|FILE", default=...
     )

@@ -1,6 +1,6 @@
 """The pages of the web site as values: the JSON next to each page."""
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ class SitePage(OwnModel):
     """A page."""
 
     schema_version: Literal[1] = 1
+    kind: str
     channel: Channel
     title: str
 
@@ -244,17 +245,3 @@ class SearchPage(SitePage):
     unknown_libraries: tuple[str, ...] = Field(
         description="Libraries whose symbols are unknown in a release"
     )
-
-
-AnyPage: TypeAlias = (
-    StartPage
-    | ProductPage
-    | ReleasePage
-    | PackagesPage
-    | PackagePage
-    | FilesPage
-    | GpusPage
-    | GpuPage
-    | CompilersPage
-    | SearchPage
-)

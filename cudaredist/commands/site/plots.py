@@ -1,7 +1,7 @@
 """Plots as values: positions in a drawing that a template turns into SVG."""
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, groupby
 from typing import NamedTuple
 
 from cudaredist.progress import size_words
@@ -126,9 +126,5 @@ def bar_plot(values: Mapping[str, int]) -> BarPlot:
 
 def _step(least: float) -> int:
     """Return the smallest round number that is at least this."""
-    power = 1
-    while True:
-        for step in _STEPS:
-            if step * power >= least:
-                return step * power
-        power *= 10
+    numbers: Iterator[int] = (step * 10**power for power in count() for step in _STEPS)
+    return next(number for number in numbers if number >= least)

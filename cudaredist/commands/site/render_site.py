@@ -21,13 +21,12 @@ from cudaredist.commands.site.addresses import (
     release_address,
 )
 from cudaredist.commands.site.package_pages import (
-    PackageHistory,
     make_files_page,
     make_package_page,
     make_packages_page,
     package_histories,
 )
-from cudaredist.commands.site.page_models import AnyPage, PackagePage
+from cudaredist.commands.site.page_models import PackagePage, SitePage
 from cudaredist.commands.site.plots import LinePlot, bar_plot, line_plot
 from cudaredist.commands.site.release_pages import (
     make_product_page,
@@ -68,14 +67,14 @@ def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
     )
 
 
-def _json(page: AnyPage) -> bytes:
+def _json(page: SitePage) -> bytes:
     return canonical_json(page.model_dump(mode="json"))
 
 
-def _pages(data: SiteData) -> dict[str, AnyPage]:
+def _pages(data: SiteData) -> dict[str, SitePage]:
     """Return the pages by address, without the search."""
     histories = package_histories(data)
-    pages: dict[str, AnyPage] = {
+    pages: dict[str, SitePage] = {
         "": make_start_page(data, len(histories)),
         "packages": make_packages_page(histories.values(), data),
         "gpus": make_gpus_page(data),
@@ -85,18 +84,12 @@ def _pages(data: SiteData) -> dict[str, AnyPage]:
         pages[product_address(redist)] = make_product_page(redist, data)
         for release in make_release_pages(redist, data):
             pages[release_address(redist, release.summary.release)] = release
-    for history in histories.values():
-        pages |= _package_pages(history, data)
+    for name, history in histories.items():
+        pages[package_address(name)] = make_package_page(history, data)
+        if name in data.files:
+            pages[files_address(name)] = make_files_page(name, history.spans, data)
     for gpu in make_gpu_pages(data):
         pages[gpu_address(gpu.capability)] = gpu
-    return pages
-
-
-def _package_pages(history: PackageHistory, data: SiteData) -> dict[str, AnyPage]:
-    name = history.name
-    pages: dict[str, AnyPage] = {package_address(name): make_package_page(history, data)}
-    if name in data.files:
-        pages[files_address(name)] = make_files_page(name, history.spans, data)
     return pages
 
 
@@ -128,7 +121,9 @@ def _heading(text: str) -> str:
     return text if text.startswith("nvcc") else f"{text[:1].upper()}{text[1:]}"
 
 
-def _html(environment: Environment, address: str, page: AnyPage, packages: frozenset[str]) -> bytes:
+def _html(
+    environment: Environment, address: str, page: SitePage, packages: frozenset[str]
+) -> bytes:
     def link(make: _Address, *names: str) -> str:
         return page_link(make(*names), address)
 

@@ -10,12 +10,12 @@ from functools import partial
 
 from cudaredist.commands.site.addresses import page_link
 from cudaredist.commands.site.page_models import (
-    AnyPage,
     FilesPage,
     GpuPage,
     PackagePage,
     ProductPage,
     ReleasePage,
+    SitePage,
     Span,
 )
 from cudaredist.commands.site.site_symbols import SymbolGroups
@@ -68,7 +68,7 @@ class SearchIndex:
         return f"window.cudaredistIndex={text};\n".encode("ascii")
 
 
-def make_index(pages: Mapping[str, AnyPage], symbols: Mapping[str, SymbolGroups]) -> SearchIndex:
+def make_index(pages: Mapping[str, SitePage], symbols: Mapping[str, SymbolGroups]) -> SearchIndex:
     """Return the index of all pages, by address, and of the symbols of libraries."""
     packages = {page.title for page in pages.values() if isinstance(page, PackagePage)}
     index = SearchIndex(pieces=symbol_pieces(symbols.values(), packages))
