@@ -10,8 +10,6 @@ import logging
 import os
 import re
 import threading
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -25,6 +23,12 @@ from urllib.request import url2pathname
 import httpx
 
 from cudaredist.archives.open_archive import open_archive
+from cudaredist.archives.wheel_metadata import (
+    METADATA_LIMIT,
+    check_metadata,
+    is_metadata,
+    metadata_in,
+)
 from cudaredist.errors import (
     InvalidArchiveError,
     NotAtSourceError,
@@ -50,16 +54,10 @@ _log = logging.getLogger(__name__)
 INDEX = "the package index"
 
 _AT_ONCE = 16
-_METADATA_LIMIT = 4 << 20
 _REQUIREMENTS_LIMIT = 1000
 _LICENSE_LIMIT = 100
 _HINT = "check `pip config list` and the credentials of the index, or try again"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_NOT_A_WHEEL = (
-    *(zipfile.BadZipFile, StopIteration, EOFError, OSError, zlib.error),
-    *(NotImplementedError, RuntimeError, ValueError),
-)
-"""The errors of zipfile."""
 
 
 LocalMetadata: TypeAlias = Callable[[Wheel], bytes | None]
@@ -237,7 +235,7 @@ class WheelIndex:
                 raise TransientError(shown_address(address), reason)
             return data
 
-        return self._client.read(address, _METADATA_LIMIT, use=verified)
+        return self._client.read(address, METADATA_LIMIT, use=verified)
 
     def _metadata_at_end(self, wheel: Wheel) -> bytes:
         return metadata_in(RangedFile(partial(self.part, wheel)), wheel.file_name)
@@ -253,9 +251,9 @@ class WheelIndex:
 
         with contextlib.closing(open_archive(wheel.file_name, chunks())) as reader:
             for member, content in reader:
-                for chunk in content if _is_metadata(member.name) else ():
+                for chunk in content if is_metadata(member.name) else ():
                     metadata += chunk
-                    _check_metadata(metadata, wheel.file_name)
+                    check_metadata(metadata, wheel.file_name)
         return _Contents(digest.hexdigest(), bytes(metadata))
 
 
@@ -323,29 +321,3 @@ def _in_folder(path: Path) -> list[Wheel]:
     except OSError as error:
         raise SourceError(str(path), error.strerror or str(error)) from error
     return wheels
-
-
-def metadata_in(file: RangedFile | Path, name: str) -> bytes:
-    """Return the metadata of a wheel. Raises `InvalidArchiveError`."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            member = next(filter(_is_metadata, archive.namelist()))
-            with archive.open(member) as content:
-                metadata = content.read(_METADATA_LIMIT + 1)
-    except _NOT_A_WHEEL as error:
-        reason = str(error) or "no METADATA"
-        raise InvalidArchiveError(name, f"not a valid wheel: {reason}") from error
-    _check_metadata(metadata, name)
-    return metadata
-
-
-def _check_metadata(metadata: bytes | bytearray, name: str) -> None:
-    if len(metadata) > _METADATA_LIMIT:
-        raise InvalidArchiveError(
-            name, f"not a valid wheel: METADATA exceeds {_METADATA_LIMIT:,} bytes"
-        )
-
-
-def _is_metadata(name: str) -> bool:
-    folder, _, file = name.partition("/")
-    return folder.endswith(".dist-info") and file == "METADATA"

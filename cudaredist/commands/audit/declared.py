@@ -1,7 +1,5 @@
 """The wheels of NVIDIA's that a wheel declares, compared with the libraries that its files need."""
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from email.parser import HeaderParser
 from fnmatch import fnmatchcase
@@ -11,6 +9,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import Catalog, KnownLibrary
@@ -20,13 +19,12 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
 )
 from cudaredist.commands.audit.wheel_requirements import wheel_version
-from cudaredist.errors import EXIT_FINDINGS, printable, shortened
+from cudaredist.errors import EXIT_FINDINGS, InvalidArchiveError, printable, shortened
 from cudaredist.formats.policy import Preload
 from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
 
-_METADATA_LIMIT = 4 << 20
 _SHOWN = 3
 
 
@@ -73,13 +71,8 @@ class Declared(NamedTuple):
 def read_declared(wheel: Path) -> list[Declared] | None:
     """Return the requirements of a wheel, None if its METADATA cannot be read."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            (name,) = (n for n in archive.namelist() if _is_metadata(n))
-            with archive.open(name) as file:
-                data = file.read(_METADATA_LIMIT + 1)
-    except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error):
-        return None
-    if len(data) > _METADATA_LIMIT:
+        data = metadata_in(wheel, wheel.name)
+    except InvalidArchiveError:
         return None
     headers = HeaderParser().parsestr(data.decode(errors="replace"))
     title = printable(f"{headers.get('Name', wheel.name)} {headers.get('Version', '')}".strip())
@@ -163,11 +156,6 @@ def _findings(
         return
     kind: AuditFindingKind = "undeclared" if not named and not others else "declared"
     yield AuditFinding(kind=kind, message=message, path=need.by[0], exit_code=EXIT_FINDINGS)
-
-
-def _is_metadata(name: str) -> bool:
-    folder, _, file = name.partition("/")
-    return folder.endswith(".dist-info") and file == "METADATA"
 
 
 def _without_major(project: str) -> str:

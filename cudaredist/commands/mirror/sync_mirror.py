@@ -9,6 +9,7 @@ from pathlib import Path
 
 from packaging.metadata import parse_email
 
+from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.download.download import ManifestDownload, store_destination
 from cudaredist.commands.mirror.command import MirrorOptions
@@ -27,7 +28,7 @@ from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.sources.chain import SourceChain
-from cudaredist.sources.wheel_index import LocalMetadata, metadata_in
+from cudaredist.sources.wheel_index import LocalMetadata
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.files import read_file
