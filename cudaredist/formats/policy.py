@@ -59,13 +59,37 @@ class PlatformPolicy(OwnFile):
 class LowestDriver(Reasoned):
     """The oldest driver that runs programs of a CUDA major."""
 
-    version: VersionText
+    version: VersionText = Field(description="On Linux")
+    windows: VersionText | None = optional("On Windows; absent: no source states it")
+
+
+class ReleaseDrivers(OwnModel):
+    """The oldest drivers with all features of a CUDA release."""
+
+    linux: VersionText | None = optional("Absent: no source states it")
+    windows: VersionText | None = optional("Absent: no source states it")
+    reference: str = Field(description="The document that states them")
+
+
+class ForwardCompatibility(Reasoned):
+    """Driver branches that a package `cuda-compat` extends to a newer CUDA minor."""
+
+    branches: tuple[str, ...]
+
+
+class LastBranch(Reasoned):
+    """The last driver branch for a GPU architecture."""
+
+    branch: str
 
 
 class DriverPolicy(OwnFile):
-    """`policy/drivers.json`: the lowest driver for each CUDA major, as NVIDIA documents it."""
+    """`policy/drivers.json`: the drivers for CUDA releases and GPUs, as NVIDIA documents them."""
 
     lowest: dict[str, LowestDriver] = Field(description="By CUDA major")
+    releases: dict[str, ReleaseDrivers] = optional("By CUDA release", {})
+    forward: dict[str, ForwardCompatibility] = optional("By CUDA minor", {})
+    last_branches: dict[str, LastBranch] = optional("By GPU architecture", {})
 
 
 class NamePolicy(OwnFile):

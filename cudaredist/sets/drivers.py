@@ -33,12 +33,22 @@ def find_driver(spec: SetSpec, data: SetData) -> SetDriver:
         published = DriverVersion(
             version=versions.pop(), source=f"{DRIVER} in {manifest_name(spec.cuda)}"
         )
-    lowest = None
     policy = data.policies.drivers
+    is_windows = spec.platform.os == "windows"
     entry = policy.lowest.get(str(spec.cuda.components[0]))
-    if entry is not None:
-        lowest = DriverVersion(version=entry.version, source=data.policies.source("drivers", entry))
-    return SetDriver(published=published, lowest=lowest)
+    version = entry and (entry.windows if is_windows else entry.version)
+    release = policy.releases.get(str(spec.cuda))
+    native = release and (release.windows if is_windows else release.linux)
+    source = data.policies.source
+    return SetDriver(
+        published=published,
+        native=DriverVersion(version=native, source=source("drivers", release))
+        if release and native
+        else None,
+        lowest=DriverVersion(version=version, source=source("drivers", entry))
+        if entry and version
+        else None,
+    )
 
 
 def driver_facts(

@@ -121,6 +121,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
     if package_set.driver is not None:
         side.tables["driver"] = {
             "driver": _driver(package_set.driver.published),
+            "lowest driver with all features": _driver(package_set.driver.native),
             "lowest driver": _driver(package_set.driver.lowest),
         }
     return side

@@ -1,4 +1,4 @@
-"""explain: show the facts about a compiler, GPU, release, package or set."""
+"""explain: show the facts about a compiler, GPU, release, driver, package or set."""
 
 from dataclasses import field
 from pathlib import Path
@@ -8,7 +8,7 @@ from cudaredist.cli.options import Data, Options, argument, cache_dir_option
 from cudaredist.cli.session import Session, command, open_cache
 from cudaredist.errors import EXIT_OK
 
-Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "package", "set"]
+Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "driver", "package", "set"]
 
 
 class ExplainOptions(Options):
@@ -17,10 +17,10 @@ class ExplainOptions(Options):
     typical = ("channel", "data_dir", "json")
 
     subject: Subject = argument(
-        "Subject: nvcc, gpu, cuda, package or set.", metavar="SUBJECT", default=...
+        "Subject: nvcc, gpu, cuda, driver, package or set.", metavar="SUBJECT", default=...
     )
     name: str = argument(
-        "CUDA release; gpu: capability, chip or product; package: name; set: file.",
+        "CUDA release; gpu: capability, chip or product; driver: version; else a name or file.",
         metavar="NAME",
         default=...,
     )
@@ -30,17 +30,19 @@ class ExplainOptions(Options):
 
 @command(ExplainOptions)
 def explain(options: ExplainOptions, session: Session) -> int:
-    """Show the facts about a compiler, GPU, CUDA release, package or set.
+    """Show the facts about a compiler, GPU, CUDA release, driver, package or set.
 
     Examples:
 
         cudaredist explain nvcc 13.4
         cudaredist explain gpu "Jetson Orin"
+        cudaredist explain driver 580.95
         cudaredist explain package libcublas
 
     Every fact has its source. If documentation or policy differs from NVIDIA's files, both are
-    shown. A GPU lists the library releases that run on it, a package lists its releases and
-    platforms, and a set lists its contents and the reasons for missing packages.
+    shown. A GPU lists the library releases that run on it, a driver lists the CUDA releases that it
+    runs, a package lists its releases and platforms, and a set lists its contents and the reasons
+    for missing packages.
 
     Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables win over the
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
@@ -61,6 +63,18 @@ def explain(options: ExplainOptions, session: Session) -> int:
         store = session.read_store(options.data)
         index = Index(store, open_cache(options.cache_dir))
         session.show(explain_package(options.name, index), package_text)
+    elif options.subject == "driver":
+        from cudaredist.commands.explain.report import ExplainReport
+        from cudaredist.commands.explain.table_text import explain_text
+        from cudaredist.formats.policy import DriverPolicy
+        from cudaredist.formats.registry import read_own_file
+        from cudaredist.tables.explain_driver import explain_driver
+
+        store = session.read_store(options.data, is_channel_used=False)
+        policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+        topics = explain_driver(options.name, policy)
+        report = ExplainReport(kind="driver", asked=options.name, topics=topics, exit_code=EXIT_OK)
+        session.show(report, explain_text)
     else:
         from cudaredist.commands.explain.explain_by_tables import explain_by_tables
         from cudaredist.commands.explain.table_text import explain_text

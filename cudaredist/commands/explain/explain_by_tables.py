@@ -22,6 +22,7 @@ from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import LayeredTable, require_layered
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
+from cudaredist.tables.explain_driver import gpu_facts
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
@@ -42,8 +43,17 @@ def explain_by_tables(
     if subject == "gpu":
         gpus = require_layered(store, GPU_TABLE)
         explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
+        drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
         topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
         names = capabilities_called(name, gpus.table)
+        topics = tuple(
+            topic.model_copy(
+                update={
+                    "facts": (*topic.facts, *gpu_facts(gpus.table.capabilities[called], drivers))
+                }
+            )
+            for topic, called in zip(topics, names, strict=True)
+        )
         archives = read_coverage(names, Index(store, cache), gpus.table)
         coverage = coverage_of_releases(names, archives, gpus.table)
         about = {

@@ -64,7 +64,7 @@ class ExplainReport(Report):
     """The result of explain."""
 
     command: Literal["explain"] = "explain"
-    kind: Literal["nvcc", "gpu", "cuda"]
+    kind: Literal["nvcc", "gpu", "cuda", "driver"]
     asked: str
     newest: tuple[NewestTogether, ...] = Field(
         default=(), description="For gpu: CUDA, cuDNN, NCCL and cuTENSOR, from the feature files"

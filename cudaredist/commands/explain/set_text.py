@@ -26,6 +26,8 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     if summary.driver is not None:
         published, lowest = summary.driver.published, summary.driver.lowest
         texts = [f"{published.version} is published with it"] if published else []
+        native = summary.driver.native
+        texts += [f"{native.version} is the lowest with all features"] if native else []
         texts += [f"{lowest.version} is the lowest for its major"] if lowest else []
         yield f"driver: {', '.join(texts) or 'unknown'}"
     yield ""

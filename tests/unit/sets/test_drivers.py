@@ -10,6 +10,7 @@ from cudaredist.formats.policy import DriverPolicy, LowestDriver
 from cudaredist.primitives import Version, parse_label
 from cudaredist.sets.drivers import driver_facts
 
+LINUX, WINDOWS, PUBLISHED = "linux-x86_64", "windows-x86_64", "575.57.08"
 POLICY = DriverPolicy(
     schema_version=1,
     lowest={"12": LowestDriver(version="525", reason="so it is written", reference="Guide")},
@@ -17,23 +18,36 @@ POLICY = DriverPolicy(
 
 
 @pytest.mark.parametrize(
-    ("label", "platforms", "published", "lowest"),
+    ("label", "platform", "platforms", "published", "native", "lowest"),
     [
-        pytest.param("12.9.1", ("linux-x86_64",), "575.57.08", "525", id="both"),
-        pytest.param("12.9.1", (), None, "525", id="not in the manifest"),
-        pytest.param("12.9.1", ("linux-sbsa",), None, "525", id="for another platform"),
-        pytest.param("13.0.2", ("linux-x86_64",), "575.57.08", "580", id="another major"),
+        pytest.param("12.9.1", LINUX, (LINUX,), PUBLISHED, PUBLISHED, "525.60.13", id="all"),
+        pytest.param("12.9.1", LINUX, (), None, PUBLISHED, "525.60.13", id="not in the manifest"),
+        pytest.param(
+            *("12.9.1", LINUX, ("linux-sbsa",), None, PUBLISHED, "525.60.13"),
+            id="for another platform",
+        ),
+        pytest.param("13.0.2", LINUX, (LINUX,), PUBLISHED, "580.95.05", "580", id="another major"),
+        pytest.param("12.9.1", WINDOWS, (WINDOWS,), PUBLISHED, "576.57", "528.33", id="Windows"),
+        pytest.param("13.0.2", WINDOWS, (WINDOWS,), PUBLISHED, None, "580", id="unknown"),
     ],
 )
 def test_package_set_states_drivers_of_release(
-    label: str, platforms: tuple[str, ...], published: str | None, lowest: str
+    label: str,
+    platform: str,
+    platforms: tuple[str, ...],
+    published: str | None,
+    native: str | None,
+    lowest: str,
 ) -> None:
     packages = {"nvidia_driver": platforms} if platforms else {}
-    release = cuda(label, packages=packages)._replace(versions={"nvidia_driver": "575.57.08"})
-    package_set = build(set_data_of(release), label, "linux-x86_64")
+    release = cuda(label, [platform], packages=packages)._replace(
+        versions={"nvidia_driver": "575.57.08"}
+    )
+    package_set = build(set_data_of(release), label, platform)
     source = f"nvidia_driver in redistrib_{label}.json"
     assert package_set.driver == SetDriver(
         published=DriverVersion(version=published, source=source) if published else None,
+        native=DriverVersion(version=native, source="policy/drivers.json") if native else None,
         lowest=DriverVersion(version=lowest, source="policy/drivers.json"),
     )
 
@@ -63,7 +77,8 @@ def test_several_drivers_of_a_manifest_are_not_confused() -> None:
 
 
 def test_package_set_without_policy_has_no_lowest_driver() -> None:
-    data = set_data_of(cuda(), policies={"drivers": {"lowest": {"12": None}}})
+    changes = {"lowest": {"12": None}, "releases": {"12.9.1": None}}
+    data = set_data_of(cuda(), policies={"drivers": changes})
     package_set = build(data)
     assert package_set.driver == SetDriver(published=None, lowest=None)
 

@@ -1,0 +1,132 @@
+"""Explain a driver: the CUDA releases that run on it, and the GPUs that it supports."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from cudaredist.errors import UnknownNameError
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.tables import CapabilityEntry
+from cudaredist.primitives import Version, parse_label
+from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
+
+System: TypeAlias = Literal["linux", "windows"]
+Support: TypeAlias = Literal["native", "minor", "none", "unknown"]
+SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
+
+_POLICY_FILE = "policy/drivers.json"
+_is_version = re.compile(r"[0-9]{3}(\.[0-9]+)*").fullmatch
+_WORDS: dict[Support, str] = {
+    "native": "run with all features",
+    "minor": "run by minor version compatibility, with limited features",
+    "none": "do not run without a compatibility package",
+    "unknown": "unknown, because no source states their drivers",
+}
+
+
+def parse_driver(name: str, policy: DriverPolicy) -> Version:
+    """Return a driver's version. Raises `UnknownNameError`, which suggests known ones."""
+    stated = {entry.linux: None for entry in policy.releases.values() if entry.linux}
+    if not _is_version(name):
+        raise UnknownNameError("driver", name, stated)
+    return Version.parse(name)
+
+
+def supports(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
+    """Return how programs of a CUDA release run on a driver, without a compatibility package."""
+    release = policy.releases.get(str(cuda))
+    native = getattr(release, system) if release else None
+    if native is not None and _reaches(driver, native):
+        return "native"
+    major = policy.lowest.get(str(cuda.components[0]))
+    lowest = (major.windows if system == "windows" else major.version) if major else None
+    if lowest is not None:
+        return "minor" if _reaches(driver, lowest) else "none"
+    return "none" if native is not None else "unknown"
+
+
+def explain_driver(name: str, policy: DriverPolicy) -> tuple[Topic, ...]:
+    """Explain a driver or a prefix of its version. Raises `UnknownNameError`."""
+    driver = parse_driver(name, policy)
+    topics = (
+        Topic(title=f"driver {name} on {title}", facts=tuple(_releases(driver, system, policy)))
+        for system, title in SYSTEMS.items()
+    )
+    branch = str(driver.components[0])
+    return *topics, Topic(
+        title=f"driver branch {branch}", facts=tuple(_facts_of_branch(branch, policy))
+    )
+
+
+def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
+    """Yield the lowest driver for a capability's first CUDA release, and its last branch."""
+    first = [label for label in policy.releases if parse_label(label).line == entry.first_cuda]
+    stated = min(map(parse_label, first), default=None)
+    if stated is not None:
+        release = policy.releases[str(stated)]
+        versions = [f"{release.linux} on Linux"] if release.linux else []
+        versions += [f"{release.windows} on Windows"] if release.windows else []
+        words = f"the lowest driver of CUDA {stated}, the first known to support it: "
+        origin = Origin("computed", f"{release.reference} ({_POLICY_FILE})")
+        yield make_fact("driver.first", words + ", ".join(versions), release.linux, origin)
+    last = policy.last_branches.get(entry.family)
+    if last is not None:
+        origin = Origin("documented", f"{last.reference} ({_POLICY_FILE})")
+        yield make_fact(
+            "driver.last_branch", f"its last driver branch is {last.branch}", last.branch, origin
+        )
+
+
+def _reaches(driver: Version, lowest: str) -> bool:
+    """Check if a driver is new enough. A prefix means the newest driver that begins with it."""
+    required = Version.parse(lowest)
+    return required.begins_with(driver) or driver >= required
+
+
+def _releases(driver: Version, system: System, policy: DriverPolicy) -> Iterator[Fact]:
+    by_support: dict[Support, list[str]] = defaultdict(list)
+    for label in sorted(map(parse_label, policy.releases)):
+        by_support[supports(driver, label, system, policy)].append(str(label))
+    for support, words in _WORDS.items():
+        if by_support[support]:
+            stated = (getattr(policy.releases[name], system) for name in by_support[support])
+            reason = None
+            if support == "minor" and not all(stated):
+                reason = "Some may run with all features: no source states their lowest driver"
+            origin = Origin("documented", f"NVIDIA's release notes, by release ({_POLICY_FILE})")
+            yield make_fact(
+                f"driver.{system}.{support}",
+                f"CUDA releases that {words}" if support != "unknown" else words,
+                tuple(by_support[support]),
+                origin,
+                reason,
+            )
+
+
+def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
+    """Yield the compatibility packages for a driver branch, and the GPUs with a last branch."""
+    forward = {name: entry for name, entry in policy.forward.items() if branch in entry.branches}
+    newest = sorted(forward, key=parse_label)
+    entry = forward[newest[-1]] if newest else None
+    source = entry.reference if entry else "no package is documented for this branch"
+    yield make_fact(
+        "driver.forward",
+        "forward compatibility packages (cuda_compat) for CUDA",
+        tuple(newest),
+        Origin("documented", f"{source} ({_POLICY_FILE})"),
+        entry.reason if entry else None,
+    )
+    for name, words, is_dropped in (
+        ("driver.dropped", "GPUs that it no longer supports", True),
+        ("driver.supported", "GPUs that a later branch drops, but this one supports", False),
+    ):
+        families = {
+            family: last
+            for family, last in policy.last_branches.items()
+            if (int(last.branch) < int(branch)) == is_dropped
+        }
+        for source in sorted({last.reference for last in families.values()}):
+            named = (f"{n} (until {last.branch})" for n, last in families.items())
+            origin = Origin("documented", f"{source} ({_POLICY_FILE})")
+            yield make_fact(name, words, tuple(named), origin)

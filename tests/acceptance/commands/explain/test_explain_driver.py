@@ -1,0 +1,27 @@
+"""Tests of `explain driver`."""
+
+import json
+
+from conftest import Run
+
+
+def test_driver_lists_releases_packages_and_gpus(run: Run) -> None:
+    result = run("explain", "driver", "580.95")
+    assert result.exit_code == 0
+    assert "driver 580.95 on Linux" in result.stdout
+    assert "forward compatibility packages (cuda_compat) for CUDA: 13.1, 13.2" in result.stdout
+    assert "GPUs that it no longer supports: Kepler (until 470)" in result.stdout
+
+
+def test_driver_in_json_has_facts_with_sources(run: Run) -> None:
+    report = json.loads(run("explain", "driver", "580.95", "--json").stdout)
+    assert (report["kind"], report["asked"]) == ("driver", "580.95")
+    facts = {fact["name"]: fact for topic in report["topics"] for fact in topic["facts"]}
+    assert facts["driver.linux.native"]["value"][-1] == "13.0.2"
+    assert all("policy/drivers.json" in fact["source"] for fact in facts.values())
+
+
+def test_unknown_driver_has_suggestion(run: Run) -> None:
+    result = run("explain", "driver", "580.95.O5")
+    assert result.exit_code == 2
+    assert "did you mean 580.95.05" in result.stderr

@@ -1,0 +1,123 @@
+"""Tests of driver facts: releases, compatibility packages and GPUs, with the shipped policy."""
+
+import json
+import re
+
+import pytest
+from conftest import REAL_MANIFESTS, REPOSITORY
+
+from cudaredist.errors import UnknownNameError
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.tables import Gpus
+from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.tables.explain_driver import (
+    Support,
+    System,
+    explain_driver,
+    gpu_facts,
+    parse_driver,
+    supports,
+)
+
+POLICY = DriverPolicy.model_validate_json((REPOSITORY / "data/policy/drivers.json").read_bytes())
+GPUS = Gpus.model_validate_json((REPOSITORY / "data/gpus.json").read_bytes())
+DRIVERS = {
+    label_of_manifest_name(path.name): version
+    for path in sorted((REAL_MANIFESTS / "compute/cuda/redist").glob("redistrib_*.json"))
+    if (version := json.loads(path.read_bytes()).get("nvidia_driver", {}).get("version"))
+}
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "system", "support"),
+    [
+        ("580.95.05", "13.0.2", "linux", "native"),
+        ("580.82.07", "13.0.2", "linux", "minor"),
+        ("580.95", "13.0.2", "linux", "native"),
+        ("580", "13.0.2", "linux", "native"),
+        ("580.95.05", "13.3.1", "linux", "minor"),
+        ("575.57.08", "13.0.0", "linux", "none"),
+        ("570.26", "12.8.0", "linux", "native"),
+        ("570.25", "12.8.0", "linux", "minor"),
+        ("610.43.02", "11.0.2", "linux", "native"),
+        ("525.60.12", "12.9.1", "linux", "none"),
+        ("450.51.05", "11.0.2", "linux", "native"),
+        ("450.51.06", "11.8.0", "linux", "none"),
+        ("576.57", "12.9.1", "windows", "native"),
+        ("576.56", "12.9.1", "windows", "minor"),
+        ("527.41", "12.0.0", "windows", "native"),
+        ("527.41", "12.0.1", "windows", "none"),
+        ("616.10", "13.3.1", "windows", "minor"),
+        ("545.23.08", "12.3.2", "linux", "minor"),
+        ("610.43.02", "14.0.0", "linux", "unknown"),
+    ],
+)
+def test_driver_supports_release(driver: str, cuda: str, system: System, support: Support) -> None:
+    assert supports(Version.parse(driver), Version.parse(cuda), system, POLICY) == support
+
+
+@pytest.mark.parametrize(
+    ("branch", "packages", "dropped", "kept"),
+    [
+        ("470", (), (), ("Kepler", "Maxwell", "Pascal", "Volta")),
+        ("570", ("12.9", "13.0", "13.1", "13.2", "13.3", "13.4"), ("Kepler",), None),
+        ("575", (), ("Kepler",), ("Maxwell", "Pascal", "Volta")),
+        ("580", ("13.1", "13.2", "13.3", "13.4"), ("Kepler",), ("Maxwell", "Pascal", "Volta")),
+        ("590", ("13.2", "13.3", "13.4"), ("Kepler", "Maxwell", "Pascal", "Volta"), ()),
+    ],
+)
+def test_branch_has_packages_and_gpus(
+    branch: str, packages: tuple[str, ...], dropped: tuple[str, ...], kept: tuple[str, ...] | None
+) -> None:
+    facts = {fact.name: fact for fact in explain_driver(branch, POLICY)[-1].facts}
+    assert facts["driver.forward"].value == packages
+    families = {
+        name: tuple(str(item).split()[0] for item in facts[name].value or ())  # type: ignore[union-attr]
+        for name in ("driver.dropped", "driver.supported")
+        if name in facts
+    }
+    assert families.get("driver.dropped", ()) == dropped
+    if kept is not None:
+        assert families.get("driver.supported", ()) == kept
+
+
+def test_release_without_stated_driver_has_reason() -> None:
+    _, windows, _ = explain_driver("610.43", POLICY)
+    minor = next(fact for fact in windows.facts if fact.name == "driver.windows.minor")
+    assert "13.0.2" in (minor.value or ())  # type: ignore[operator]
+    assert minor.reason
+
+
+@pytest.mark.parametrize("name", ["abc", "58", "580.", "580.95-1", "", "v580"])
+def test_name_of_no_driver_is_refused(name: str) -> None:
+    with pytest.raises(UnknownNameError, match="no driver is called") as refusal:
+        parse_driver(name, POLICY)
+    assert "580.95.05" in (refusal.value.hint or "")
+
+
+def test_gpu_names_first_driver_and_last_branch() -> None:
+    pascal, hopper = (
+        {fact.name: fact.value for fact in gpu_facts(GPUS.capabilities[name], POLICY)}
+        for name in ("6.0", "9.0a")
+    )
+    assert pascal["driver.last_branch"] == "580"
+    assert hopper == {"driver.first": "525.60.13"}
+
+
+def test_every_number_names_its_document() -> None:
+    references = [entry.reference for entry in POLICY.releases.values()]
+    references += [entry.reference for entry in POLICY.lowest.values()]
+    references += [entry.reference for entry in POLICY.forward.values()]
+    assert all(reference.startswith("NVIDIA, ") for reference in references)
+    assert all(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", label) for label in POLICY.releases)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("label", DRIVERS or [None])
+def test_published_driver_is_not_below_the_documented_one(label: Version | None) -> None:
+    if label is None:
+        pytest.skip(f"nothing at {REAL_MANIFESTS}")
+    published, release = Version.parse(DRIVERS[label]), POLICY.releases.get(str(label))
+    assert published >= Version.parse(POLICY.lowest[str(label.components[0])].version)
+    if release is not None and release.linux is not None:
+        assert published >= Version.parse(release.linux)
