@@ -92,6 +92,8 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         EXPORT,
         ExportOptions(form="env", package_set=SET, output=Path("out"), root="/opt/cuda"),
         [
+            ExportOptions(form="urls"),
+            ExportOptions(form="rules-ml-toolchain", package_set=SET, output=Path("out")),
             ExportOptions(form="nix", package_set=SET, diff=Path("nixpkgs")),
             ExportOptions(
                 form="nixpkgs", package_set=SET, diff=Path("nixpkgs"), output=Path("out")

@@ -376,12 +376,14 @@ def test_libraries_list_links_and_mark_stubs() -> None:
         link("lib/libx.so.1", "libx.so.1.2"),
         link("lib/libx.so", "libx.so.1"),
         file("lib/stubs/libcuda.so", replace(SHARED, soname="libcuda.so.1")),
+        file("share/stubs/liby.so", SHARED),
         file("bin/tool", PROGRAM, mode=0o755),
         file("bin/static", replace(PROGRAM, needed=()), mode=0o755),
     )
     assert [(x.path, x.output, x.soname, x.links, x.stub) for x in derived.libraries] == [
         ("lib/libx.so.1.2", "lib", "libx.so.1", ("lib/libx.so", "lib/libx.so.1"), False),
         ("lib/stubs/libcuda.so", "stubs", "libcuda.so.1", (), True),
+        ("share/stubs/liby.so", "out", "libx.so.1", (), False),
     ]
     assert [(x.path, x.output, x.needed) for x in derived.programs] == [
         ("bin/tool", "bin", ("libc.so.6",))
