@@ -4,8 +4,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from cudaredist.cli.options import Data, Options, argument, cache_dir_option
-from cudaredist.cli.session import Session, command, open_cache
+from cudaredist.cli.options import Data, Options, argument, cache_dir_option, output_flag
+from cudaredist.cli.session import Refusal, Session, command, open_cache
 from cudaredist.errors import EXIT_OK
 
 Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "driver", "package", "set"]
@@ -24,11 +24,21 @@ class ExplainOptions(Options):
         metavar="NAME",
         default=...,
     )
+    history: bool = output_flag("package: changes of size, GPUs and symbols by release.")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
 
-@command(ExplainOptions)
+REFUSED: tuple[Refusal[ExplainOptions], ...] = (
+    (
+        lambda o: o.history and o.subject != "package",
+        "--history requires the subject package",
+        "run `cudaredist explain package {name} --history`",
+    ),
+)
+
+
+@command(ExplainOptions, REFUSED)
 def explain(options: ExplainOptions, session: Session) -> int:
     """Show the facts about a compiler, GPU, CUDA release, driver, package or set.
 
@@ -38,6 +48,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
         cudaredist explain gpu "Jetson Orin"
         cudaredist explain driver 580.95
         cudaredist explain package libcublas
+        cudaredist explain package libcublas --history
 
     Every fact has its source. If documentation or policy differs from NVIDIA's files, both are
     shown. A GPU lists the library releases that run on it, a driver lists the CUDA releases that it
@@ -62,6 +73,11 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
         store = session.read_store(options.data)
         index = Index(store, open_cache(options.cache_dir))
+        if options.history:
+            from cudaredist.commands.explain.package_history import explain_history, history_text
+
+            session.show(explain_history(options.name, index), history_text)
+            return EXIT_OK
         session.show(explain_package(options.name, index), package_text)
     elif options.subject == "driver":
         from cudaredist.commands.explain.report import ExplainReport

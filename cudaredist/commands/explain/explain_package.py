@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.features import Library, MissingHeaders
+from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import OutputPolicy
 from cudaredist.formats.report import OutputFiles
 from cudaredist.primitives import Platform, natural_order
@@ -28,6 +29,17 @@ _KINDS = ("sm", "compute", "lto")
 
 def explain_package(name: str, index: Index) -> PackageReport:
     """Return a package's releases, with the contents and needs of archives.
+
+    Raises the errors of `package_archives`.
+    """
+    archives, reasons = package_archives(name, index)
+    return PackageReport(asked=name, archives=tuple(archives.values()), reasons=reasons)
+
+
+def package_archives(
+    name: str, index: Index
+) -> tuple[dict[IndexedArchive, ExplainedArchive], tuple[Reason, ...]]:
+    """Return a package's archives in order, and why package sets omit it.
 
     The package may have other names, and the name may be one of an additional version, such as
     `cudnn_8_9`. Raises `UnknownNameError` for a package that is in no local manifest or policy, and
@@ -50,8 +62,9 @@ def explain_package(name: str, index: Index) -> PackageReport:
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
     if not own:
         draft = unpublished_draft(draft)
-    archives = tuple(explain_archives(index, own, policies.outputs))
-    return PackageReport(asked=name, archives=archives, reasons=draft.reasons)
+    rows = _ordered(own)
+    explained = explain_archives(index, rows, policies.outputs)
+    return dict(zip(rows, explained, strict=True)), tuple(draft.reasons)
 
 
 def explain_archives(
@@ -62,8 +75,7 @@ def explain_archives(
     The outputs are those of package sets. Libraries and programs that sets omit are not included,
     except in sizes.
     """
-    rows = sorted(own, key=lambda one: (one.archive.platform, one.archive.variant or ""))
-    rows.sort(key=lambda one: (one.redist, one.label))
+    rows = _ordered(own)
     contents = {one.contents for one in rows if one.contents}
     examined = index.examined(contents)
     neighbors = _Neighbors(index, {one.redist for one in rows}, contents)
@@ -95,6 +107,11 @@ def explain_archives(
             opens=tuple(sorted({name for file in binaries for name in file.opens})),
             depends=neighbors.providers(one, needed),
         )
+
+
+def _ordered(own: Iterable[IndexedArchive]) -> list[IndexedArchive]:
+    rows = sorted(own, key=lambda one: (one.archive.platform, one.archive.variant or ""))
+    return sorted(rows, key=lambda one: (one.redist, one.label))
 
 
 class _Neighbors:

@@ -114,6 +114,34 @@ class PackageReport(Answer):
     )
 
 
+class ArchiveHistory(ArchiveName):
+    """An archive of a package, with its changes since the release before."""
+
+    is_examined: bool
+    size: int | None = Field(description="Unpacked bytes. Null: unknown")
+    device_code: dict[str, int] = Field(description="Decompressed bytes by architecture")
+    architectures: tuple[str, ...]
+    sonames: tuple[str, ...]
+    symbols: int | None = Field(
+        description="Number of names that its libraries export. Null: unknown"
+    )
+    added: int | None = Field(
+        description="Number of new names. Null: unknown here or in the release before, or there "
+        "is none"
+    )
+    removed: int | None = Field(description="Number of missing names. Null: as for `added`")
+    license: str | None = Field(description="As the manifest states it")
+
+
+class HistoryReport(Answer):
+    """The result of explain package --history."""
+
+    command: Literal["explain"] = "explain"
+    kind: Literal["history"] = "history"
+    asked: str
+    archives: tuple[ArchiveHistory, ...] = Field(description="Oldest release first")
+
+
 class SummarizedPackage(OwnModel):
     """An available package of a set."""
 

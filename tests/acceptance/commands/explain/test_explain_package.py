@@ -96,6 +96,40 @@ def test_explain_package_has_outputs_and_files_of_sets(run: Run) -> None:
         assert "ld-linux.so.2" not in archive["needed"]
 
 
+def test_history_of_shipped_data_has_symbols_and_changes(run: Run) -> None:
+    result = expect_output(run("explain", "package", "nccl", "--history"), 0)
+    start = result.stdout.index("nccl (nccl) for linux-x86_64/cuda11")
+    rows = result.stdout[start:].splitlines()[1:6]
+    assert [row.split()[2:6] for row in rows[:2]] == [
+        ["symbols", "added", "removed", "changes"],
+        ["#########", "27", "-", "-"],
+    ]
+    assert rows[4].split()[3:] == ["55", "26", "0"]
+    assert "GPUs: sm_35 sm_50 sm_60 sm_61 sm_70 sm_80 sm_90 compute_90" in rows[3]
+    document = json.loads(run("explain", "package", "nccl", "--history", "--json").stdout)
+    archives = {(a["release"], a["platform"], a["variant"]): a for a in document["archives"]}
+    archive = archives["2.16.5", "linux-x86_64", "cuda11"]
+    assert (document["kind"], archive["symbols"], archive["added"]) == ("history", 55, 26)
+    assert archive["license"] == "NVIDIA Proprietary Software"
+    plain = json.loads(run("explain", "package", "nccl", "--json").stdout)["archives"]
+    assert [sum(o["size"] for o in a["outputs"].values()) for a in plain] == [
+        a["size"] for a in document["archives"]
+    ]
+
+
+def test_history_without_symbols_is_unknown(run: Run, data: Path) -> None:
+    result = run("explain", "package", "libcublas", "--history", "--data-dir", data)
+    assert [line.split()[3:6] for line in result.stdout.splitlines() if "12.9.1" in line] == [
+        ["-", "-", "-"],
+        ["-", "-", "-"],
+    ]
+
+
+def test_history_requires_package(run: Run) -> None:
+    result = expect_output(run("explain", "gpu", "9.0", "--history"), 2)
+    assert "--history requires the subject package" in result.stderr
+
+
 def test_explain_package_of_unknown_name_suggests_package(run: Run, data: Path) -> None:
     result = expect_output(run("explain", "package", "libcublass", "--data-dir", data), 2)
     assert "did you mean libcublas" in result.output
