@@ -107,14 +107,12 @@ def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 def _subject(group: Sequence[Finding]) -> str:
     """Return the subject of a group, such as `cuda 12.9.1, 13.0.2`."""
-    labels: dict[str, list[str]] = {}
-    for finding in group:
-        about = finding.path or finding.redist or "data"
-        if finding.release:
-            labels.setdefault(finding.redist or about, []).append(finding.release)
-        else:
-            labels.setdefault(about, [])
-    return "; ".join(f"{name} {', '.join(texts)}".rstrip() for name, texts in labels.items())
+    labels = grouped(
+        ((one.release and one.redist) or one.path or one.redist or "data", one.release or "")
+        for one in group
+    )
+    parts = (f"{name} {', '.join(filter(None, texts))}" for name, texts in labels.items())
+    return "; ".join(map(str.rstrip, parts))
 
 
 def _level(finding: Finding) -> str:

@@ -21,7 +21,7 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256, Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import TEMPORARY_SUFFIX, hash_of, names_in, read_file, write_file
+from cudaredist.store.files import TEMPORARY_SUFFIX, hash_of, names_in, read_file, sweep, write_file
 
 _HIDDEN = ".mirror"
 
@@ -146,11 +146,8 @@ class MirrorFolder:
 
     def sweep(self) -> None:
         """Remove temporary files of killed runs, while the mirror is locked."""
-        for folder, _, names in os.walk(self.root):
-            for name in names:
-                if name.endswith(TEMPORARY_SUFFIX):
-                    with contextlib.suppress(OSError):
-                        Path(folder, name).unlink()
+        for folder, _, _ in os.walk(self.root):
+            sweep(Path(folder), "")
         for name in names_in(self._partial):
             path = self._partial / name
             with contextlib.suppress(OSError):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import translate
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
@@ -89,13 +90,10 @@ def _matching_files(index: Index, pattern: re.Pattern[str]) -> dict[int, dict[st
     A library also matches by its soname and by its links.
     """
     matches: dict[int, dict[str, OutputName]] = defaultdict(dict)
-    folders: dict[int, list[str]] = defaultdict(list)
     query = """
         SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END
         FROM folder_files JOIN folders ON id = folder"""
-    for folder, path in index.rows(query):
-        if pattern.match(path):
-            folders[folder].append(path)
+    folders = grouped(row for row in index.rows(query) if pattern.match(row[1]))
     query = f"SELECT contents, output, folder FROM contents_folders WHERE {_SOME.format('folder')}"
     for contents, output, folder in index.rows(query, folders):
         matches[contents] |= dict.fromkeys(folders[folder], output)
