@@ -22,6 +22,7 @@ AuditFindingKind: TypeAlias = Literal[
     "gpu",
     "glibc",
     "cuda",
+    "driver",
     "bundled",
     "unknown",
 ]

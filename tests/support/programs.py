@@ -11,7 +11,7 @@ from cudaredist.commands.audit.judge import AuditData, judge_program
 from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, WheelMember
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import parse_label
@@ -152,6 +152,7 @@ def audit_data(
 ) -> AuditData:
     """Return some libraries and tables, and the GPUs of the shipped data."""
     return AuditData(
+        drivers=DriverPolicy(schema_version=1, lowest={}),
         title="these libraries",
         channel="wheels",
         catalog=Catalog(libraries),

@@ -14,7 +14,7 @@ from cudaredist.commands.audit.read_program import ProgramReader, size_of
 from cudaredist.commands.audit.report import AuditReport, AuditReports
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.hints import again
@@ -73,6 +73,7 @@ def audit_programs(
         channel=store.channel,
         catalog=catalog,
         policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
+        drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
         rules=rules,
         tables=lambda names: {name: one for name in names if (one := table(name)) is not None},
     )

@@ -50,6 +50,9 @@ class AuditOptions(Options):
         "Require its libraries and symbols in this CUDA release.",
         metavar="LABEL",
     )
+    driver: str | None = select_option(
+        "Require that its CUDA releases run on this driver.", metavar="VERSION"
+    )
     max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
     together: bool = select_option("Examine several wheels as one program.", default=False)
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
@@ -66,6 +69,7 @@ class AuditOptions(Options):
             gpus=(*(self.require_gpu or ()), *(machine_gpus() if self.gpu else ())),
             max_glibc=self.max_glibc,
             cuda=self.cuda,
+            driver=self.driver,
             no_bundled=self.no_bundled,
         )
 

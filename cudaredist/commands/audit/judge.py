@@ -15,6 +15,7 @@ from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy, librar
 from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, paths_of
 from cudaredist.commands.audit.program_findings import (
     AuditRequirements,
+    driver_findings,
     program_findings,
     requirement_findings,
     unread_findings,
@@ -34,7 +35,7 @@ from cudaredist.commands.audit.unlinked import with_unlinked
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
 from cudaredist.errors import shortened, worst_exit_code
 from cudaredist.features.library_symbols import import_groups
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import Version, find_release, natural_order
 from cudaredist.tables.gpus.coverage import CoverageRules
@@ -59,6 +60,7 @@ class AuditData:
     channel: str
     catalog: Catalog
     policy: LibraryPolicy
+    drivers: DriverPolicy
     rules: CoverageRules | None
     tables: Callable[[Sequence[str]], Mapping[str, SymbolColumns]]
     """Returns the symbol tables of libraries."""
@@ -91,9 +93,12 @@ def judge_program(
     parts = alternatives(own, data.rules, platforms, required.gpus)
     coverage = best_coverage(parts, cuda) or cover(own, data.rules, platforms, required.gpus)
     glibc = _floor(program, "glibc")
+    lowest = [release.lowest for release in releases if release.redist == "cuda"]
+    lowest = [str(cuda)] if cuda else lowest or [None for _ in _device_code(own)]
     findings = (
         *program_findings(program, needs, releases, majors, gaps, catalog),
         *requirement_findings(required, coverage, glibc, releases, copies, cuda, data.channel),
+        *driver_findings(required.driver, data.drivers, lowest, platforms),
         *unread_findings(required, program, skipped),
     )
     all_majors = tuple(sorted({major for group in groups for major in group}))

@@ -13,9 +13,11 @@ from cudaredist.commands.audit.report import AuditFinding, AuditReport, Floor
 from cudaredist.commands.audit.run_paths import RunPathGap, run_path_fixes
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, parse_label
+from cudaredist.tables.explain_driver import SYSTEMS, System, parse_driver, supports
 
 _FILES_SHOWN = 3
 _RUNS = frozenset({"native", "ptx"})
@@ -30,6 +32,8 @@ class AuditRequirements:
     max_glibc: str | None = None
     cuda: str | None = None
     """A CUDA release, or a prefix such as `12.9`."""
+    driver: str | None = None
+    """A driver, or a prefix such as `550.54`."""
     no_bundled: bool = False
 
 
@@ -167,6 +171,39 @@ def requirement_findings(
         yield make_finding("bundled", f"{path} is a copy of an NVIDIA library", path=path)
 
 
+def driver_findings(
+    name: str | None,
+    policy: DriverPolicy,
+    labels: Sequence[str | None],
+    platforms: Sequence[str],
+) -> Iterator[AuditFinding]:
+    """Yield a finding for each CUDA release that does not run on a driver.
+
+    The releases are the required one, or the lowest ones with all libraries and symbols.
+    """
+    if name is None:
+        return
+    driver = parse_driver(name, policy)
+    systems: set[System] = {
+        "windows" if platform.startswith("windows") else "linux" for platform in platforms
+    }
+    known = sorted({parse_label(label) for label in labels if label is not None})
+    if labels and not known:
+        yield _unknown("--driver is unknown: no CUDA release is known for the program")
+    for system in [name for name in SYSTEMS if name in (systems or {"linux"})]:
+        for label in known:
+            support = supports(driver, label, system, policy)
+            if support == "unknown":
+                yield _unknown(f"the drivers of CUDA {label} on {SYSTEMS[system]} are unknown")
+            elif support == "none":
+                hint = command_line("explain", "driver", name)
+                words = f"CUDA {label} does not run on driver {name} on {SYSTEMS[system]}"
+                lowest = policy.lowest.get(str(label.components[0]))
+                first = lowest and (lowest.windows if system == "windows" else lowest.version)
+                words += f": {first} is the lowest for its major" if first else ""
+                yield make_finding("driver", words, hint=hint)
+
+
 def unread_findings(
     required: AuditRequirements, program: Sequence[ProgramFile], skipped: Sequence[str]
 ) -> Iterator[AuditFinding]:
@@ -176,6 +213,7 @@ def unread_findings(
         "--require-gpu": required.gpus,
         "--max-glibc": required.max_glibc,
         "--cuda": required.cuda,
+        "--driver": required.driver,
         "--no-bundled": required.no_bundled,
     }
     for option, value in options.items():

@@ -243,6 +243,8 @@ def test_audit_by_a_set_finds_what_it_lacks(audit: Run, data: Path, wheel: Path)
         (("--require-gpu", "rtx3090"), ("--require-gpu", "RTX 2080")),
         (("--max-glibc", "2.28"), ("--max-glibc", "2.17")),
         (("--cuda", "12.9"), ("--cuda", "12.4")),
+        (("--driver", "550.54"), ("--driver", "520.61.05")),
+        (("--driver", "525.60.13", "--cuda", "12.9"), ("--driver", "525.60.12", "--cuda", "12.9")),
         (("--no-bundled",), ("--no-bundled", "--require-gpu", "7.0")),
     ],
 )
@@ -259,6 +261,7 @@ def test_audit_gate_decides_the_exit_code(
         (("--require-gpu", "8"), "no compute capability is called '8'", 2),
         (("--cuda", "11.8"), "no local release of CUDA is called", 2),
         (("--cuda", "latest"), "no local release of CUDA is called", 2),
+        (("--driver", "550.x"), "no driver is called '550.x'", 2),
         (("--max-glibc", "new"), "--max-glibc new: expected", 2),
     ],
 )
@@ -266,6 +269,13 @@ def test_audit_refuses_unknown_values(
     audit: Run, wheel: Path, options: tuple[str, ...], message: str, code: int
 ) -> None:
     expect_error(audit(wheel, *options), code, message)
+
+
+def test_audit_names_release_and_lowest_driver(audit: Run, wheel: Path) -> None:
+    expect_output(
+        *(audit(wheel, "--driver", "520.61.05"), 1),
+        "CUDA 12.9.1 does not run on driver 520.61.05 on Linux: 525.60.13 is the lowest",
+    )
 
 
 def test_audit_of_a_pure_wheel_finds_no_program(audit: Run, tmp_path: Path) -> None:
