@@ -67,18 +67,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
         package_set, _ = read_package_set(Path(options.name))
         session.show(summarize(options.name, package_set), set_text)
     elif options.subject == "package":
-        from cudaredist.commands.explain.explain_package import explain_package
-        from cudaredist.commands.explain.package_text import package_text
-        from cudaredist.store.facts_index import Index
-
-        store = session.read_store(options.data)
-        index = Index(store, open_cache(options.cache_dir))
-        if options.history:
-            from cudaredist.commands.explain.package_history import explain_history, history_text
-
-            session.show(explain_history(options.name, index), history_text)
-            return EXIT_OK
-        session.show(explain_package(options.name, index), package_text)
+        _show_package(options, session)
     elif options.subject == "driver":
         from cudaredist.commands.explain.report import ExplainReport
         from cudaredist.commands.explain.table_text import explain_text
@@ -101,3 +90,18 @@ def explain(options: ExplainOptions, session: Session) -> int:
         errors = [("", error) for error in report.errors]
         return session.finish(report, explain_text, errors=errors)
     return EXIT_OK
+
+
+def _show_package(options: ExplainOptions, session: Session) -> None:
+    from cudaredist.store.facts_index import Index
+
+    index = Index(session.read_store(options.data), open_cache(options.cache_dir))
+    if options.history:
+        from cudaredist.commands.explain.package_history import explain_history, history_text
+
+        session.show(explain_history(options.name, index), history_text)
+    else:
+        from cudaredist.commands.explain.explain_package import explain_package
+        from cudaredist.commands.explain.package_text import package_text
+
+        session.show(explain_package(options.name, index), package_text)
