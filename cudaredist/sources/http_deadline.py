@@ -17,12 +17,19 @@ _PAUSE = 0.1
 """Seconds between two checks."""
 
 
+class _Connections(threading.local):
+    """The connections of one thread."""
+
+    def __init__(self) -> None:
+        self.streams: list[httpcore.NetworkStream] = []
+
+
 class Watch:
     """A watch over the connections of several threads."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._local = threading.local()
+        self._of_thread = _Connections()
         self._deadlines: dict[int, tuple[float, list[httpcore.NetworkStream]]] = {}
         self._closed = threading.Event()
         self._mutex = threading.Lock()
@@ -33,7 +40,7 @@ class Watch:
         if event.endswith(".complete"):
             stream = info.get("return_value")
             if isinstance(stream, httpcore.NetworkStream):
-                self._streams().append(stream)
+                self._of_thread.streams.append(stream)
 
     @contextlib.contextmanager
     def answer(self) -> Iterator[float]:
@@ -44,7 +51,7 @@ class Watch:
                 self._thread.start()
         deadline = time.monotonic() + self._seconds
         owner = threading.get_ident()
-        self._deadlines[owner] = (deadline, self._streams())
+        self._deadlines[owner] = (deadline, self._of_thread.streams)
         try:
             yield deadline
         finally:
@@ -53,12 +60,6 @@ class Watch:
     def close(self) -> None:
         """Stop watching."""
         self._closed.set()
-
-    def _streams(self) -> list[httpcore.NetworkStream]:
-        streams: list[httpcore.NetworkStream] | None = getattr(self._local, "streams", None)
-        if streams is None:
-            streams = self._local.streams = []
-        return streams
 
     def _look(self) -> None:
         while not self._closed.wait(_PAUSE):
