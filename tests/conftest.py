@@ -40,6 +40,9 @@ Start = Callable[..., subprocess.Popen[str]]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Most objects of a test are freed without the garbage collector, which takes a tenth of the time.
+gc.set_threshold(20_000, 10, 10)
+
 # No deadlines, because the speed of a shared machine varies. The profile "ci" has more examples.
 settings.register_profile(
     "fast", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
