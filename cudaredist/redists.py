@@ -14,6 +14,12 @@ CUDA = "cuda"
 NVIDIA_BASE = "https://developer.download.nvidia.com"
 """The root of NVIDIA's server, which contains `compute/<redist>/redist/`."""
 
+NVIDIA_PREVIEWS = "https://packages.nvidia.com/bin-archive"
+"""NVIDIA's root of early-access releases, with `release/<redist>/redist/` and `pool/`.
+
+In addresses of files, it continues `NVIDIA_BASE`.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redist:
@@ -50,6 +56,15 @@ class Redist:
     def manifest_folders(self) -> tuple[str, ...]:
         """The folders with manifests, relative to a source's root."""
         return self.folders or (f"compute/{self.name}/redist",)
+
+    @property
+    def preview_folder(self) -> str:
+        """The folder with manifests of early-access releases."""
+        return f"release/{self.name}/redist"
+
+    def folders_to_list(self, *, previews: bool) -> tuple[str, ...]:
+        """Return the folders with manifests, with `previews` also those of early access."""
+        return (*self.manifest_folders, *([self.preview_folder] if previews else ()))
 
     @property
     def archive_folders(self) -> tuple[str, ...]:

@@ -216,6 +216,7 @@ cache_dir_option = partial(
     envvar="CUDAREDIST_CACHE_DIR",
 )
 check_option = partial(safety_option, "Write nothing. Exit 1 if files would change.")
+pre_option = partial(select_option, "Include early-access releases.")
 strict_option = partial(safety_option, "Reject manifests with warnings.")
 
 
@@ -307,6 +308,7 @@ class Releases(OptionGroup):
     )
     min_version: str | None = label_option("Oldest release.")
     max_version: str | None = label_option("Newest release. 12.9 includes every 12.9.x.")
+    pre: bool = pre_option()
     default: ClassVar[Sequence[str]] = ()
 
     @property
@@ -316,7 +318,7 @@ class Releases(OptionGroup):
 
         has_bounds = self.min_version is not None or self.max_version is not None
         versions = self.version or (() if has_bounds else self.default)
-        return Selection.parse(versions, self.min_version, self.max_version)
+        return Selection.parse(versions, self.min_version, self.max_version, pre=self.pre)
 
 
 class LocalReleases(Releases):

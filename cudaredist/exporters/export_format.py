@@ -14,7 +14,7 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import join_address, path_problem
-from cudaredist.redists import NVIDIA_BASE
+from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS
 
 Files: TypeAlias = Mapping[str, bytes]
 """File contents by relative path."""
@@ -170,8 +170,8 @@ def exporter(
 def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
     """Set the URLs of archives to those of a mirror.
 
-    Wheels without a URL get the base, joined with their paths. In URLs of NVIDIA's server, the base
-    replaces the server. Other URLs do not change.
+    Wheels without a URL get the base, joined with their paths. In URLs of NVIDIA's servers, the
+    base replaces the server. Other URLs do not change.
     """
     is_wheels = package_set.channel == "wheels"
     base = f"{base.rstrip('/')}/"
@@ -188,8 +188,8 @@ def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
         url = entry.archive.url
         if is_wheels:
             url = url or join_address(base, entry.archive.relative_path)
-        elif url is not None and url.startswith(f"{NVIDIA_BASE}/"):
-            url = base + url.removeprefix(f"{NVIDIA_BASE}/")
+        elif url is not None and url.startswith((f"{NVIDIA_BASE}/", f"{NVIDIA_PREVIEWS}/")):
+            url = base + url.removeprefix(f"{NVIDIA_BASE}/").removeprefix(f"{NVIDIA_PREVIEWS}/")
         archive = entry.archive.model_copy(update={"url": url})
         packages[attr] = entry.model_copy(update={"archive": archive})
     return package_set.model_copy(update={"packages": packages})

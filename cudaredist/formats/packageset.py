@@ -63,6 +63,7 @@ class CudaRelease(OwnModel):
     )
     name_prefix: str = Field(description="Such as cuda12.6")
     aliases: tuple[str, ...] = Field(description="Short names of this set, from policy")
+    early_access: bool = optional("Whether this is an early-access release", default=False)
 
 
 class SetPlatform(OwnModel):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import Problem
-from cudaredist.primitives import ArchiveId, Sha256, Version
+from cudaredist.primitives import ArchiveId, Sha256, Version, is_pool_path
 
 Shape: TypeAlias = Literal["early", "flat", "nested", "mixed"]
 
@@ -71,6 +71,11 @@ class Manifest:
     def archives(self) -> Iterator[Archive]:
         """All archives by package."""
         return (archive for package in self.packages for archive in package.archives)
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether this is an early-access release: archives are in NVIDIA's pool."""
+        return any(is_pool_path(archive.relative_path) for archive in self.archives)
 
     @property
     def platforms(self) -> frozenset[str]:

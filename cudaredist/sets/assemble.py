@@ -17,6 +17,7 @@ from cudaredist.formats.packageset import (
 )
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version, manifest_name
+from cudaredist.redists import CUDA
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
@@ -141,6 +142,7 @@ def _cuda_release(spec: SetSpec, data: SetData) -> CudaRelease:
         attribute=set_attribute(cuda.line if is_newest else str(cuda)),
         name_prefix=f"cuda{cuda.line}",
         aliases=tuple(aliases),
+        early_access=data.manifests[CUDA][cuda].manifest.is_preview,
     )
 
 

@@ -190,19 +190,22 @@ class SetData:
 
     @cached_property
     def cuda_labels(self) -> list[Version]:
-        """The CUDA releases that can become sets, in ascending order.
+        """The CUDA releases to select from, in ascending order, without early access.
 
         Manifests of the early form contain no hashes, so their archives cannot be verified.
         """
         manifests = self.manifests.get(CUDA, {})
         return sorted(
-            label for label, entry in manifests.items() if entry.manifest.shape != "early"
+            label
+            for label, entry in manifests.items()
+            if entry.manifest.shape != "early" and not entry.manifest.is_preview
         )
 
     @cached_property
     def early_labels(self) -> list[Version]:
-        """The CUDA releases with early manifests, in ascending order."""
-        return sorted(self.manifests.get(CUDA, {}).keys() - set(self.cuda_labels))
+        """The CUDA releases with manifests of the early form, in ascending order."""
+        manifests = self.manifests.get(CUDA, {})
+        return sorted(x for x, entry in manifests.items() if entry.manifest.shape == "early")
 
     def cuda_platforms(self, label: Version) -> list[Platform]:
         """Return the platforms of a CUDA release, sorted."""

@@ -6,8 +6,8 @@ from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
 from cudaredist.formats.policy import License, PackageMeta
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import join_address, natural_order, sri_of
-from cudaredist.redists import NVIDIA_BASE, REDISTS
+from cudaredist.primitives import is_pool_path, join_address, natural_order, sri_of
+from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS, REDISTS
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.outputs import OutputSplit, propagated
@@ -92,6 +92,8 @@ def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
     known = REDISTS.get(draft.redist)
     if known is None:
         return None
+    if archive is not None and is_pool_path(archive.relative_path):
+        return f"{NVIDIA_PREVIEWS}/{known.preview_folder}/"
     # nixpkgs uses the last folder of TensorRT, with the server of all other products.
     return f"{NVIDIA_BASE}/{known.archive_folders[-1 if known.archive_base else 0]}/"
 

@@ -42,13 +42,16 @@ class Choice:
 
 
 def find_cuda(text: str, data: SetData) -> Version:
-    """Return the CUDA release for a label or prefix.
+    """Return the CUDA release for a label or prefix, of early access only for a whole label.
 
     Raises `UsageError`, which suggests the nearest release, if it is not in the data folder or its
     manifest has no hashes.
     """
     labels = data.cuda_labels
-    release = find_release(text, labels)
+    previews = [
+        label for label, entry in data.manifests.get(CUDA, {}).items() if entry.manifest.is_preview
+    ]
+    release = find_release(text, labels) or next((x for x in previews if str(x) == text), None)
     if release is not None:
         return release
     early = find_release(text, data.early_labels)
@@ -250,6 +253,8 @@ class _Chooser:
         other = built_for_other(manifest.label, cuda)
         if other is not None:
             return other
+        if manifest.manifest.is_preview:
+            return "is an early-access release"
         constraints = data.policies.constraints.constraints
         for entry in broken_constraints(manifest.redist, manifest.label, cuda, constraints):
             return entry.reason

@@ -16,6 +16,7 @@ from cudaredist.errors import (
 )
 from cudaredist.hints import again, redacted
 from cudaredist.primitives import Version
+from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS
 from cudaredist.sources.http_client import Access, HttpAnswer, HttpClient, has_usable_port
 from cudaredist.sources.http_response import strong_etag
 from cudaredist.sources.index import INDEX_LIMIT, is_whole, parse_index
@@ -68,7 +69,10 @@ class HttpSource(Source):
 
     def place_of(self, path: str) -> str:
         """Return the file's address without credentials."""
-        return self._address + quote(path, safe="/+~@=,")
+        # NVIDIA has early-access releases on another server.
+        is_preview = self._address == f"{NVIDIA_BASE}/" and path.startswith(("release/", "pool/"))
+        root = f"{NVIDIA_PREVIEWS}/" if is_preview else self._address
+        return root + quote(path, safe="/+~@=,")
 
     def close(self) -> None:
         """Close all connections."""

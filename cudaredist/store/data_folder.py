@@ -68,6 +68,14 @@ class ManifestFolder(_LabelFolder):
 
     prefixes = ("redistrib_",)
 
+    def is_preview(self, label: Version) -> bool:
+        """Check if a manifest is of an early-access release: archives are in NVIDIA's pool."""
+        return b'"../../../pool/' in (self.read(label) or b"")
+
+    def has_preview(self) -> bool:
+        """Check if any manifest is of an early-access release."""
+        return any(map(self.is_preview, self.labels()))
+
 
 class FeatureFolder(_LabelFolder):
     """A folder of feature files, also under nixpkgs' name."""

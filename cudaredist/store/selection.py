@@ -1,6 +1,6 @@
 """The selection of redistributables and their labels for a command."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cudaredist.errors import UsageError
@@ -34,10 +34,17 @@ class Selection:
     """Labels, prefixes, `latest` or `all`. Empty: `all` within the bounds, `latest` without any."""
     min_version: Version | None = None
     max_version: Version | None = None
+    pre: bool = False
+    """Whether to select early-access releases. If not, only those whose whole label is named."""
 
     @classmethod
     def parse(
-        cls, versions: Sequence[str], minimum: str | None, maximum: str | None
+        cls,
+        versions: Sequence[str],
+        minimum: str | None,
+        maximum: str | None,
+        *,
+        pre: bool = False,
     ) -> "Selection":
         """Parse the values of the options.
 
@@ -68,20 +75,27 @@ class Selection:
                 f"--min-version {low} is newer than --max-version {high}",
                 hint=f"run `{again(without=['--max-version'])}`",
             )
-        return cls(versions=tuple(versions), min_version=low, max_version=high)
+        return cls(versions=tuple(versions), min_version=low, max_version=high, pre=pre)
 
     @property
     def named(self) -> tuple[str, ...]:
         """The labels in `versions`, without `latest` and `all`."""
         return tuple(text for text in self.versions if text not in {LATEST, ALL})
 
-    def of(self, labels: Sequence[Version]) -> tuple[Version, ...]:
+    def of(
+        self, labels: Sequence[Version], is_preview: Callable[[Version], bool] = lambda _: False
+    ) -> tuple[Version, ...]:
         """Return the selected labels, in ascending order.
 
         The bounds are inclusive. A bound with fewer numbers includes all versions that begin with
         it: `--max-version 12.9` selects 12.9.1.
         """
-        inside = [label for label in sorted(labels) if self._is_inside(label)]
+        inside = [
+            label
+            for label in sorted(labels)
+            if self._is_inside(label)
+            and (self.pre or str(label) in self.versions or not is_preview(label))
+        ]
         has_bounds = self.min_version is not None or self.max_version is not None
         if ALL in self.versions or (not self.versions and has_bounds):
             return tuple(inside)

@@ -26,7 +26,7 @@ from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
 from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import validate_manifest
 
-_USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
+_USUAL_END = re.compile(r"(.*[^:/])/((?:compute|release)/[^/]+/redist)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ def _own_urls(store: Store) -> Mapping[str, str]:
 def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
     """Return a plain folder of manifests with one source of archives.
 
-    If the address ends with `compute/<name>/redist`, the part before that is the root of the
-    source, because some archives' paths climb up to it with `..`.
+    If the address ends with `compute/<name>/redist` or `release/<name>/redist`, the part before
+    that is the root of the source, because some archives' paths climb up to it with `..`.
     """
     redist = redist_at(url)
     usual = _USUAL_END.fullmatch(url.rstrip("/"))
@@ -192,10 +192,19 @@ def read_local_manifests(
     labels = {target.redist.name: target.labels() for target in targets}
     folder = os.path.commonpath([target.manifests.path for target in targets])
     _require(labels, selection, folder)
+    selected = {
+        target.redist.name: selection.of(labels[target.redist.name], target.manifests.is_preview)
+        for target in targets
+    }
+    if not any(selected.values()) and any(target.manifests.has_preview() for target in targets):
+        raise UsageError(
+            f"{folder} has only early-access releases of this selection",
+            hint=f"run `{again('--pre')}`",
+        )
     readable: list[LocalManifest] = []
     broken: list[FeatureOutcome] = []
     for target in targets:
-        for label in selection.of(labels[target.redist.name]):
+        for label in selected[target.redist.name]:
             try:
                 readable.append(_read(target, label, strict=strict))
             except CudaRedistError as error:

@@ -58,7 +58,7 @@ _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] =
 )
 
 
-_ALL = Selection(versions=(ALL,))
+_ALL = Selection(versions=(ALL,), pre=True)
 _LISTINGS = 16
 """Number of listings and manifests to request at the same time."""
 _Run = TypeVar("_Run")
@@ -144,6 +144,7 @@ class Bump:
                 jobs=self.jobs,
                 progress=progress,
                 is_explicit=bool(self.options.redist),
+                pre=self.options.pre,
             )
         for report in upstream.errors:
             self._fail(report)
@@ -170,7 +171,7 @@ class Bump:
                 report = ManifestDownload(
                     sources=self.sources,
                     to=to,
-                    selection=Selection(versions=tuple(of_redist)),
+                    selection=Selection(versions=tuple(of_redist), pre=self.options.pre),
                     cache=self.cache,
                     stop=self.stop,
                     jobs=self.jobs,

@@ -18,6 +18,7 @@ from cudaredist.cli.options import (
     output_flag,
     output_option,
     output_path_option,
+    pre_option,
     redist_option,
     safety_option,
     select_option,
@@ -41,6 +42,7 @@ class BumpOptions(Options):
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
     version: list[str] | None = label_option("Release to add. Repeatable. Default: newer ones.")
+    pre: bool = pre_option()
     process: bool = select_option(
         "Inspect archives and build sets. Default: on.",
         names="--process/--no-process",

@@ -177,7 +177,8 @@ class _UpstreamQuery:
         redist, labels = answer.redist, answer.local.labels
         try:
             raise_if_stopped(self.stop)
-            listing = self.sources.listing(redist.manifest_folders, labels)
+            previews = self.store.manifests(redist.name).has_preview()
+            listing = self.sources.listing(redist.folders_to_list(previews=previews), labels)
         except NotAtSourceError as error:
             answer.findings.append(absent_finding(redist, error))
         except CudaRedistError as error:

@@ -166,11 +166,16 @@ class ManifestDownload:
             raise_if_stopped(self.stop)
             # These labels are searched for in all sources, not only in the first.
             labels = map(Version.parse, {*target.recorded, *self.selection.named})
-            listing = self.sources.listing(target.redist.manifest_folders, labels)
+            previews = self.selection.pre or target.folder.has_preview()
+            folders = target.redist.folders_to_list(previews=previews)
+            listing = self.sources.listing(folders, labels)
         except CudaRedistError as error:
             outcome = self._unlisted(target, error)
         else:
-            selected = self.selection.of(tuple(listing.folders))
+            preview_folder = target.redist.preview_folder
+            selected = self.selection.of(
+                tuple(listing.folders), lambda label: listing.folders[label] == preview_folder
+            )
             tasks = [partial(self._fetch, target, label, listing) for label in selected]
             outcome = RedistOutcome(
                 redist=target.redist.name,

@@ -73,12 +73,13 @@ def mirrored_manifests(store: Store) -> LocalManifests:
     if not names:
         return LocalManifests((), ())
     targets = targets_in_store(store, [find_redist(name, own=names) for name in names], ())
-    return read_local_manifests(targets, Selection(versions=(ALL,)))
+    return read_local_manifests(targets, Selection(versions=(ALL,), pre=True))
 
 
 def published_path(manifest: LocalManifest) -> str:
     """Return the path of a manifest, as on NVIDIA's server."""
-    folder = manifest.target.redist.manifest_folders[0]
+    redist = manifest.target.redist
+    folder = redist.preview_folder if manifest.manifest.is_preview else redist.manifest_folders[0]
     return f"{folder}/{manifest_name(manifest.label)}"
 
 

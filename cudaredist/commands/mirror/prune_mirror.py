@@ -28,7 +28,7 @@ class MirrorPrune:
         selection, releases = MirrorSelection.of(options), options.releases
         has_releases = bool(releases.version or releases.min_version or releases.max_version)
         if not has_releases and selection.labels is None:
-            selection = replace(selection, releases=Selection(versions=(ALL,)))
+            selection = replace(selection, releases=Selection(versions=(ALL,), pre=True))
         self.selection, self.redists = selection, options.redist or ()
         mirror.lock()
         session.lock(mirror.root)()
@@ -94,12 +94,14 @@ class MirrorPrune:
 
     def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
         """Return the selected manifests. Raises `UsageError` if there are none."""
-        of_redist = grouped((manifest.target.redist.name, manifest.label) for manifest in local)
+        of_redist = grouped(
+            (one.target.redist.name, (one.label, one.manifest.is_preview)) for one in local
+        )
         labels = {
             (redist, label)
             for redist, present in of_redist.items()
             if not self.redists or redist in self.redists
-            for label in self.selection.releases.of(present)
+            for label in self.selection.releases.of(tuple(dict(present)), dict(present).__getitem__)
         }
         if self.selection.labels is not None:
             labels &= self.selection.labels

@@ -156,7 +156,7 @@ class MirrorSync:
                 targets.append(replace(target, only=only))
         if not targets:
             return []
-        manifests = read_local_manifests(targets, Selection(versions=(ALL,)))
+        manifests = read_local_manifests(targets, Selection(versions=(ALL,), pre=True))
         for outcome in manifests.broken:
             if outcome.error is not None:
                 self._fail(f"{outcome.redist} {outcome.release}", outcome.error)

@@ -1,6 +1,6 @@
 """process-manifests: create feature files from the manifests' archives."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -137,6 +137,8 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     from cudaredist.store.targets import read_local_manifests
 
     selection, cache = options.releases.selection, open_cache(options.folders.cache_dir)
+    if options.url is not None:  # the address names the folder of one stream
+        selection = replace(selection, pre=True)
     size = parse_size(options.max_download)
     folder = options.manifest_dir or options.folders.data_dir
     root = data_folder(folder, writing=not options.check)

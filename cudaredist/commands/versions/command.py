@@ -3,7 +3,15 @@
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from cudaredist.cli.options import Data, Network, Options, format_option, jobs_option, redist_option
+from cudaredist.cli.options import (
+    Data,
+    Network,
+    Options,
+    format_option,
+    jobs_option,
+    pre_option,
+    redist_option,
+)
 from cudaredist.cli.session import Refusal, Session, command, find_redists
 
 VersionsFormat: TypeAlias = Literal["text", "renovate", "newest"]
@@ -15,6 +23,7 @@ class VersionsOptions(Options):
     typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
+    pre: bool = pre_option()
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     data: Data = field(default_factory=Data)
@@ -65,6 +74,7 @@ def versions(options: VersionsOptions, session: Session) -> int:
         jobs=options.jobs,
         progress=session.progress("listing"),
         is_explicit=bool(options.redist),
+        pre=options.pre,
     )
     texts = {
         "text": versions_text,

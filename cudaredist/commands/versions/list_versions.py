@@ -8,6 +8,7 @@ from cudaredist.commands.versions.release_lines import line_reports
 from cudaredist.commands.versions.report import LineReport, VersionsReport
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
 from cudaredist.formats.report import ErrorReport
+from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
@@ -25,19 +26,21 @@ def read_versions(
     jobs: int = 16,
     progress: Progress = NO_PROGRESS,
     is_explicit: bool = False,
+    pre: bool = False,
 ) -> VersionsReport:
     """Return the local and upstream release lines of redistributables.
 
-    Without `sources`, return only local ones. If upstream lacks a redistributable, that is a
-    failure if the user named it, or if it has local manifests that NVIDIA wrote. Failures are in
-    the report and decide its exit code.
+    Without `sources`, return only local ones. Further early-access releases require `pre`. If
+    upstream lacks a redistributable, that is a failure if the user named it, or if it has local
+    manifests that NVIDIA wrote. Failures are in the report and decide its exit code.
     """
     progress.expect(len(redists))
 
     def ask(chain: SourceChain, redist: Redist) -> Listing:
         try:
             raise_if_stopped(stop)
-            return chain.listing(redist.manifest_folders)
+            previews = pre or store.manifests(redist.name).has_preview()
+            return chain.listing(redist.folders_to_list(previews=previews))
         finally:
             progress.done()
 
@@ -52,7 +55,8 @@ def read_versions(
     for redist, answer in zip(redists, answers, strict=True):
         folder = store.manifests(redist.name)
         local = folder.labels()
-        upstream = tuple(sorted(answer.folders)) if isinstance(answer, Listing) else None
+        previews = {label for label in local if folder.is_preview(label)}
+        upstream = _published(redist, answer, local, previews, pre=pre)
         is_absent = isinstance(answer, NotAtSourceError)
         if is_absent:
             absent.append(redist.name)
@@ -60,10 +64,11 @@ def read_versions(
         if isinstance(answer, CudaRedistError) and (is_known or not is_absent):
             errors[answer.message] = ErrorReport.of(answer)
         if local or upstream:
-            lines += line_reports(redist.name, local, upstream)
+            lines += line_reports(redist.name, local, upstream, previews)
         known = local if sources is None else upstream
-        if known:
-            releases[redist.name] = tuple(map(str, known))
+        selected = tuple(str(label) for label in known or () if pre or label not in previews)
+        if selected:
+            releases[redist.name] = selected
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
@@ -71,3 +76,18 @@ def read_versions(
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),
     )
+
+
+def _published(
+    redist: Redist, answer: object, local: Sequence[Version], previews: set[Version], *, pre: bool
+) -> tuple[Version, ...] | None:
+    """Return the labels upstream, and add the early-access ones to `previews`.
+
+    None: unknown. New early-access releases require `pre`.
+    """
+    if not isinstance(answer, Listing):
+        return None
+    folders = answer.folders
+    new = {x for x in folders if folders[x] == redist.preview_folder and x not in local}
+    previews |= new
+    return tuple(sorted(label for label in folders if pre or label not in new))

@@ -1,13 +1,16 @@
 """Compare local release lines with upstream's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from cudaredist.commands.versions.report import LineReport, LineStatus
 from cudaredist.primitives import Version
 
 
 def line_reports(
-    redist: str, local: Sequence[Version], listed: Sequence[Version] | None
+    redist: str,
+    local: Sequence[Version],
+    listed: Sequence[Version] | None,
+    previews: Collection[Version] = (),
 ) -> tuple[LineReport, ...]:
     """Compare local and upstream labels by release line, oldest first.
 
@@ -41,6 +44,7 @@ def line_reports(
                 upstream=str(max(upstream_labels)) if upstream_labels else None,
                 missing=tuple(map(str, missing)),
                 status=status,
+                early_access=tuple(str(x) for x in sorted(previews) if x.line == line),
             )
         )
     return tuple(reports)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import OwnModel, optional
 from cudaredist.formats.report import ErrorReport, Report
 
 LineStatus = Literal["current", "stale", "new", "not-held", "local-only", "unknown"]
@@ -21,6 +21,7 @@ class LineReport(OwnModel):
         description="Labels upstream that are newer than all local ones"
     )
     status: LineStatus
+    early_access: tuple[str, ...] = optional("Labels of early-access releases", ())
 
     @property
     def is_behind(self) -> bool:

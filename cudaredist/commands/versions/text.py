@@ -11,10 +11,11 @@ from cudaredist.redists import NVIDIA_BASE
 def versions_text(report: VersionsReport) -> Iterator[str]:
     """Yield the release lines, local and upstream."""
     rows = [("redist", "line", "local", "upstream", "state")]
-    rows += [
-        (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
-        for line in report.lines
-    ]
+    for line in report.lines:
+        newest = line.upstream or line.held
+        mark = " (early access)" if newest in line.early_access else ""
+        local, upstream = line.held or "-", line.upstream or "-"
+        rows.append((line.redist, line.line, local, upstream, f"{line.status}{mark}"))
     yield from columns(rows)
     if report.absent:
         yield f"not at this source: {', '.join(report.absent)}"

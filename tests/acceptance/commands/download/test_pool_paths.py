@@ -1,16 +1,19 @@
-"""Tests of archives in `../../../pool/`: manifests, exports and toolkit roots."""
+"""Tests of early-access releases: archives in `../../../pool/`, and manifests in `release/`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Run
 from support.releases import put, release
-from support.running import expect_output
+from support.running import expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import MadeSet
+
+from cudaredist.sources.http import HttpSource
+from cudaredist.sources.protocol import Settings
 
 POOL = "../../../pool/x/libx-linux-x86_64-1.2.3-archive.tar.xz"
 
@@ -22,7 +25,7 @@ def made_set(run: Run) -> MadeSet:
     path = made_set.add("libx", {"LICENSE": b"EULA\n", "lib/x": b"x"})
     made_set.packages["libx"]["archive"] |= {
         "relative_path": POOL,
-        "url": f"https://developer.download.nvidia.com/{POOL.removeprefix('../../../')}",
+        "url": f"https://packages.nvidia.com/bin-archive/{POOL.removeprefix('../../../')}",
     }
     made_set.archives = {POOL.removeprefix("../../../"): made_set.archives[path]}
     made_set.write(Path("set.json"))
@@ -62,7 +65,17 @@ def test_export_of_pool_path_keeps_path_and_address(made_set: MadeSet, run: Run,
 
 
 @pytest.mark.parametrize(
-    "path", ["../../../../pool/x.tar.xz", "../../../x.tar.xz", "../../../pool/../../x.tar.xz"]
+    "path",
+    [
+        "../../../../pool/x.tar.xz",
+        "../../../x.tar.xz",
+        "../../../pool/../../x.tar.xz",
+        "../../../pool/..\\..\\x.tar.xz",
+        "../../../pool/%2e%2e/%2e%2e/x.tar.xz",
+        "/pool/x.tar.xz",
+        "//example.org/x.tar.xz",
+        "https://example.org/x.tar.xz",
+    ],
 )
 def test_path_outside_root_is_refused(made_set: MadeSet, run: Run, path: str) -> None:
     Path("x.tar.xz").write_bytes(b"outside")
@@ -71,11 +84,155 @@ def test_path_outside_root_is_refused(made_set: MadeSet, run: Run, path: str) ->
     Path("mirror").mkdir()
     result = run("materialize", "set.json", "--root", "root", "--base-url", "mirror")
     assert result.exit_code == 5, result.output
-    assert "packages.libx.archive.relative_path: has '..'" in result.stderr
+    assert "packages.libx.archive.relative_path: " in result.stderr
     assert not Path("root").exists()
     assert run("export", "urls", "set.json").exit_code == 5
     files = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"x"}}})
     document: dict[str, Any] = json.loads(files["redistrib_12.9.1.json"])
     document["libx"]["linux-x86_64"]["relative_path"] = path
     put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
-    assert run("process-manifests", "--base-url", "mirror").exit_code == 5
+    assert run("process-manifests", "--base-url", "mirror", "--pre").exit_code == 5
+
+
+# -- early-access releases at a source
+
+ROOT = "/bin-archive"
+
+
+def preview(label: str) -> dict[str, bytes]:
+    """Return an early-access release's files by their path below the root."""
+    files = release(label, {"libx": {"linux-x86_64": {"LICENSE": b"x", "lib/x": b"x"}}})
+    name = f"redistrib_{label}.json"
+    document: dict[str, Any] = json.loads(files.pop(name))
+    ((path, data),) = files.items()
+    pool = f"pool/linux-x86_64/5B515474-7E78/{path.rpartition('/')[2]}"
+    document["libx"]["linux-x86_64"]["relative_path"] = f"../../../{pool}"
+    return {pool: data, f"release/cuda/redist/{name}": json.dumps(document).encode()}
+
+
+def serve(server: FaultServer, files: Mapping[str, bytes]) -> None:
+    """Serve files below the root, with a listing of each folder of manifests."""
+    server.files |= {f"{ROOT}/{path}": data for path, data in files.items()}
+    for folder in ("compute", "release"):
+        place = f"{ROOT}/{folder}/cuda/redist/"
+        names = [path.removeprefix(place) for path in server.files if f"{place}redistrib_" in path]
+        links = "".join(f"<a href='{name}'>{name}</a>" for name in names)
+        server.files[place] = f"<pre>{links}</pre>".encode()
+
+
+@pytest.fixture
+def early(server: FaultServer) -> str:
+    """Serve CUDA 13.4.0 as early access next to 13.3.1, and return the root's address."""
+    files = release("13.3.1", {"libx": {"linux-x86_64": {"lib/x": b"y"}}})
+    serve(server, {f"compute/cuda/redist/{path}": data for path, data in files.items()})
+    serve(server, preview("13.4.0"))
+    return server.url + ROOT
+
+
+def local_labels() -> set[str]:
+    """Return the names of the local manifests."""
+    return {path.stem for path in Path("data/manifests/cuda").glob("redistrib_*")}
+
+
+def test_early_access_is_downloaded_only_with_pre(
+    early: str, server: FaultServer, run: Run
+) -> None:
+    download = ("download-manifests", "--redist", "cuda", "--base-url", early)
+    expect_output(run(*download, "--version", "all"), 0)
+    assert local_labels() == {"redistrib_13.3.1"}
+    assert not any("/release/" in path for path in server.requests)
+    expect_output(run(*download, "--pre"), 0)
+    assert local_labels() == {"redistrib_13.3.1", "redistrib_13.4.0"}
+    serve(server, preview("13.5.0"))
+    expect_output(run(*download), 0)
+    assert len(local_labels()) == 2
+    assert '"gone"' not in Path("data/manifests/lock.json").read_text()
+    assert run("check", "--base-url", early).exit_code != 3
+
+
+def test_early_access_is_processed_only_with_pre_or_by_label(
+    early: str, server: FaultServer, run: Run
+) -> None:
+    source = ("--base-url", early)
+    run("download-manifests", "--redist", "cuda", *source, "--version", "all", "--pre")
+    expect_output(run("process-manifests", *source), 0)
+    folder = Path("data/features/cuda")
+    assert {path.name for path in folder.iterdir()} == {"feature_13.3.1.json"}
+    for options in (("--pre",), ("--version", "13.4.0")):
+        expect_output(run("process-manifests", *source, *options), 0)
+        (folder / "feature_13.4.0.json").unlink()
+    assert all(path.startswith(f"{ROOT}/") for path in server.requests)
+
+
+def test_set_of_early_access_requires_its_whole_label(early: str, run: Run) -> None:
+    source = ("--base-url", early)
+    run("download-manifests", "--redist", "cuda", *source, "--version", "all", "--pre")
+    run("process-manifests", *source, "--pre")
+    of_set = ("--platform", "linux-x86_64", "--allow-hollow", "--output", "set.json")
+    build = ("build", *of_set, "--cuda")
+    expect_output(run(*build, "13"), 0)
+    document = json.loads(Path("set.json").read_text())
+    assert document["cuda"]["release"] == "13.3.1"
+    assert "early_access" not in document["cuda"]
+    assert run(*build, "13.4").exit_code == 2
+    expect_output(run(*build, "13.4.0"), 0)
+    document = json.loads(Path("set.json").read_text())
+    assert document["cuda"]["early_access"] is True
+    address = document["packages"]["libx"]["archive"]["url"]
+    assert address.startswith("https://packages.nvidia.com/bin-archive/pool/linux-x86_64/5B515474")
+    result = run("export", "urls", "set.json", "--base-url", "https://example.org/cuda")
+    expect_output(result, 0, "https://example.org/cuda/pool/linux-x86_64/5B515474-7E78/")
+    expect_output(run("materialize", "set.json", "--root", "root", *source), 0)
+    assert Path("root/lib/x").read_bytes() == b"x"
+
+
+def test_run_with_only_early_access_names_the_option(early: str, run: Run) -> None:
+    source = ("--base-url", early)
+    run("download-manifests", "--redist", "cuda", *source, "--pre")
+    result = run("process-manifests", *source)
+    expect_error(result, 2, "only early-access releases", "process-manifests", "--pre")
+
+
+def test_positional_form_reads_pool_below_root_of_address(early: str, run: Run) -> None:
+    address = f"{early}/release/cuda/redist"
+    expect_output(run("download-manifests", address, "manifests"), 0)
+    expect_output(run("process-manifests", address, "manifests"), 0)
+    assert Path("manifests/feature_13.4.0.json").is_file()
+
+
+def test_mirror_keeps_early_access_in_its_folders(
+    early: str, server: FaultServer, run: Run
+) -> None:
+    sync = ("mirror", "sync", "mirror", "--redist", "cuda", "--base-url", early)
+    expect_output(run(*sync, "--version", "all"), 0)
+    assert not Path("mirror/pool").exists()
+    expect_output(run(*sync, "--version", "all", "--pre"), 0)
+    for path, data in preview("13.4.0").items():
+        assert (Path("mirror") / path).read_bytes() == data
+    expect_output(run("mirror", "verify", "mirror"), 0)
+    server.files.clear()
+    download = ("download-manifests", "--redist", "cuda", "--base-url", "mirror", "--pre")
+    expect_output(run(*download), 0)
+    expect_output(run("process-manifests", "--base-url", "mirror", "--pre"), 0)
+    expect_output(run("mirror", "prune", "mirror", "--version", "all"), 0)
+    assert not Path("mirror/pool").exists()
+    assert Path("mirror/compute/cuda/redist/redistrib_13.3.1.json").is_file()
+
+
+def test_versions_mark_early_access(early: str, run: Run) -> None:
+    listed = ("versions", "--redist", "cuda", "--base-url", early)
+    run("download-manifests", "--redist", "cuda", "--base-url", early)
+    assert "13.4.0" not in expect_output(run(*listed), 0).stdout
+    expect_output(run(*listed, "--pre"), 0, "13.4.0", "new (early access)")
+    assert run(*listed, "--format", "newest").stdout == "13.3.1\n"
+    assert run(*listed, "--format", "newest", "--pre").stdout == "13.4.0\n"
+
+
+def test_address_of_nvidia_has_early_access_at_its_other_root() -> None:
+    source = HttpSource("https://developer.download.nvidia.com", Settings())
+    root = "https://packages.nvidia.com/bin-archive"
+    assert source.place_of("pool/a/x.zip") == f"{root}/pool/a/x.zip"
+    assert source.place_of("release/cuda/redist/") == f"{root}/release/cuda/redist/"
+    assert source.place_of("compute/x").startswith("https://developer.download.nvidia.com/compute")
+    other = HttpSource("https://example.org/nvidia", Settings())
+    assert other.place_of("pool/x.zip") == "https://example.org/nvidia/pool/x.zip"
