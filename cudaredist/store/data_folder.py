@@ -70,7 +70,9 @@ class ManifestFolder(_LabelFolder):
 
     def is_preview(self, label: Version) -> bool:
         """Check if a manifest is of an early-access release: archives are in NVIDIA's pool."""
-        return b'"../../../pool/' in (self.read(label) or b"")
+        with contextlib.suppress(ReadError):  # reported when the manifest is read
+            return b'"../../../pool/' in (self.read(label) or b"")
+        return False
 
     def has_preview(self) -> bool:
         """Check if any manifest is of an early-access release."""
