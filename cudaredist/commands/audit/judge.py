@@ -81,8 +81,7 @@ def judge_program(
     catalog = data.catalog
     program = with_unlinked(program, catalog, data.tables)
     needs = library_needs(program, catalog, data.policy)
-    majors = file_majors(program, needs, catalog)
-    groups = major_groups(majors)
+    groups = major_groups(majors := file_majors(program, needs, catalog))
     cuda = None if required.cuda is None else find_release(required.cuda, catalog.labels("cuda"))
     labels = _labels_like(required.cuda, catalog)
     releases, requirements = _requirements(program, needs, data, majors, groups, labels)
@@ -93,12 +92,10 @@ def judge_program(
     parts = alternatives(own, data.rules, platforms, required.gpus)
     coverage = best_coverage(parts, cuda) or cover(own, data.rules, platforms, required.gpus)
     glibc = _floor(program, "glibc")
-    lowest = [release.lowest for release in releases if release.redist == "cuda"]
-    lowest = [str(cuda)] if cuda else lowest or [None for _ in _device_code(own)]
     findings = (
         *program_findings(program, needs, releases, majors, gaps, catalog),
         *requirement_findings(required, coverage, glibc, releases, copies, cuda, data.channel),
-        *driver_findings(required.driver, data.drivers, lowest, platforms),
+        *driver_findings(required, data.drivers, cuda, releases, own),
         *unread_findings(required, program, skipped),
     )
     all_majors = tuple(sorted({major for group in groups for major in group}))

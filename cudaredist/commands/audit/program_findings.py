@@ -17,7 +17,7 @@ from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
-from cudaredist.tables.explain_driver import SYSTEMS, System, parse_driver, supports
+from cudaredist.tables.explain_driver import SYSTEMS, parse_driver, supports
 
 _FILES_SHOWN = 3
 _RUNS = frozenset({"native", "ptx"})
@@ -172,23 +172,29 @@ def requirement_findings(
 
 
 def driver_findings(
-    name: str | None,
+    required: AuditRequirements,
     policy: DriverPolicy,
-    labels: Sequence[str | None],
-    platforms: Sequence[str],
+    cuda: Version | None,
+    releases: Sequence[RequiredRelease],
+    program: Sequence[ProgramFile],
 ) -> Iterator[AuditFinding]:
-    """Yield a finding for each CUDA release that does not run on a driver.
+    """Yield a finding for each CUDA release that does not run on the required driver.
 
     The releases are the required one, or the lowest ones with all libraries and symbols.
     """
+    name = required.driver
     if name is None:
         return
     driver = parse_driver(name, policy)
-    systems: set[System] = {
-        "windows" if platform.startswith("windows") else "linux" for platform in platforms
+    labels = [release.lowest for release in releases if release.redist == "cuda"]
+    labels = [str(cuda)] if cuda else labels
+    systems = {
+        "windows" if file.platforms[0].startswith("windows") else "linux"
+        for file in program
+        if file.platforms
     }
     known = sorted({parse_label(label) for label in labels if label is not None})
-    if labels and not known:
+    if not known and (labels or any(file.binary.device_code for file in program)):
         yield _unknown("--driver is unknown: no CUDA release is known for the program")
     for system in [name for name in SYSTEMS if name in (systems or {"linux"})]:
         for label in known:

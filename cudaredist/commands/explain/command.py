@@ -69,17 +69,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
     elif options.subject == "package":
         _show_package(options, session)
     elif options.subject == "driver":
-        from cudaredist.commands.explain.report import ExplainReport
-        from cudaredist.commands.explain.table_text import explain_text
-        from cudaredist.formats.policy import DriverPolicy
-        from cudaredist.formats.registry import read_own_file
-        from cudaredist.tables.explain_driver import explain_driver
-
-        store = session.read_store(options.data, is_channel_used=False)
-        policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
-        topics = explain_driver(options.name, policy)
-        report = ExplainReport(kind="driver", asked=options.name, topics=topics, exit_code=EXIT_OK)
-        session.show(report, explain_text)
+        _show_driver(options, session)
     else:
         from cudaredist.commands.explain.explain_by_tables import explain_by_tables
         from cudaredist.commands.explain.table_text import explain_text
@@ -105,3 +95,18 @@ def _show_package(options: ExplainOptions, session: Session) -> None:
         from cudaredist.commands.explain.package_text import package_text
 
         session.show(explain_package(options.name, index), package_text)
+
+
+def _show_driver(options: ExplainOptions, session: Session) -> None:
+    """Show the CUDA releases and GPUs of a driver."""
+    from cudaredist.commands.explain.report import ExplainReport
+    from cudaredist.commands.explain.table_text import explain_text
+    from cudaredist.formats.policy import DriverPolicy
+    from cudaredist.formats.registry import read_own_file
+    from cudaredist.tables.explain_driver import explain_driver
+
+    store = session.read_store(options.data, is_channel_used=False)
+    policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+    topics = explain_driver(options.name, policy)
+    report = ExplainReport(kind="driver", asked=options.name, topics=topics, exit_code=EXIT_OK)
+    session.show(report, explain_text)
