@@ -21,11 +21,14 @@ from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, spl
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import process_command, require_manifests
+from cudaredist.tables.symbols.symbol_pattern import glob_of
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
 
 _UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
+_GLOB = "({0} GLOB ?1 OR {0} GLOB '*/' || ?1)"
+"""A condition for all names that match, and for some others."""
 _SOME = "{} IN (SELECT value FROM json_each(?))"
 
 
@@ -45,7 +48,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
     platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
     if platform is not None and platform not in platforms:
         raise UnknownNameError("platform in the local manifests", platform, platforms)
-    hits = tuple(_hits(search, _pattern(name)))
+    hits = tuple(_hits(search, name))
     unknown = list(search.archives(_UNKNOWN))
     outside = _outside_provider(name, index.store)
     code = EXIT_OK
@@ -67,10 +70,10 @@ def find_providers(name: str, search: Search) -> WhichReport:
     )
 
 
-def _hits(search: Search, pattern: re.Pattern[str]) -> Iterator[WhichHit]:
+def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     """Yield the matching files, with the output of each in package sets."""
     policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
-    matches = _matching_files(search.index, pattern)
+    matches = _matching_files(search.index, name)
     examined = search.index.examined(matches)
     splits: dict[tuple[int, str, Version], OutputSplit] = {}
     for redist, label, archive, row in search.archives(_SOME.format("contents"), matches):
@@ -84,23 +87,27 @@ def _hits(search: Search, pattern: re.Pattern[str]) -> Iterator[WhichHit]:
                 yield WhichHit.of(redist, label, archive, path=path, output=placed)
 
 
-def _matching_files(index: Index, pattern: re.Pattern[str]) -> dict[int, dict[str, OutputName]]:
+def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]:
     """Return the outputs of matching files by path, for each row of contents.
 
     A library also matches by its soname and by its links.
     """
     matches: dict[int, dict[str, OutputName]] = defaultdict(dict)
-    query = """
-        SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END
-        FROM folder_files JOIN folders ON id = folder"""
-    folders = grouped(row for row in index.rows(query) if pattern.match(row[1]))
+    pattern, glob = _pattern(name), glob_of(name)
+    query = f"""
+        SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END AS whole
+        FROM folder_files JOIN folders ON id = folder
+        WHERE {_GLOB.format("whole")}"""
+    folders = grouped(row for row in index.rows(query, glob) if pattern.match(row[1]))
     query = f"SELECT contents, output, folder FROM contents_folders WHERE {_SOME.format('folder')}"
     for contents, output, folder in index.rows(query, folders):
         matches[contents] |= dict.fromkeys(folders[folder], output)
-    query = """
+    names_match = " OR ".join(map(_GLOB.format, ("binaries.path", "soname", "links.path")))
+    query = f"""
         SELECT contents, binaries.path, output, soname, links.path
-        FROM binaries LEFT JOIN links ON binary = id"""
-    for contents, path, output, *names in index.rows(query):
+        FROM binaries LEFT JOIN links ON binary = id
+        WHERE {names_match}"""
+    for contents, path, output, *names in index.rows(query, glob):
         if any(pattern.match(name) for name in (path, *names) if name):
             matches[contents][path] = output
     return matches

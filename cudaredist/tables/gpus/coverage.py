@@ -29,12 +29,11 @@ nvcc adds empty images to libraries without kernels (libnppc, libcufftw), which 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
-from operator import truediv
+from operator import add
 from typing import Literal, TypeAlias
 
 from cudaredist.formats.features import FileCode
@@ -79,14 +78,22 @@ _architecture = re.compile(r"(sm|compute|lto)_([1-9][0-9]{1,3})([af]?)").fullmat
 
 def is_without_kernels(modules: _Items, unpacked: _Items) -> bool:
     """Check if a file has only empty images, which nvcc adds to libraries without kernels."""
-    counts, sizes = Counter[str](), dict(unpacked)
+    counts: dict[str, int] = {}
+    sizes = dict(unpacked)
     for text, count in modules:
-        for image in text.split():
-            name, _, times = image.partition("*")
-            counts[name] += count * int(times or 1)
-    return all(sizes.get(name, 0) <= _empty_size(name) * counts[name] for name in counts)
+        for name, times in _images(text):
+            counts[name] = counts.get(name, 0) + count * times
+    return all(sizes.get(name, 0) <= _empty_size(name) * count for name, count in counts.items())
 
 
+@cache
+def _images(text: str) -> Sequence[tuple[str, int]]:
+    """Return the images of a module, each with its number."""
+    parts = (image.partition("*") for image in text.split())
+    return [(name, int(times or 1)) for name, _, times in parts]
+
+
+@cache
 def _empty_size(architecture: str) -> int:
     """Return the limit for the bytes of an image without kernels."""
     match = _architecture(architecture)
@@ -129,7 +136,7 @@ class CoverageRules:
         self._best_ways = cache(self._find_best_ways)
         # Many package sets have the same files.
         self._modules = lru_cache(_PACKAGES)(self._count_modules)
-        self._supported = lru_cache(_PACKAGES)(_supported_ways)
+        self._totals = lru_cache(_PACKAGES)(_totals)
         self._coverage = lru_cache(_PACKAGES)(self._combine)
 
     def capabilities_on(self, platform: Platform) -> tuple[Capability, ...]:
@@ -173,10 +180,10 @@ class CoverageRules:
         return way if is_family and not is_tegra else None
 
     def _find_best_ways(self, images: str) -> Sequence[tuple[int, int]]:
-        """Return the positions of GPUs that run a module, each with its best way's position."""
-        names = [image.partition("*")[0] for image in images.split()]
+        """Return the best way's position and the GPU's, for each GPU that runs a module."""
+        names = [name for name, _ in _images(images)]
         return [
-            (position, min(ways))
+            (min(ways), position)
             for position, gpu in enumerate(self.capabilities)
             if (ways := [WAYS.index(way) for name in names if (way := self.way(name, gpu))])
         ]
@@ -185,11 +192,12 @@ class CoverageRules:
         """Return the modules and bytes that each GPU uses, None without kernels."""
         if is_without_kernels(*amounts):
             return None
-        totals = [[[0] * len(WAYS) for _ in (*self.capabilities, None)] for _ in amounts]
+        row = [0] * (len(self.capabilities) + 1)
+        totals = [[row.copy() for _ in WAYS] for _ in amounts]
         for total, of_images in zip(totals, amounts, strict=True):
             for images, amount in of_images:
-                for gpu, way in self._best_ways(images):
-                    total[gpu][way] += amount
+                for way, gpu in self._best_ways(images):
+                    total[way][gpu] += amount
         return _FileModules(*totals)
 
     def _combine(
@@ -201,8 +209,12 @@ class CoverageRules:
         if cuda is not None and self._last_major.get(gpu, cuda) < cuda:
             return Coverage(value="none")
         position = [*self.capabilities, gpu].index(gpu)
-        counts = [file.counts[position] for file in files]
-        supported = self._supported(files)[position]
+        counts = [[of_way[position] for of_way in file.counts] for file in files]
+        supported = [
+            way
+            for way, *totals in zip(WAYS, *self._totals(files), strict=True)
+            if min(of_gpus[position] / max(1, *of_gpus) for of_gpus in totals) >= _LEAST_SHARE
+        ]
         values = [_value(of_file, supported) for of_file in counts]
         covered = [value for value in values if value in WAYS]
         weakest: CoverageValue = max(covered, key=WAYS.index, default="none")
@@ -227,9 +239,9 @@ class CoverageRules:
 
 @dataclass(frozen=True, eq=False)
 class _FileModules:
-    """The modules and bytes of one file that each GPU uses, by way.
+    """The modules and bytes of one file by way, then by GPU.
 
-    The last row is for GPUs that are not in the table.
+    The last number is for GPUs that are not in the table.
     """
 
     counts: Sequence[Sequence[int]]
@@ -238,33 +250,28 @@ class _FileModules:
     @cached_property
     def most(self) -> int:
         """The highest number of modules that any GPU uses."""
-        return max(map(sum, self.counts))
+        return max(map(sum, zip(*self.counts, strict=True)))
 
     @cached_property
     def most_without_lto(self) -> int:
         """The highest number of modules that any GPU uses without a linker at run time."""
-        return max(native + ptx for native, ptx, _ in self.counts)
+        return max(map(sum, zip(*self.counts[:2], strict=True)))
 
 
-def _supported_ways(files: Sequence[_FileModules]) -> list[list[Way]]:
-    """Return the ways in which each GPU uses more of a package than leftovers."""
-    amounts = [file.counts for file in files], [file.sizes for file in files]
-    return [
-        [way for way, *shares in zip(WAYS, *of_gpu, strict=True) if min(shares) >= _LEAST_SHARE]
-        for of_gpu in zip(*map(_shares, amounts), strict=True)
-    ]
+def _totals(files: Sequence[_FileModules]) -> Sequence[Sequence[Sequence[int]]]:
+    """Return the modules and the bytes of all files by way, then by GPU.
 
-
-def _shares(files: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
-    """Return each GPU's part of all files, relative to the GPU that uses the most.
-
-    The share of a way includes better ways.
+    The number of a way includes better ways.
     """
-    totals = [
-        [*accumulate(map(sum, zip(*of_gpu, strict=True)))] for of_gpu in zip(*files, strict=True)
+    return [
+        [
+            *accumulate(
+                ([*map(sum, zip(*of_way, strict=True))] for of_way in zip(*amounts, strict=True)),
+                lambda better, own: [*map(add, better, own)],
+            )
+        ]
+        for amounts in ([file.counts for file in files], [file.sizes for file in files])
     ]
-    most = [max(1, *of_way) for of_way in zip(*totals, strict=True)]
-    return [[*map(truediv, total, most)] for total in totals]
 
 
 def _value(counts: Sequence[int], supported: Sequence[Way]) -> CoverageValue:

@@ -21,7 +21,7 @@ class SymbolPattern:
         self.text = text
         self._demangle = demangler() if demangle else None
         self._match = re.compile(translate(text)).match
-        self.glob = text if not demangle and _IS_GLOB(text) else "*"
+        self.glob = "*" if demangle else glob_of(text)
         """A pattern of SQLite for every name that fits."""
 
     def fits(self, name: str) -> bool:
@@ -39,6 +39,11 @@ class SymbolPattern:
         if self._demangle is None or not is_mangled(name) or len(name) > _NAME_LIMIT:
             return None
         return self._demangle(name) or None
+
+
+def glob_of(text: str) -> str:
+    """Return a pattern of SQLite that matches every name that fits."""
+    return text if _IS_GLOB(text) else "*"
 
 
 def demangler() -> Callable[[str], str]:
