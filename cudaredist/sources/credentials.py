@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 
 import httpx
@@ -83,7 +84,7 @@ class Credentials:
 def _shared(one: list[str], other: list[str]) -> int:
     """Return the number of leading folders that two paths share."""
     pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(one))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _keyring_command(provider: str) -> tuple[str, ...]:

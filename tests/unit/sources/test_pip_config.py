@@ -150,6 +150,8 @@ INDEXES = (
     "https://alice:one@host/private/simple/",
     "https://bob@named/simple",
     "https://open:8443/simple",
+    "https://carl:four@deep/simple",
+    "https://dora:five@deep/simple/team",
 )
 
 
@@ -163,6 +165,8 @@ INDEXES = (
         ("http://host/private/simple/x/", None),
         ("https://elsewhere/private/simple/x/", None),
         ("https://named/simple/x/", ("bob", "")),
+        ("https://deep/simple", ("carl", "four")),
+        ("https://deep/simple/team/x.whl", ("dora", "five")),
         ("https://known/x.whl", ("carol", "three")),
     ],
 )
