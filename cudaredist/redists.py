@@ -17,7 +17,7 @@ NVIDIA_BASE = "https://developer.download.nvidia.com"
 NVIDIA_PREVIEWS = "https://packages.nvidia.com/bin-archive"
 """NVIDIA's root of early-access releases, with `release/<redist>/redist/` and `pool/`.
 
-In addresses of files, it continues `NVIDIA_BASE`.
+`HttpSource` reads these folders from it if its address is `NVIDIA_BASE`.
 """
 
 
@@ -63,7 +63,7 @@ class Redist:
         return f"release/{self.name}/redist"
 
     def folders_to_list(self, *, previews: bool) -> tuple[str, ...]:
-        """Return the folders with manifests, with `previews` also those of early access."""
+        """Return the folders of manifests, with `previews` including early access."""
         return (*self.manifest_folders, *([self.preview_folder] if previews else ()))
 
     @property

@@ -1,6 +1,6 @@
 """NVIDIA's wheels as a second channel: projects, packages and platforms.
 
-To add a component, add its name to a list of `COMPONENTS`. To add a product, add a line to
+To add a component, add its name to `_PROGRAMS` or `_LIBRARIES`. To add a product, add a line to
 `FAMILIES`, with the source of its evidence. This module sends no requests.
 """
 

@@ -40,7 +40,7 @@ Start = Callable[..., subprocess.Popen[str]]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Most objects of a test are freed without the garbage collector, which takes a tenth of the time.
+# The garbage collector takes a tenth of the time, and few objects of tests require it.
 gc.set_threshold(20_000, 10, 10)
 
 # No deadlines, because the speed of a shared machine varies. The profile "ci" has more examples.

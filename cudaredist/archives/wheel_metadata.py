@@ -12,7 +12,7 @@ _NOT_A_WHEEL = (
     *(zipfile.BadZipFile, EOFError, OSError, zlib.error),
     *(NotImplementedError, RuntimeError, ValueError),
 )
-"""The errors of zipfile."""
+"""The errors that zipfile raises for an invalid file."""
 
 
 def metadata_in(file: RawIOBase | Path, name: str) -> bytes:
@@ -21,11 +21,11 @@ def metadata_in(file: RawIOBase | Path, name: str) -> bytes:
         with zipfile.ZipFile(file) as archive:
             members = list(filter(is_metadata, archive.namelist()))
             if len(members) != 1:
-                raise ValueError(f"{len(members) or 'no'} METADATA")
+                raise ValueError(f"{len(members) or 'no'} METADATA files")
             with archive.open(members[0]) as content:
                 metadata = content.read(METADATA_LIMIT + 1)
     except _NOT_A_WHEEL as error:
-        reason = str(error) or "no METADATA"
+        reason = str(error) or "no METADATA files"
         raise InvalidArchiveError(name, f"not a valid wheel: {reason}") from error
     check_metadata(metadata, name)
     return metadata

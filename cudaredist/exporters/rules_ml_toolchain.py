@@ -86,8 +86,8 @@ _OF_NVSHMEM = {
 def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
     """Bazel: the tables of rules_ml_toolchain, from all local manifests.
 
-    Early manifests, which have no hashes of archives, are skipped. A distribution is skipped if no
-    manifest has its package.
+    Manifests of the early form are skipped, because they contain no hashes. A distribution is
+    skipped if no manifest has its package.
     """
     usable = [one for one in manifests if one.manifest.shape != "early"]
     tables = {

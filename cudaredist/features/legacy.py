@@ -54,7 +54,7 @@ def _outputs(archive: ExaminedArchive | UnexaminedArchive) -> dict[str, bool]:
 
 
 def _packages(document: object) -> dict[str, Any]:
-    """Return the packages of a file of this form, none of another file."""
+    """Return the packages of a file of this form, or none for another form."""
     if not isinstance(document, dict) or "schema_version" in document:
         return {}
     return document if all(isinstance(value, dict) for value in document.values()) else {}

@@ -374,7 +374,7 @@ class SetDriver(OwnModel):
         description="Published with the release for the platform; null: no manifest states it"
     )
     native: DriverVersion | None = optional(
-        "The lowest with all features of the release; absent: no source states it"
+        "Lowest driver with all features of the release; absent: no source states it"
     )
     lowest: DriverVersion | None = Field(
         description="Runs programs of the CUDA major, with minor version compatibility; null: no "

@@ -57,14 +57,14 @@ class PlatformPolicy(OwnFile):
 
 
 class LowestDriver(Reasoned):
-    """The oldest driver that runs programs of a CUDA major."""
+    """The lowest driver that runs programs of a CUDA major."""
 
     version: VersionText = Field(description="On Linux")
     windows: VersionText | None = optional("On Windows; absent: no source states it")
 
 
 class ReleaseDrivers(OwnModel):
-    """The oldest drivers with all features of a CUDA release."""
+    """The lowest drivers with all features of a CUDA release."""
 
     linux: VersionText | None = optional("Absent: no source states it")
     windows: VersionText | None = optional("Absent: no source states it")
@@ -72,7 +72,7 @@ class ReleaseDrivers(OwnModel):
 
 
 class ForwardCompatibility(Reasoned):
-    """Driver branches that a package `cuda-compat` extends to a newer CUDA minor."""
+    """Driver branches that run a newer CUDA minor with its package `cuda_compat`."""
 
     branches: tuple[str, ...]
 

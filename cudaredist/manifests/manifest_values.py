@@ -74,7 +74,7 @@ class Manifest:
 
     @property
     def is_preview(self) -> bool:
-        """Whether this is an early-access release: archives are in NVIDIA's pool."""
+        """Whether archives are in NVIDIA's early-access pool."""
         return any(is_pool_path(archive.relative_path) for archive in self.archives)
 
     @property

@@ -42,10 +42,10 @@ class Choice:
 
 
 def find_cuda(text: str, data: SetData) -> Version:
-    """Return the CUDA release for a label or prefix, of early access only for a whole label.
+    """Return the CUDA release for a label or prefix.
 
-    Raises `UsageError`, which suggests the nearest release, if it is not in the data folder or its
-    manifest has no hashes.
+    An early-access release requires its whole label. Raises `UsageError`, which suggests the
+    nearest release, if the release is not in the data folder or its manifest has no hashes.
     """
     labels = data.cuda_labels
     previews = [

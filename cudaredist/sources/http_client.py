@@ -222,7 +222,7 @@ class HttpClient:
     ) -> Iterator[None]:
         """Translate errors of httpx and the system into a `SourceError`.
 
-        `late` makes the error of a timeout, and of any failure after the deadline.
+        `late` makes the error for a timeout, or for any failure after the deadline.
         """
         try:
             yield

@@ -69,7 +69,7 @@ class ManifestFolder(_LabelFolder):
     prefixes = ("redistrib_",)
 
     def is_preview(self, label: Version) -> bool:
-        """Check if a manifest is of an early-access release: archives are in NVIDIA's pool."""
+        """Check if a manifest has archives in NVIDIA's early-access pool."""
         with contextlib.suppress(ReadError):  # reported when the manifest is read
             return b'"../../../pool/' in (self.read(label) or b"")
         return False

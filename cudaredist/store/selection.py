@@ -35,7 +35,7 @@ class Selection:
     min_version: Version | None = None
     max_version: Version | None = None
     pre: bool = False
-    """Whether to select early-access releases. If not, only those whose whole label is named."""
+    """Whether to select early-access releases. If not, each requires its whole label."""
 
     @classmethod
     def parse(

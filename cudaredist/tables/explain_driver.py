@@ -21,12 +21,12 @@ _WORDS: dict[Support, str] = {
     "native": "run with all features",
     "minor": "run by minor version compatibility, with limited features",
     "none": "do not run without a compatibility package",
-    "unknown": "unknown, because no source states their drivers",
+    "unknown": "have no documented driver",
 }
 
 
 def parse_driver(name: str, policy: DriverPolicy) -> Version:
-    """Return a driver's version. Raises `UnknownNameError`, which suggests known ones."""
+    """Return a driver's version. Raises `UnknownNameError` with suggestions."""
     stated = {entry.linux: None for entry in policy.releases.values() if entry.linux}
     if not _is_version(name):
         raise UnknownNameError("driver", name, stated)
@@ -67,7 +67,7 @@ def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
         release = policy.releases[str(stated)]
         versions = [f"{release.linux} on Linux"] if release.linux else []
         versions += [f"{release.windows} on Windows"] if release.windows else []
-        words = f"the lowest driver of CUDA {stated}, the first known to support it: "
+        words = f"the lowest driver of CUDA {stated}, the first release known to support it: "
         origin = Origin("computed", f"{release.reference} ({_POLICY_FILE})")
         yield make_fact("driver.first", words + ", ".join(versions), release.linux, origin)
     last = policy.last_branches.get(entry.family)
@@ -97,7 +97,7 @@ def _releases(driver: Version, system: System, policy: DriverPolicy) -> Iterator
             origin = Origin("documented", f"NVIDIA's release notes, by release ({_POLICY_FILE})")
             yield make_fact(
                 f"driver.{system}.{support}",
-                f"CUDA releases that {words}" if support != "unknown" else words,
+                f"CUDA releases that {words}",
                 tuple(by_support[support]),
                 origin,
                 reason,

@@ -54,7 +54,7 @@ def test_real_sets_are_exported_and_read_by_consumers(
         "pylock",
         "requirements",
         "rules-ml-toolchain",
-    }:  # no sets of archives
+    }:  # require wheels or manifests
         exporter = EXPORTERS[name]
         Path(name).mkdir()
         expect_output(run("export", name, "set.json", "-o", name, "-q"), 0)

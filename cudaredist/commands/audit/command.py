@@ -51,7 +51,7 @@ class AuditOptions(Options):
         metavar="LABEL",
     )
     driver: str | None = select_option(
-        "Require that its CUDA releases run on this driver.", metavar="VERSION"
+        "Driver on which the CUDA release must run.", metavar="VERSION"
     )
     max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
     together: bool = select_option("Examine several wheels as one program.", default=False)

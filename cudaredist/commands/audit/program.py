@@ -120,7 +120,7 @@ def majors_of(libraries: Iterable[KnownLibrary]) -> frozenset[int]:
 
 
 def common_majors(stated: Iterable[frozenset[int]]) -> frozenset[int]:
-    """Return the CUDA majors that all parts that state any can use."""
+    """Return the CUDA majors common to all parts that state any."""
     known = list(filter(None, stated))
     return reduce(frozenset.intersection, known) if known else frozenset()
 

@@ -33,7 +33,7 @@ class AuditRequirements:
     cuda: str | None = None
     """A CUDA release, or a prefix such as `12.9`."""
     driver: str | None = None
-    """A driver, or a prefix such as `550.54`."""
+    """A driver version, or a prefix such as `550.54`."""
     no_bundled: bool = False
 
 

@@ -1,4 +1,4 @@
-"""explain: show the facts about a compiler, GPU, release, driver, package or set."""
+"""explain: show facts about a compiler, GPU, release, driver, package or set."""
 
 from dataclasses import field
 from pathlib import Path
@@ -24,7 +24,7 @@ class ExplainOptions(Options):
         metavar="NAME",
         default=...,
     )
-    history: bool = output_flag("package: changes of size, GPUs and symbols by release.")
+    history: bool = output_flag("Show the changes of a package by release.")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
@@ -40,20 +40,18 @@ REFUSED: tuple[Refusal[ExplainOptions], ...] = (
 
 @command(ExplainOptions, REFUSED)
 def explain(options: ExplainOptions, session: Session) -> int:
-    """Show the facts about a compiler, GPU, CUDA release, driver, package or set.
+    """Show facts about a compiler, GPU, CUDA release, driver, package or set.
 
     Examples:
 
-        cudaredist explain nvcc 13.4
         cudaredist explain gpu "Jetson Orin"
         cudaredist explain driver 580.95
-        cudaredist explain package libcublas
         cudaredist explain package libcublas --history
 
     Every fact has its source. If documentation or policy differs from NVIDIA's files, both are
-    shown. A GPU lists the library releases that run on it, a driver lists the CUDA releases that it
-    runs, a package lists its releases and platforms, and a set lists its contents and the reasons
-    for missing packages.
+    shown. A GPU lists the library releases that run on it, a driver lists the CUDA releases that
+    run on it, a package lists its releases and platforms, and a set lists its contents and the
+    reasons for missing packages.
 
     Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables win over the
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are

@@ -14,7 +14,7 @@ from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.tables.gpus.coverage import cuda_major_of
 
 _BAR = 12
-"""Characters of the bar of the largest release."""
+"""Width of the largest release's bar, in characters."""
 _UNKNOWN = "-"
 
 
@@ -64,7 +64,7 @@ def _device_code(index: Index, contents: Collection[int]) -> Mapping[int, Mappin
 
 
 def _exports(index: Index, own: Collection[IndexedArchive]) -> Mapping[str, set[str]]:
-    """Return the exported symbols of each archive with symbols of all libraries."""
+    """Return the exported symbols of each archive whose symbols are all known."""
     index.check_symbols()
     query = """
         SELECT archive, symbol_group FROM archive_exports
@@ -97,7 +97,7 @@ def _key(one: IndexedArchive) -> str:
 
 
 def history_text(report: HistoryReport) -> Iterator[str]:
-    """Yield a table for each platform, with names only in rows that change them."""
+    """Yield a table for each platform. A row shows only the names that changed."""
     places = grouped(((one.redist, one.id.place), one) for one in report.archives)
     for (redist, place), archives in places.items():
         yield from ("", f"{archives[-1].package} ({redist}) for {place}")

@@ -115,7 +115,7 @@ class PackageReport(Answer):
 
 
 class ArchiveHistory(ArchiveName):
-    """An archive of a package, with its changes since the release before."""
+    """An archive of a package, with its changes since the previous release."""
 
     is_examined: bool
     size: int | None = Field(description="Unpacked bytes. Null: unknown")
@@ -126,10 +126,10 @@ class ArchiveHistory(ArchiveName):
         description="Number of names that its libraries export. Null: unknown"
     )
     added: int | None = Field(
-        description="Number of new names. Null: unknown here or in the release before, or there "
-        "is none"
+        description="Number of added names. Null: unknown in this or the previous release, or no "
+        "previous release"
     )
-    removed: int | None = Field(description="Number of missing names. Null: as for `added`")
+    removed: int | None = Field(description="Number of removed names. Null: as for `added`")
     license: str | None = Field(description="As the manifest states it")
 
 

@@ -49,7 +49,7 @@ class ExportOptions(Options):
         "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
     )
     package_set: Path | None = argument(
-        "Package set from `build` (*.json). rules-ml-toolchain: none.",
+        "Package set from `build` (*.json). Not for rules-ml-toolchain.",
         metavar="[SET]",
         default=None,
     )
@@ -175,7 +175,7 @@ def export(options: ExportOptions, session: Session) -> int:
     - **nixpkgs**: tables and manifests of nixpkgs; SET can be an index.json of several sets.
     - **redistrib**: NVIDIA's manifests for one platform.
     - **bazel**: components and toolkit for rules_cuda.
-    - **rules-ml-toolchain**: addresses, hashes and templates, from all local manifests.
+    - **rules-ml-toolchain**: tables of Bazel's rules_ml_toolchain, from all local manifests.
     - **pylock**, **requirements**: the set's wheels for pip and uv.
     - **cyclonedx**, **spdx**: bills of materials.
     - **urls**, **sha256sums**: lists to download and verify archives.

@@ -137,7 +137,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     from cudaredist.store.targets import read_local_manifests
 
     selection, cache = options.releases.selection, open_cache(options.folders.cache_dir)
-    if options.url is not None:  # the address names the folder of one stream
+    if options.url is not None:  # all manifests of the folder are selected
         selection = replace(selection, pre=True)
     size = parse_size(options.max_download)
     folder = options.manifest_dir or options.folders.data_dir

@@ -30,7 +30,7 @@ def read_versions(
 ) -> VersionsReport:
     """Return the local and upstream release lines of redistributables.
 
-    Without `sources`, return only local ones. Further early-access releases require `pre`. If
+    Without `sources`, return only local ones. New early-access releases require `pre`. If
     upstream lacks a redistributable, that is a failure if the user named it, or if it has local
     manifests that NVIDIA wrote. Failures are in the report and decide its exit code.
     """

@@ -28,7 +28,7 @@ _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
 _UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
 _GLOB = "({0} GLOB ?1 OR {0} GLOB '*/' || ?1)"
-"""A condition for all names that match, and for some others."""
+"""A condition of SQL for all names that match, and possibly others."""
 _SOME = "{} IN (SELECT value FROM json_each(?))"
 
 

@@ -88,7 +88,7 @@ def is_without_kernels(modules: _Items, unpacked: _Items) -> bool:
 
 @cache
 def _images(text: str) -> Sequence[tuple[str, int]]:
-    """Return the images of a module, each with its number."""
+    """Return the images of a module, each with its count."""
     parts = (image.partition("*") for image in text.split())
     return [(name, int(times or 1)) for name, _, times in parts]
 
@@ -180,7 +180,7 @@ class CoverageRules:
         return way if is_family and not is_tegra else None
 
     def _find_best_ways(self, images: str) -> Sequence[tuple[int, int]]:
-        """Return the best way's position and the GPU's, for each GPU that runs a module."""
+        """Return the index of the best way and of the GPU, for each GPU that runs a module."""
         names = [name for name, _ in _images(images)]
         return [
             (min(ways), position)

@@ -42,7 +42,7 @@ class SymbolPattern:
 
 
 def glob_of(text: str) -> str:
-    """Return a pattern of SQLite that matches every name that fits."""
+    """Return a GLOB pattern of SQLite for the names that match, and possibly others."""
     return text if _IS_GLOB(text) else "*"
 
 

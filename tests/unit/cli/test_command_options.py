@@ -27,6 +27,8 @@ from cudaredist.commands.diff.command import REFUSED as DIFF
 from cudaredist.commands.diff.command import DiffOptions
 from cudaredist.commands.download.command import REFUSED as DOWNLOAD
 from cudaredist.commands.download.command import DownloadOptions
+from cudaredist.commands.explain.command import REFUSED as EXPLAIN
+from cudaredist.commands.explain.command import ExplainOptions
 from cudaredist.commands.export.command import REFUSED as EXPORT
 from cudaredist.commands.export.command import ExportOptions
 from cudaredist.commands.materialize.command import REFUSED as MATERIALIZE
@@ -87,6 +89,11 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             DownloadOptions(url="https://x"),
             DownloadOptions(**FOLDER, **REDIST),
         ],
+    ),
+    "explain": (
+        EXPLAIN,
+        ExplainOptions(subject="package", name="libcublas", history=True),
+        [ExplainOptions(subject="gpu", name="9.0", history=True)],
     ),
     "export": (
         EXPORT,

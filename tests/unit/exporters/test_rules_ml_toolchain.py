@@ -28,7 +28,7 @@ PUBLISHED = {
 
 
 def evaluated(text: str) -> Any:
-    """Return the module of a Starlark file."""
+    """Evaluate a Starlark file and return its module."""
     starlark = pytest.importorskip("starlark", reason="starlark-pyo3 is not installed")
     module = starlark.Module()
     starlark.eval(module, starlark.parse(FILE, text), starlark.Globals.standard())

@@ -89,7 +89,7 @@ def test_release_without_stated_driver_has_reason() -> None:
 
 
 @pytest.mark.parametrize("name", ["abc", "58", "580.", "580.95-1", "", "v580"])
-def test_name_of_no_driver_is_refused(name: str) -> None:
+def test_invalid_driver_is_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match="no driver is called") as refusal:
         parse_driver(name, POLICY)
     assert "580.95.05" in (refusal.value.hint or "")
@@ -104,7 +104,7 @@ def test_gpu_names_first_driver_and_last_branch() -> None:
     assert hopper == {"driver.first": "525.60.13"}
 
 
-def test_every_number_names_its_document() -> None:
+def test_every_version_has_reference() -> None:
     references = [entry.reference for entry in POLICY.releases.values()]
     references += [entry.reference for entry in POLICY.lowest.values()]
     references += [entry.reference for entry in POLICY.forward.values()]
@@ -114,7 +114,7 @@ def test_every_number_names_its_document() -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("label", DRIVERS or [None])
-def test_published_driver_is_not_below_the_documented_one(label: Version | None) -> None:
+def test_published_driver_is_not_lower_than_documented(label: Version | None) -> None:
     if label is None:
         pytest.skip(f"nothing at {REAL_MANIFESTS}")
     published, release = Version.parse(DRIVERS[label]), POLICY.releases.get(str(label))

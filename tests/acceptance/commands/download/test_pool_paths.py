@@ -186,7 +186,7 @@ def test_set_of_early_access_requires_its_whole_label(early: str, run: Run) -> N
     assert Path("root/lib/x").read_bytes() == b"x"
 
 
-def test_run_with_only_early_access_names_the_option(early: str, run: Run) -> None:
+def test_process_of_only_early_access_suggests_pre(early: str, run: Run) -> None:
     source = ("--base-url", early)
     run("download-manifests", "--redist", "cuda", *source, "--pre")
     result = run("process-manifests", *source)
@@ -228,7 +228,7 @@ def test_versions_mark_early_access(early: str, run: Run) -> None:
     assert run(*listed, "--format", "newest", "--pre").stdout == "13.4.0\n"
 
 
-def test_address_of_nvidia_has_early_access_at_its_other_root() -> None:
+def test_nvidia_source_reads_early_access_from_other_server() -> None:
     source = HttpSource("https://developer.download.nvidia.com", Settings())
     root = "https://packages.nvidia.com/bin-archive"
     assert source.place_of("pool/a/x.zip") == f"{root}/pool/a/x.zip"

@@ -13,7 +13,7 @@ def test_driver_lists_releases_packages_and_gpus(run: Run) -> None:
     assert "GPUs that it no longer supports: Kepler (until 470)" in result.stdout
 
 
-def test_driver_in_json_has_facts_with_sources(run: Run) -> None:
+def test_driver_as_json_has_sources(run: Run) -> None:
     report = json.loads(run("explain", "driver", "580.95", "--json").stdout)
     assert (report["kind"], report["asked"]) == ("driver", "580.95")
     facts = {fact["name"]: fact for topic in report["topics"] for fact in topic["facts"]}
