@@ -88,7 +88,7 @@ def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
     """Return a plain folder of manifests with one source of archives.
 
     If the address ends with `compute/<name>/redist` or `release/<name>/redist`, the part before
-    that is the root of the source, because some archives' paths climb up to it with `..`.
+    that is the root of the source, because some archives' paths lead to it with `..`.
     """
     redist = redist_at(url)
     usual = _USUAL_END.fullmatch(url.rstrip("/"))

@@ -53,7 +53,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
     run on it, a package lists its releases and platforms, and a set lists its contents and the
     reasons for missing packages.
 
-    Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables win over the
+    Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables override the
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
     combined with the shipped ones in the same way. The network is not used.
     """
