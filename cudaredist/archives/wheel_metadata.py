@@ -1,5 +1,6 @@
 """The file METADATA of a wheel, without unpacking the wheel."""
 
+import lzma
 import zipfile
 import zlib
 from io import RawIOBase
@@ -9,7 +10,7 @@ from cudaredist.errors import InvalidArchiveError
 
 METADATA_LIMIT = 4 << 20
 _NOT_A_WHEEL = (
-    *(zipfile.BadZipFile, EOFError, OSError, zlib.error),
+    *(zipfile.BadZipFile, EOFError, OSError, lzma.LZMAError, zlib.error),
     *(NotImplementedError, RuntimeError, ValueError),
 )
 """The errors that zipfile raises for an invalid file."""
