@@ -2,7 +2,8 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import product
 from typing import Literal, TypeAlias
 
 from cudaredist.errors import UnknownNameError
@@ -44,6 +45,26 @@ def supports(driver: Version, cuda: Version, system: System, policy: DriverPolic
     if lowest is not None:
         return "minor" if _reaches(driver, lowest) else "none"
     return "none" if native is not None else "unknown"
+
+
+def refusals(
+    name: str, releases: Iterable[Version], systems: Collection[System], policy: DriverPolicy
+) -> Iterator[tuple[Support, Version, str]]:
+    """Yield the CUDA releases that are not known to run on a driver, with the reason.
+
+    Raises `UnknownNameError` if the driver is not a version.
+    """
+    driver = parse_driver(name, policy)
+    for cuda, system in product(releases, [system for system in SYSTEMS if system in systems]):
+        support = supports(driver, cuda, system, policy)
+        if support == "unknown":
+            yield support, cuda, f"the drivers of CUDA {cuda} on {SYSTEMS[system]} are unknown"
+        elif support == "none":
+            words = f"CUDA {cuda} does not run on driver {name} on {SYSTEMS[system]}"
+            lowest = policy.lowest.get(str(cuda.components[0]))
+            first = lowest and (lowest.windows if system == "windows" else lowest.version)
+            words += f": {first} is the lowest for its major" if first else ""
+            yield support, cuda, words
 
 
 def explain_driver(name: str, policy: DriverPolicy) -> tuple[Topic, ...]:

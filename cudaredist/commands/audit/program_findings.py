@@ -17,7 +17,7 @@ from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
-from cudaredist.tables.explain_driver import SYSTEMS, parse_driver, supports
+from cudaredist.tables.explain_driver import System, refusals
 
 _FILES_SHOWN = 3
 _RUNS = frozenset({"native", "ptx"})
@@ -185,10 +185,9 @@ def driver_findings(
     name = required.driver
     if name is None:
         return
-    driver = parse_driver(name, policy)
     labels = [release.lowest for release in releases if release.redist == "cuda"]
     labels = [str(cuda)] if cuda else labels
-    systems = {
+    systems: set[System] = {
         "windows" if file.platforms[0].startswith("windows") else "linux"
         for file in program
         if file.platforms
@@ -196,18 +195,10 @@ def driver_findings(
     known = sorted({parse_label(label) for label in labels if label is not None})
     if not known and (labels or any(file.binary.device_code for file in program)):
         yield _unknown("--driver is unknown: no CUDA release is known for the program")
-    for system in [name for name in SYSTEMS if name in (systems or {"linux"})]:
-        for label in known:
-            support = supports(driver, label, system, policy)
-            if support == "unknown":
-                yield _unknown(f"the drivers of CUDA {label} on {SYSTEMS[system]} are unknown")
-            elif support == "none":
-                hint = command_line("explain", "driver", name)
-                words = f"CUDA {label} does not run on driver {name} on {SYSTEMS[system]}"
-                lowest = policy.lowest.get(str(label.components[0]))
-                first = lowest and (lowest.windows if system == "windows" else lowest.version)
-                words += f": {first} is the lowest for its major" if first else ""
-                yield make_finding("driver", words, hint=hint)
+    hint = command_line("explain", "driver", name)
+    for support, _, words in refusals(name, known, systems or {"linux"}, policy):
+        unknown = support == "unknown"
+        yield _unknown(words) if unknown else make_finding("driver", words, hint=hint)
 
 
 def unread_findings(

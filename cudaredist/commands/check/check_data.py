@@ -20,6 +20,7 @@ from cudaredist.commands.check.inventory import (
     gone_findings,
     lost_platform_notes,
     read_inventory,
+    unsupported_releases,
 )
 from cudaredist.commands.check.report import CheckReport, Finding, FindingKind
 from cudaredist.commands.check.symbol_findings import SymbolTables
@@ -27,6 +28,8 @@ from cudaredist.commands.versions.release_lines import line_reports
 from cudaredist.commands.versions.report import LineReport
 from cudaredist.errors import EXIT_CONTENT, CudaRedistError, NotAtSourceError, worst_exit_code
 from cudaredist.formats.features import LockEntry
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
@@ -62,6 +65,7 @@ def check_data(
     jobs: int = 16,
     progress: Progress = NO_PROGRESS,
     shipped: Store | None = None,
+    driver: str | None = None,
     further: Iterable[Finding] = (),
 ) -> CheckReport:
     """Check the local files of the selected redistributables, or of all.
@@ -69,8 +73,8 @@ def check_data(
     Without `sources`, do only the checks that need no network. Otherwise request every local
     manifest again to detect changes in place. If the server sent an ETag before, its answer has no
     bytes. For each line with newer releases, fetch the newest manifest to compare platforms. The
-    tables of the `shipped` data complete the local ones. Add the `further` findings to the report.
-    Write only to the cache.
+    tables of the `shipped` data complete the local ones. The local CUDA releases have to run on the
+    `driver`. Add the `further` findings. Write only to the cache.
     """
     findings = list(lock_findings(store))
     locked: Mapping[str, Mapping[str, LockEntry]] = {}
@@ -88,7 +92,7 @@ def check_data(
         )
         for redist in redists
     }
-    upstream = {redist.name: _Comparison(redist, local[redist.name]) for redist in redists}
+    upstream = {one.name: _Comparison(one, local[one.name]) for one in redists}
     if sources is not None:
         query = _UpstreamQuery(sources, store, cache, stop, progress)
         query.progress.expect(len(redists))
@@ -101,9 +105,8 @@ def check_data(
     symbols = SymbolTables(store)
     findings += symbols.findings()
     findings += feature_findings(store, local, names, symbols)
-    findings += _table_findings(store, local, shipped)
-    findings += further
-    findings.sort(key=_order)
+    findings += _table_findings(store, local, shipped, driver)
+    findings = sorted([*findings, *further], key=_order)
     listed_by = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
     return CheckReport(
         offline=sources is None,
@@ -128,10 +131,13 @@ def _compare(theirs: _Comparison) -> tuple[tuple[LineReport, ...], list[Finding]
 
 
 def _table_findings(
-    store: Store, local: Mapping[str, Inventory], shipped: Store | None
+    store: Store, local: Mapping[str, Inventory], shipped: Store | None, driver: str | None
 ) -> Iterator[Finding]:
     if "cuda" in local:
         yield from table_findings(store, local["cuda"].labels, shipped)
+        if driver is not None:
+            policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+            yield from unsupported_releases(local["cuda"], driver, policy)
     if not any(own.labels for own in local.values()):
         error = no_manifests(store)
         yield make_finding("nothing-held", error.message, hint=error.hint)

@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     format_option,
     jobs_option,
     redist_option,
+    select_option,
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
 from cudaredist.redists import CUDA, REDISTS
@@ -29,6 +30,9 @@ class CheckOptions(Options):
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     cache_dir: Path | None = cache_dir_option()
+    driver: str | None = select_option(
+        "Require that the local CUDA releases run on this driver.", metavar="VERSION"
+    )
     data: Data = field(default_factory=Data)
     format: CheckFormat = format_option("Output: text, markdown or github.")
 
@@ -40,11 +44,11 @@ def check(options: CheckOptions, session: Session) -> int:
     Examples:
 
         cudaredist check --offline --json
+        cudaredist check --offline --redist cuda --driver 580.95
 
     Examples that need the network:
 
         cudaredist check
-        cudaredist check --redist cuda --format markdown
 
     Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
     if bytes changed in place, and 5 if a file is invalid.
@@ -74,6 +78,7 @@ def check(options: CheckOptions, session: Session) -> int:
         jobs=options.jobs,
         progress=session.progress("checking"),
         shipped=Store(shipped_data()) if options.data.shipped_data else None,
+        driver=options.driver,
         further=tuple(runfiles),
     )
     if options.json or options.format != "github":

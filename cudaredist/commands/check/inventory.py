@@ -20,12 +20,14 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import LockEntry
+from cudaredist.formats.policy import DriverPolicy
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.store.data_folder import Store
+from cudaredist.tables.explain_driver import System, refusals
 
 
 @dataclass(slots=True)
@@ -181,6 +183,24 @@ def gone_findings(local: Inventory, listed: Sequence[Version]) -> Iterator[Findi
             else f"run `{download_command(local.channel, redist=local.redist)}` to record that",
             exit_code=EXIT_OK if entry.gone else EXIT_FINDINGS,
         )
+
+
+def unsupported_releases(local: Inventory, name: str, policy: DriverPolicy) -> Iterator[Finding]:
+    """Find local CUDA releases that are not known to run on a driver."""
+    for label, manifest in local.manifests.items():
+        systems: set[System] = {
+            "windows" if platform.startswith("windows") else "linux"
+            for platform in manifest.platforms
+        }
+        for support, _, words in refusals(name, [label], systems, policy):
+            yield finding(
+                "driver",
+                words,
+                redist=local.redist,
+                label=label,
+                hint=f"run `{command_line('explain', 'driver', name)}`",
+                exit_code=EXIT_INCOMPLETE if support == "unknown" else EXIT_FINDINGS,
+            )
 
 
 def lost_platform_notes(local: Inventory) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ FindingKind = Literal[
     "table-lacks",
     "not-canonical",
     "nothing-held",
+    "driver",
     "absent",
     "unreachable",
     "unreadable",

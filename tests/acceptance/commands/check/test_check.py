@@ -84,6 +84,40 @@ def test_check_of_complete_data_exits_0(run: Run, cuda: FaultServer) -> None:
     assert lines(document)["12.9"]["status"] == "current"
 
 
+@pytest.mark.parametrize(
+    ("driver", "exit_code", "words"),
+    [
+        ("575.57.08", 0, None),
+        ("525.60.13", 0, None),
+        ("525", 0, None),
+        ("520.61.05", 1, "525.60.13 is the lowest for its major"),
+    ],
+)
+def test_local_cuda_releases_run_on_required_driver(
+    run: Run, cuda: FaultServer, driver: str, exit_code: int, words: str | None
+) -> None:
+    document = check(run, cuda, "--driver", driver)
+    found = [f for f in document["findings"] if f["kind"] == "driver"]
+    assert (document["exit_code"], [f["release"] for f in found]) == (
+        exit_code,
+        [] if words is None else list(LABELS),
+    )
+    assert all(words in f["message"] for f in found if words)
+    none = check(run, None, "--driver", driver, "--redist", "cudnn")
+    assert "driver" not in {kind for kind, _ in kinds(none)}
+
+
+def test_unknown_driver_requirement_of_a_release_exits_3(run: Run, cuda: FaultServer) -> None:
+    policy = Path("data/policy/drivers.json")
+    policy.parent.mkdir()
+    document = json.loads((REPOSITORY / "data/policy/drivers.json").read_bytes())
+    document |= {"releases": {}, "lowest": {}}
+    policy.write_bytes(canonical_json(document))
+    document = check(run, cuda, "--driver", "575.57.08")
+    assert document["exit_code"] == 3
+    assert "are unknown" in document["findings"][0]["message"]
+
+
 def test_newer_release_of_local_line_is_stale(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("cuda", {x: manifest(x) for x in (*LABELS, "12.9.2", "12.9.10")})
     document = check(run, cuda)
