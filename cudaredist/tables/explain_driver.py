@@ -17,7 +17,7 @@ Support: TypeAlias = Literal["native", "minor", "none", "unknown"]
 SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
 
 _POLICY_FILE = "policy/drivers.json"
-_is_version = re.compile(r"[0-9]{3}(\.[0-9]+)*").fullmatch
+_is_version = re.compile(r"[0-9]{3}(\.[0-9]{1,9})*").fullmatch
 _WORDS: dict[Support, str] = {
     "native": "run with all features",
     "minor": "run by minor version compatibility, with limited features",
@@ -81,7 +81,12 @@ def explain_driver(name: str, policy: DriverPolicy) -> tuple[Topic, ...]:
 
 
 def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
-    """Yield the lowest driver for a capability's first CUDA release, and its last branch."""
+    """Yield the lowest driver for a capability's first CUDA release, and its last branch.
+
+    The documents are about desktops and servers, not about Jetsons.
+    """
+    if entry.jetson:
+        return
     first = [label for label in policy.releases if parse_label(label).line == entry.first_cuda]
     stated = min(map(parse_label, first), default=None)
     if stated is not None:

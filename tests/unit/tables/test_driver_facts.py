@@ -104,6 +104,11 @@ def test_gpu_names_first_driver_and_last_branch() -> None:
     assert hopper == {"driver.first": "525.60.13"}
 
 
+@pytest.mark.parametrize("name", ["7.2", "8.7", "11.0"])
+def test_jetson_has_no_drivers_of_desktops(name: str) -> None:
+    assert list(gpu_facts(GPUS.capabilities[name], POLICY)) == []
+
+
 def test_every_version_has_reference() -> None:
     references = [entry.reference for entry in POLICY.releases.values()]
     references += [entry.reference for entry in POLICY.lowest.values()]

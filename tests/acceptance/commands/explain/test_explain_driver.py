@@ -25,3 +25,9 @@ def test_unknown_driver_has_suggestion(run: Run) -> None:
     result = run("explain", "driver", "580.95.O5")
     assert result.exit_code == 2
     assert "did you mean 580.95.05" in result.stderr
+
+
+def test_driver_with_huge_number_is_refused(run: Run) -> None:
+    result = run("explain", "driver", f"580.{'9' * 5000}")
+    assert result.exit_code == 2
+    assert len(result.stderr) < 2000
