@@ -76,6 +76,11 @@ def again(*more: str, without: Collection[str] = ()) -> str:
     return _joined(words, *more)
 
 
+def takes(option: str) -> bool:
+    """Check if the call's command has an option."""
+    return option in _call.options.get(_call.command, (option,))
+
+
 def typed_argument(name: str, default: str) -> str:
     """Return an argument of the call as words of a shell."""
     return " ".join(map(quoted, _call.words.get(name, (default,))))

@@ -147,7 +147,10 @@ def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
                 subject = re.split(" cannot | requires? ", message)[0]
                 names = _OPTION.findall(subject) or _OPTION.findall(message)
                 raise UsageError(text, hint=f"run `{again(without=names)}`")
-            quoted = {name: shlex.quote(str(value)) for name, value in values.items()}
+            quoted = {
+                name: name.rpartition("_")[2].upper() if value is None else shlex.quote(str(value))
+                for name, value in values.items()
+            }
             quoted["call"] = again()
             raise UsageError(text, hint=hints[0].format_map(quoted))
 

@@ -86,10 +86,12 @@ _OF_NVSHMEM = {
 def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
     """Bazel: the tables of rules_ml_toolchain, from all local manifests.
 
-    Manifests of the early form are skipped, because they contain no hashes. A distribution is
-    skipped if no manifest has its package.
+    Manifests of the early form, which contain no hashes, and those of early-access releases are
+    skipped. A distribution is skipped if no manifest has its package.
     """
-    usable = [one for one in manifests if one.manifest.shape != "early"]
+    usable = [
+        one for one in manifests if one.manifest.shape != "early" and not one.manifest.is_preview
+    ]
     tables = {
         f"{redist.upper()}_REDIST_JSON_DICT": {
             str(one.manifest.label): (_address(one), one.sha256)

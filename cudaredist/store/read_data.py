@@ -15,7 +15,7 @@ from cudaredist.formats.registry import (
     read_own_file,
 )
 from cudaredist.formats.runfile_records import Runfiles
-from cudaredist.hints import again, command_line
+from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import ArchiveId, Version
@@ -45,7 +45,7 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
         "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
     )
     hint = f"run `{download}`, or select another folder with --data-dir"
-    if any(name in (redists or (name,)) for name in other.redists()):
+    if takes("--channel") and any(name in (redists or (name,)) for name in other.redists()):
         call = again("--channel", other.channel, without=["--channel"])
         hint = f"--channel {other.channel} has local manifests: run `{call}`"
     of = f" of {', '.join(redists)}" if redists else ""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from conftest import Run
 from support.golden import Golden
-from support.running import expect_output
+from support.releases import put
+from support.running import expect_error, expect_output
 
 from cudaredist.exporters import find_exporter
 from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
@@ -35,8 +36,10 @@ def evaluated(text: str) -> Any:
     return module
 
 
-def one_manifest(redist: str, label: str, packages: dict[str, str]) -> ExportedManifest:
-    platform = {"relative_path": "a/a.tar.xz", "sha256": "a" * 64, "md5": "b" * 32, "size": "1"}
+def one_manifest(
+    redist: str, label: str, packages: dict[str, str], path: str = "a/a.tar.xz"
+) -> ExportedManifest:
+    platform = {"relative_path": path, "sha256": "a" * 64, "md5": "b" * 32, "size": "1"}
     document = {
         name: {"name": name, "license": "CUDA", "version": version, "linux-x86_64": platform}
         for name, version in packages.items()
@@ -61,6 +64,26 @@ def test_export_has_manifests_and_templates(golden: Golden) -> None:
     assert [*templates] == ["cudnn", "libcublas", "cuda_nvcc"]
     assert [*templates["libcublas"]["version_to_template"]] == ["13", "11"]
     assert [*templates["cuda_nvcc"]["version_to_template"]] == ["any"]
+
+
+def test_export_skips_early_access() -> None:
+    one = one_manifest("cuda", "13.4.0", {"libcublas": "13.9.0.1"}, path="../../../pool/a.tar.xz")
+    (content,) = find_exporter("rules-ml-toolchain").files([one]).values()
+    assert b"13.4.0" not in content
+    assert b"libcublas" not in content
+
+
+def test_export_of_wheels_has_no_hint_with_unknown_option(run: Run) -> None:
+    put(Path("data/manifests/wheels/cuda"), {"redistrib_13.0.2.json": b"{}"})
+    result = run("export", "rules-ml-toolchain", "--data-dir", "data")
+    expect_error(result, 2, "no local manifests for --channel redist", "download-manifests")
+    assert "--channel wheels" not in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--diff", "--root"])
+def test_hint_without_set_has_placeholder(run: Run, option: str) -> None:
+    result = run("export", "rules-ml-toolchain", option, "/x")
+    expect_error(result, 2, option, f" SET {option} /x")
 
 
 def test_export_requires_manifests_instead_of_set(run: Run) -> None:
