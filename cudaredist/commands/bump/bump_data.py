@@ -156,7 +156,7 @@ class Bump:
         for text in named:
             if upstream.releases and find_release(text, known) is None:
                 newest = {name: labels[-1] for name, labels in upstream.releases.items()}
-                self._fail(not_listed(text, newest))
+                self._fail(not_listed(text, newest, self.store, pre=self.options.pre))
         return steps
 
     def _download(self, steps: Sequence[Step]) -> list[Step]:

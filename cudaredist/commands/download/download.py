@@ -312,7 +312,8 @@ class ManifestDownload:
         codes = [error.exit_code for error in self._errors]
         for text in self.selection.named:
             if listed and find_release(text, labels) is None:
-                error = not_listed(text, {outcome.redist: outcome.newest for outcome in listed})
+                newest = {outcome.redist: outcome.newest for outcome in listed}
+                error = not_listed(text, newest, self.to.store, pre=self.selection.pre)
                 report = ErrorReport.of(error).model_copy(update={"kind": NotAtSourceError.kind})
                 redists_of = ", ".join(outcome.redist for outcome in listed)
                 self._manifests.append(
@@ -348,13 +349,18 @@ def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceErr
     return NotAtSourceError(error.where, error.reason, hint=hint)
 
 
-def not_listed(text: str, newest: Mapping[str, str | None]) -> IncompleteError:
+def not_listed(
+    text: str, newest: Mapping[str, str | None], store: Store | None, *, pre: bool
+) -> IncompleteError:
     """Return the error for a release that no redistributable lists.
 
-    `newest` has the newest release upstream of each redistributable.
+    `newest` has the newest release upstream of each redistributable. The hint names `--pre`, if the
+    store can have early-access releases.
     """
     labels = ", ".join(f"{name} {label}" for name, label in newest.items())
+    hint = f"newest upstream: {labels}; run `{again(without=['--version'])}`"
+    if store is not None and store.channel == "redist" and not pre:
+        hint += f", or for early-access releases `{again('--pre')}`"
     return IncompleteError(
-        f"none of the selected redistributables lists {text} upstream",
-        hint=f"newest upstream: {labels}; run `{again(without=['--version'])}`",
+        f"none of the selected redistributables lists {text} upstream", hint=hint
     )

@@ -150,6 +150,20 @@ def test_early_access_is_downloaded_only_with_pre(
     assert run("check", "--base-url", early).exit_code != 3
 
 
+@pytest.mark.parametrize("command", ["download-manifests", "bump"])
+def test_label_of_early_access_without_pre_names_the_option(
+    early: str, run: Run, command: str
+) -> None:
+    source = ("--redist", "cuda", "--base-url", early)
+    run("download-manifests", *source)
+    call = (command, *source, "--version", "13.4.0")
+    expect_error(run(*call), 3, "lists 13.4.0 upstream", f"cudaredist {command} ", " --pre`")
+    Path("data/features/cuda").mkdir(parents=True)
+    result = run(*call, "--pre", *(["--no-process"] if command == "bump" else []))
+    expect_output(result, 0)
+    assert "redistrib_13.4.0" in local_labels()
+
+
 def test_early_access_is_processed_only_with_pre_or_by_label(
     early: str, server: FaultServer, run: Run
 ) -> None:
