@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from cudaredist.formats.packageset import DriverVersion, SetDriver
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.manifests.manifest_values import Package
-from cudaredist.primitives import Version, manifest_name
+from cudaredist.primitives import Version, manifest_name, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.spec import SetSpec
+from cudaredist.tables.explain_driver import on_systems
 from cudaredist.tables.explanation import Fact, Origin, make_fact
 
 DRIVER, COMPATIBILITY = "nvidia_driver", "cuda_compat"
@@ -52,9 +53,9 @@ def find_driver(spec: SetSpec, data: SetData) -> SetDriver:
 
 
 def driver_facts(
-    manifests: Mapping[Version, tuple[Package, ...]], major: str, policy: DriverPolicy
+    manifests: Mapping[Version, tuple[Package, ...]], minor: str, policy: DriverPolicy
 ) -> Iterator[Fact]:
-    """Yield the drivers in the manifests of a CUDA minor, and the lowest one for its major."""
+    """Yield the drivers in the manifests of a CUDA minor, and the lowest documented ones."""
     for label, packages in manifests.items():
         for package in packages:
             for version in package.versions if package.name in _TITLES else ():
@@ -66,8 +67,15 @@ def driver_facts(
                     str(version),
                     Origin("derived", manifest_name(label), release=str(label)),
                 )
+    for name, release in policy.releases.items():
+        if parse_label(name).line == minor:
+            words = f"lowest driver with all features of CUDA {name}: "
+            origin = Origin("documented", f"{release.reference} (policy/drivers.json)")
+            words += on_systems(release.linux, release.windows)
+            yield make_fact("driver.native", words, release.linux, origin)
+    major = minor.partition(".")[0]
     entry = policy.lowest.get(major)
     if entry is not None:
-        words = f"lowest driver for CUDA {major}: {entry.version}"
+        words = f"lowest driver for CUDA {major}: {on_systems(entry.version, entry.windows)}"
         origin = Origin("documented", f"{entry.reference} (policy/drivers.json)")
         yield make_fact("driver.lowest", words, entry.version, origin, entry.reason)

@@ -80,6 +80,12 @@ def explain_driver(name: str, policy: DriverPolicy) -> tuple[Topic, ...]:
     )
 
 
+def on_systems(linux: str | None, windows: str | None) -> str:
+    """Return the known drivers with their operating systems."""
+    drivers = {"Linux": linux, "Windows": windows}
+    return ", ".join(f"{driver} on {title}" for title, driver in drivers.items() if driver)
+
+
 def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
     """Yield the lowest driver for a capability's first CUDA release, and its last branch.
 
@@ -91,11 +97,10 @@ def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
     stated = min(map(parse_label, first), default=None)
     if stated is not None:
         release = policy.releases[str(stated)]
-        versions = [f"{release.linux} on Linux"] if release.linux else []
-        versions += [f"{release.windows} on Windows"] if release.windows else []
         words = f"the lowest driver of CUDA {stated}, the first release known to support it: "
+        words += on_systems(release.linux, release.windows)
         origin = Origin("computed", f"{release.reference} ({_POLICY_FILE})")
-        yield make_fact("driver.first", words + ", ".join(versions), release.linux, origin)
+        yield make_fact("driver.first", words, release.linux, origin)
     last = policy.last_branches.get(entry.family)
     if last is not None:
         origin = Origin("documented", f"{last.reference} ({_POLICY_FILE})")

@@ -115,7 +115,7 @@ class CudaTables:
                     manifests[label] = load_manifest(self._store, CUDA, label).packages
                 except CudaRedistError as error:
                     errors.append(ErrorReport.of(error))
-        facts = tuple(driver_facts(manifests, minor.partition(".")[0], self._driver_policy))
+        facts = tuple(driver_facts(manifests, minor, self._driver_policy))
         topics = (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
         return topics, tuple(errors)
 

@@ -6,7 +6,7 @@ import pytest
 from support.set_inputs import build, cuda, set_data_of
 
 from cudaredist.formats.packageset import DriverVersion, SetDriver
-from cudaredist.formats.policy import DriverPolicy, LowestDriver
+from cudaredist.formats.policy import DriverPolicy, LowestDriver, ReleaseDrivers
 from cudaredist.primitives import Version, parse_label
 from cudaredist.sets.drivers import driver_facts
 
@@ -69,7 +69,7 @@ def test_several_drivers_of_a_manifest_are_not_confused() -> None:
     made = {platform: build(data, "12.9.1", platform).driver for platform in platforms}
     published = {p: one.published and one.published.version for p, one in made.items() if one}
     assert published == {"linux-sbsa": "575.57.08", "linux-x86_64": None}
-    statements = [fact.statement for fact in driver_facts({label: (driver,)}, "10", POLICY)]
+    statements = [fact.statement for fact in driver_facts({label: (driver,)}, "10.2", POLICY)]
     assert statements == [
         "published with CUDA 12.9.1: driver 575.57.08 (linux-sbsa, linux-x86_64)",
         "published with CUDA 12.9.1: driver 575.60.01 (linux-x86_64)",
@@ -88,7 +88,7 @@ def test_driver_facts_name_manifest_and_document() -> None:
     versions = {"nvidia_driver": "575.57.08", "cuda_compat": "12.9.40580548"}
     release = cuda(packages=packages)._replace(versions=versions)
     manifests = {parse_label("12.9.1"): release.held.manifest.packages}
-    facts = {fact.name: fact for fact in driver_facts(manifests, "12", POLICY)}
+    facts = {fact.name: fact for fact in driver_facts(manifests, "12.9", POLICY)}
     assert facts.keys() == {"driver.nvidia_driver", "driver.cuda_compat", "driver.lowest"}
     driver = facts["driver.nvidia_driver"]
     assert driver.statement == (
@@ -100,6 +100,16 @@ def test_driver_facts_name_manifest_and_document() -> None:
     assert lowest.source == "Guide (policy/drivers.json)"
 
 
+def test_driver_facts_state_release_on_both_systems() -> None:
+    release = ReleaseDrivers(linux="575.57.08", windows="576.57", reference="Notes")
+    policy = POLICY.model_copy(update={"releases": {"12.9.1": release, "12.8.0": release}})
+    native, _ = driver_facts({}, "12.9", policy)
+    assert native.statement == (
+        "lowest driver with all features of CUDA 12.9.1: 575.57.08 on Linux, 576.57 on Windows"
+    )
+    assert (native.value, native.source) == ("575.57.08", "Notes (policy/drivers.json)")
+
+
 def test_driver_facts_without_source_are_absent() -> None:
     manifests = {parse_label("10.2.0"): cuda("10.2.0").held.manifest.packages}
-    assert list(driver_facts(manifests, "10", POLICY)) == []
+    assert list(driver_facts(manifests, "10.2", POLICY)) == []
