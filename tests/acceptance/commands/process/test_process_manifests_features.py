@@ -171,7 +171,7 @@ def test_archive_in_pool_is_read(server: FaultServer, run: Run) -> None:
     server.files["/pool/x/libx.tar.xz"] = files.pop(old)
     put(Path("m"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
     put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
-    assert run("process-manifests", "--base-url", server.url).exit_code == 0
+    assert run("process-manifests", "--pre", "--base-url", server.url).exit_code == 0
     expect_output(run("process-manifests", f"{server.url}/compute/cuda/redist/", "m"), 0)
     Path("m/feature_12.9.1.json").unlink()
     result = run("process-manifests", "--cache-dir", "c", f"{server.url}/elsewhere", "m")
