@@ -8,11 +8,12 @@ from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
-from cudaredist.errors import ReadError, WritingTo
+from cudaredist.errors import CudaRedistError, ReadError, WritingTo
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
 from cudaredist.jsontext import canonical_json
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 
@@ -70,8 +71,11 @@ class ManifestFolder(_LabelFolder):
 
     def is_preview(self, label: Version) -> bool:
         """Check if a manifest has archives in NVIDIA's early-access pool."""
-        with contextlib.suppress(ReadError):  # reported when the manifest is read
-            return b'"../../../pool/' in (self.read(label) or b"")
+        with contextlib.suppress(CudaRedistError):  # reported when the manifest is read
+            data = self.read(label) or b""
+            # Other manifests cannot have such a path. Parsing each of them takes long.
+            if b"../" in data or b"\\" in data:
+                return read_manifest(data).is_preview
         return False
 
     def has_preview(self) -> bool:

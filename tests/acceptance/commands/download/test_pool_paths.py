@@ -207,6 +207,15 @@ def test_process_of_only_early_access_suggests_pre(early: str, run: Run) -> None
     expect_error(result, 2, "only early-access releases", "process-manifests", "--pre")
 
 
+@pytest.mark.parametrize("slash", ["\\/", "\\u002f", "/"])
+def test_early_access_is_known_with_escaped_slashes(early: str, run: Run, slash: str) -> None:
+    source = ("--base-url", early)
+    run("download-manifests", "--redist", "cuda", *source, "--pre")
+    path = Path("data/manifests/cuda/redistrib_13.4.0.json")
+    path.write_text(path.read_text().replace("/", slash))
+    expect_error(run("process-manifests", *source), 2, "only early-access releases")
+
+
 def test_positional_form_reads_pool_below_root_of_address(early: str, run: Run) -> None:
     address = f"{early}/release/cuda/redist"
     expect_output(run("download-manifests", address, "manifests"), 0)
