@@ -4,7 +4,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cudaredist.errors import (
@@ -196,7 +196,8 @@ def read_local_manifests(
         target.redist.name: selection.of(labels[target.redist.name], target.manifests.is_preview)
         for target in targets
     }
-    if not any(selected.values()) and any(target.manifests.has_preview() for target in targets):
+    with_previews = replace(selection, pre=True)
+    if not any(selected.values()) and any(map(with_previews.of, labels.values())):
         raise UsageError(
             f"{folder} has only early-access releases of this selection",
             hint=f"run `{again('--pre')}`",

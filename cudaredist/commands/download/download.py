@@ -172,16 +172,18 @@ class ManifestDownload:
         except CudaRedistError as error:
             outcome = self._unlisted(target, error)
         else:
-            preview_folder = target.redist.preview_folder
-            selected = self.selection.of(
-                tuple(listing.folders), lambda label: listing.folders[label] == preview_folder
+            select = partial(
+                Selection.of,
+                labels=tuple(listing.folders),
+                is_preview=lambda label: listing.folders[label] == target.redist.preview_folder,
             )
-            tasks = [partial(self._fetch, target, label, listing) for label in selected]
+            tasks = [partial(self._fetch, target, x, listing) for x in select(self.selection)]
+            newest = select(Selection(pre=self.selection.pre))
             outcome = RedistOutcome(
                 redist=target.redist.name,
                 status="listed",
                 source=listing.source,
-                newest=str(max(listing.folders)),
+                newest=str(newest[-1]) if newest else None,
                 listed=len(listing.folders),
                 gone=self._mark_gone(target, listing),
             )
@@ -357,7 +359,7 @@ def not_listed(
     `newest` has the newest release upstream of each redistributable. The hint names `--pre`, if the
     store can have early-access releases.
     """
-    labels = ", ".join(f"{name} {label}" for name, label in newest.items())
+    labels = ", ".join(f"{name} {label or 'only with --pre'}" for name, label in newest.items())
     hint = f"newest upstream: {labels}; run `{again(without=['--version'])}`"
     if store is not None and store.channel == "redist" and not pre:
         hint += f", or for early-access releases `{again('--pre')}`"

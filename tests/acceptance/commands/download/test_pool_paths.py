@@ -216,6 +216,23 @@ def test_early_access_is_known_with_escaped_slashes(early: str, run: Run, slash:
     expect_error(run("process-manifests", *source), 2, "only early-access releases")
 
 
+def test_process_without_selected_early_access_does_not_suggest_pre(early: str, run: Run) -> None:
+    source = ("--base-url", early)
+    run("download-manifests", "--redist", "cuda", *source, "--version", "all", "--pre")
+    result = run("process-manifests", *source, "--max-version", "11")
+    assert "early-access" not in result.output
+    result = run("process-manifests", *source, "--min-version", "13.4")
+    expect_error(result, 2, "only early-access releases", "--min-version 13.4", "--pre")
+
+
+def test_hint_without_pre_names_no_early_access(early: str, run: Run) -> None:
+    source = ("download-manifests", "--redist", "cuda", "--base-url", early)
+    run(*source, "--pre")
+    expect_error(run(*source, "--version", "13.9.9"), 3, "newest upstream: cuda 13.3.1;")
+    result = run(*source, "--version", "13.9.9", "--pre")
+    expect_error(result, 3, "newest upstream: cuda 13.4.0;")
+
+
 def test_positional_form_reads_pool_below_root_of_address(early: str, run: Run) -> None:
     address = f"{early}/release/cuda/redist"
     expect_output(run("download-manifests", address, "manifests"), 0)
