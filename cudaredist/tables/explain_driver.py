@@ -36,8 +36,7 @@ def parse_driver(name: str, policy: DriverPolicy) -> Version:
 
 def supports(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
     """Return how programs of a CUDA release run on a driver, without a compatibility package."""
-    release = policy.releases.get(str(cuda))
-    native = getattr(release, system) if release else None
+    native = _native(cuda, system, policy)
     if native is not None and _reaches(driver, native):
         return "native"
     major = policy.lowest.get(str(cuda.components[0]))
@@ -67,11 +66,19 @@ def refusals(
             yield support, cuda, words
 
 
-def explain_driver(name: str, policy: DriverPolicy) -> tuple[Topic, ...]:
-    """Explain a driver or a prefix of its version. Raises `UnknownNameError`."""
+def explain_driver(
+    name: str, policy: DriverPolicy, releases: Collection[Version] = ()
+) -> tuple[Topic, ...]:
+    """Explain a driver or a prefix of its version. Raises `UnknownNameError`.
+
+    The lists contain the documented CUDA releases and the given ones.
+    """
     driver = parse_driver(name, policy)
+    known = sorted({*map(parse_label, policy.releases), *releases})
     topics = (
-        Topic(title=f"driver {name} on {title}", facts=tuple(_releases(driver, system, policy)))
+        Topic(
+            title=f"driver {name} on {title}", facts=tuple(_releases(driver, known, system, policy))
+        )
         for system, title in SYSTEMS.items()
     )
     branch = str(driver.components[0])
@@ -115,21 +122,30 @@ def _reaches(driver: Version, lowest: str) -> bool:
     return required.begins_with(driver) or driver >= required
 
 
-def _releases(driver: Version, system: System, policy: DriverPolicy) -> Iterator[Fact]:
-    by_support: dict[Support, list[str]] = defaultdict(list)
-    for label in sorted(map(parse_label, policy.releases)):
-        by_support[supports(driver, label, system, policy)].append(str(label))
+def _native(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
+    """Return the lowest driver with all features of a CUDA release, or None if it is unknown."""
+    driver: str | None = getattr(policy.releases.get(str(cuda)), system, None)
+    return driver
+
+
+def _releases(
+    driver: Version, releases: Iterable[Version], system: System, policy: DriverPolicy
+) -> Iterator[Fact]:
+    by_support: dict[Support, list[Version]] = defaultdict(list)
+    for label in releases:
+        by_support[supports(driver, label, system, policy)].append(label)
     for support, words in _WORDS.items():
-        if by_support[support]:
-            stated = (getattr(policy.releases[name], system) for name in by_support[support])
+        if labels := by_support[support]:
+            unstated = [str(x) for x in labels if _native(x, system, policy) is None]
             reason = None
-            if support == "minor" and not all(stated):
-                reason = "Some may run with all features: no source states their lowest driver"
+            if support == "minor" and unstated:
+                reason = "No source states the lowest driver with all features of "
+                reason += ", ".join(unstated)
             origin = Origin("documented", f"NVIDIA's release notes, by release ({_POLICY_FILE})")
             yield make_fact(
                 f"driver.{system}.{support}",
                 f"CUDA releases that {words}",
-                tuple(by_support[support]),
+                tuple(map(str, labels)),
                 origin,
                 reason,
             )
@@ -141,10 +157,11 @@ def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
     newest = sorted(forward, key=parse_label)
     entry = forward[newest[-1]] if newest else None
     source = entry.reference if entry else "no package is documented for this branch"
+    words = "forward compatibility packages (cuda_compat) for CUDA"
     yield make_fact(
         "driver.forward",
-        "forward compatibility packages (cuda_compat) for CUDA",
-        tuple(newest),
+        words if newest else f"{words}: unknown, or the branch is at the end of its life",
+        tuple(newest) or None,
         Origin("documented", f"{source} ({_POLICY_FILE})"),
         entry.reason if entry else None,
     )

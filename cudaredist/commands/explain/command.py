@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from cudaredist.cli.options import Data, Options, argument, cache_dir_option, output_flag
 from cudaredist.cli.session import Refusal, Session, command, open_cache
@@ -99,12 +99,18 @@ def _show_driver(options: ExplainOptions, session: Session) -> None:
     """Show the CUDA releases and GPUs of a driver."""
     from cudaredist.commands.explain.report import ExplainReport
     from cudaredist.commands.explain.table_text import explain_text
+    from cudaredist.formats.base import Channel
     from cudaredist.formats.policy import DriverPolicy
     from cudaredist.formats.registry import read_own_file
+    from cudaredist.redists import CUDA
+    from cudaredist.store.data_folder import Store
     from cudaredist.tables.explain_driver import explain_driver
 
     store = session.read_store(options.data, is_channel_used=False)
     policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
-    topics = explain_driver(options.name, policy)
+    layers = (layer for layer in (store, store.base) if layer is not None)
+    stores = (Store(layer.root, channel) for layer in layers for channel in get_args(Channel))
+    releases = {label for one in stores for label in one.manifests(CUDA).labels()}
+    topics = explain_driver(options.name, policy, releases)
     report = ExplainReport(kind="driver", asked=options.name, topics=topics, exit_code=EXIT_OK)
     session.show(report, explain_text)

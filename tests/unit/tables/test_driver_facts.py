@@ -70,7 +70,11 @@ def test_branch_has_packages_and_gpus(
     branch: str, packages: tuple[str, ...], dropped: tuple[str, ...], kept: tuple[str, ...] | None
 ) -> None:
     facts = {fact.name: fact for fact in explain_driver(branch, POLICY)[-1].facts}
-    assert facts["driver.forward"].value == packages
+    assert facts["driver.forward"].value == (packages or None)
+    is_unknown = (
+        "unknown, or the branch is at the end of its life" in facts["driver.forward"].statement
+    )
+    assert is_unknown is not bool(packages)
     families = {
         name: tuple(str(item).split()[0] for item in facts[name].value or ())  # type: ignore[union-attr]
         for name in ("driver.dropped", "driver.supported")
@@ -86,6 +90,15 @@ def test_release_without_stated_driver_has_reason() -> None:
     minor = next(fact for fact in windows.facts if fact.name == "driver.windows.minor")
     assert "13.0.2" in (minor.value or ())  # type: ignore[operator]
     assert minor.reason
+    assert "13.0.2" in minor.reason
+
+
+def test_release_without_documented_driver_is_listed_by_its_major() -> None:
+    releases = [Version.parse(text) for text in ("12.3.2", "13.4.3", "14.0.0")]
+    facts = {fact.name: fact for fact in explain_driver("575.57.08", POLICY, releases)[0].facts}
+    for support, label in (("minor", "12.3.2"), ("none", "13.4.3"), ("unknown", "14.0.0")):
+        assert label in (facts[f"driver.linux.{support}"].value or ())  # type: ignore[operator]
+    assert "features of 12.3.2" in (facts["driver.linux.minor"].reason or "")
 
 
 @pytest.mark.parametrize("name", ["abc", "58", "580.", "580.95-1", "", "v580"])

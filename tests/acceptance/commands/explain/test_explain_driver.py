@@ -1,8 +1,11 @@
 """Tests of `explain driver`."""
 
 import json
+from pathlib import Path
 
-from conftest import Run
+from conftest import REPOSITORY, Run
+from support.factory import manifest
+from support.releases import put
 
 
 def test_driver_lists_releases_packages_and_gpus(run: Run) -> None:
@@ -19,6 +22,16 @@ def test_driver_as_json_has_sources(run: Run) -> None:
     facts = {fact["name"]: fact for topic in report["topics"] for fact in topic["facts"]}
     assert facts["driver.linux.native"]["value"][-1] == "13.0.2"
     assert all("policy/drivers.json" in fact["source"] for fact in facts.values())
+
+
+def test_driver_lists_every_local_and_shipped_release(run: Run) -> None:
+    put(Path("data/manifests/cuda"), {"redistrib_12.3.7.json": manifest("12.3.7")})
+    report = json.loads(run("explain", "driver", "580.95", "--json").stdout)
+    shipped = (REPOSITORY / "data/manifests/wheels/cuda").glob("redistrib_*.json")
+    for topic in report["topics"][:2]:
+        labels = [label for fact in topic["facts"] for label in fact["value"]]
+        assert len(labels) == len(set(labels))
+        assert {"12.3.7", *(x.stem.removeprefix("redistrib_") for x in shipped)} <= set(labels)
 
 
 def test_unknown_driver_has_suggestion(run: Run) -> None:
