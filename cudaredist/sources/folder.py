@@ -14,9 +14,9 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.hints import server_line
-from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.primitives import Version
 from cudaredist.private import open_file
-from cudaredist.sources.protocol import Delivery, Part, Source
+from cudaredist.sources.protocol import Delivery, Part, Source, listed_label
 
 _CHUNK = 1 << 18
 
@@ -43,7 +43,7 @@ class FolderSource(Source):
             if not self._root.is_dir():
                 hint = server_line("set --base-url to the address or folder that contains compute/")
                 raise SourceError(str(self._root), "no such folder", hint=hint)
-            labels = {label_of_manifest_name(entry.name) for entry in place.iterdir()} - {None}
+            labels = {listed_label(entry.name) for entry in place.iterdir()} - {None}
         except (FileNotFoundError, NotADirectoryError):
             raise NotAtSourceError(str(place), "no such folder") from None
         except OSError as error:

@@ -10,7 +10,8 @@ import html
 import re
 from urllib.parse import unquote, urljoin, urlsplit
 
-from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.primitives import Version
+from cudaredist.sources.protocol import listed_label
 
 INDEX_LIMIT = 8 << 20
 """Maximum bytes of a listing."""
@@ -68,7 +69,7 @@ def _label_in_folder(target: str, address: str, folder: list[str]) -> Version | 
     except ValueError:  # for example an unmatched bracket in the address
         return None
     *parents, name = unquote(path).split("/")
-    label = label_of_manifest_name(name)
+    label = listed_label(name)
     if label is None:
         return None
     # A mirror below a prefix may serve NVIDIA's page. Its absolute targets lack the prefix.

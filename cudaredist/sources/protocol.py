@@ -1,5 +1,6 @@
 """The interface of every source and the values it returns."""
 
+import logging
 import os
 import re
 import threading
@@ -7,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import UsageError, shown
 from cudaredist.hints import redacted
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, label_of_manifest_name
+
+_log = logging.getLogger(__name__)
 
 ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
 """A function that yields a file's bytes from an offset."""
@@ -141,3 +144,14 @@ def check_locations(locations: Sequence[str]) -> None:
 def without_credentials(location: str) -> str:
     """Return a valid address without user name and password."""
     return re.sub(r"^\s*([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@", r"\1", location)
+
+
+def listed_label(name: str) -> Version | None:
+    """Return the label of a listed manifest, or None for other names.
+
+    Names with an invalid label, such as `redistrib_13.1.0-rc1.json`, are logged.
+    """
+    label = label_of_manifest_name(name)
+    if label is None and name.startswith("redistrib_") and name.endswith(".json"):
+        _log.info("%s is ignored, because its name has no valid label", shown(name))
+    return label

@@ -42,8 +42,12 @@ class _LabelFolder:
         labels = set()
         for name in filter(lambda name: name.endswith(".json"), names_in(self.path)):
             for prefix in filter(name.startswith, self.prefixes):
-                with contextlib.suppress(ValueError):
+                try:
                     labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
+                except ValueError:
+                    _log.info(
+                        "%s is ignored, because its name has no valid label", self.path / name
+                    )
         return tuple(sorted(labels))
 
     def is_there(self) -> bool:

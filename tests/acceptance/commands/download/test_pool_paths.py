@@ -9,7 +9,7 @@ import pytest
 from conftest import Run
 from support.releases import put, release
 from support.running import expect_error, expect_output
-from support.server import FaultServer
+from support.server import FaultServer, redirect
 from support.toolkits import MadeSet
 
 from cudaredist.sources.http import HttpSource
@@ -92,6 +92,24 @@ def test_path_outside_root_is_refused(made_set: MadeSet, run: Run, path: str) ->
     document["libx"]["linux-x86_64"]["relative_path"] = path
     put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
     assert run("process-manifests", "--base-url", "mirror", "--pre").exit_code == 5
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_redirect_out_of_root_is_followed_and_verified(
+    made_set: MadeSet, server: FaultServer, run: Run, *, is_same: bool
+) -> None:
+    ((path, data),) = made_set.archives.items()
+    server.files[f"/mirror/{path}"] = data
+    with FaultServer() as other:
+        other.files["/elsewhere"] = data if is_same else bytes(len(data))
+        server.misbehave(f"/mirror/{path}", redirect(f"{other.url}/elsewhere"), times=9)
+        url = f"{server.url}/mirror".replace("http://", "http://user:secret@")
+        result = run("materialize", "set.json", "--root", "root", "--base-url", url)
+    assert other.requests["/elsewhere"]
+    assert all(headers.get("Authorization") is None for _, headers in other.headers)
+    assert (result.exit_code == 0) is is_same, result.output
+    assert Path("root/lib/x").is_file() is is_same
+    assert is_same or "SHA-256" in result.stderr or "sha256" in result.stderr
 
 
 # -- early-access releases at a source
@@ -231,6 +249,30 @@ def test_hint_without_pre_names_no_early_access(early: str, run: Run) -> None:
     expect_error(run(*source, "--version", "13.9.9"), 3, "newest upstream: cuda 13.3.1;")
     result = run(*source, "--version", "13.9.9", "--pre")
     expect_error(result, 3, "newest upstream: cuda 13.4.0;")
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_label_of_release_candidate_is_ignored_and_logged(
+    early: str, server: FaultServer, run: Run, *, is_folder: bool
+) -> None:
+    name = "redistrib_13.9.0-rc1.json"
+    serve(server, {f"compute/cuda/redist/{name}": b"{}"})
+    put(Path("data/manifests/cuda"), {name: b"{}"})
+    if is_folder:
+        put(
+            Path("source"),
+            {p.removeprefix(f"{ROOT}/"): x for p, x in server.files.items() if x[:1] == b"{"},
+        )
+    source = ("--redist", "cuda", "--base-url", "source" if is_folder else early)
+    result = run("download-manifests", *source, "--version", "all", "-v")
+    expect_output(result, 0)
+    assert f"'{name}' is ignored" in result.stderr
+    assert f"data/manifests/cuda/{name} is ignored" in result.stderr
+    assert local_labels() == {"redistrib_13.3.1", "redistrib_13.9.0-rc1"}
+    assert run("versions", *source, "--format", "newest").stdout == "13.3.1\n"
+    expect_output(run("process-manifests", "--base-url", early), 0)
+    assert [path.stem for path in Path("data/features/cuda").iterdir()] == ["feature_13.3.1"]
+    expect_error(run("build", "--cuda", "13.9.0-rc1"), 2, "no local manifest of CUDA '13.9.0-rc1'")
 
 
 def test_positional_form_reads_pool_below_root_of_address(early: str, run: Run) -> None:
