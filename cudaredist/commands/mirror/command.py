@@ -94,7 +94,7 @@ def mirror(options: MirrorOptions, session: Session) -> int:
       rest.
 
     DIR has the layout of NVIDIA's server for --base-url, and a package index in DIR/simple for
-    --channel wheels. Equal files are hard links.
+    --channel wheels. Equal archives are hard links.
     """
     from cudaredist.commands.mirror.mirror_folder import MirrorFolder
     from cudaredist.commands.mirror.prune_mirror import MirrorPrune

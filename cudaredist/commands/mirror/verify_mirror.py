@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
-from cudaredist.commands.mirror.mirror_pages import generated_files
+from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
 from cudaredist.commands.mirror.mirror_paths import (
     archive_path_in,
     mirrored_manifests,
@@ -144,10 +144,14 @@ class MirrorVerification:
             yield self._defect("altered", path, message)
 
     def _unlinked(self) -> Iterator[MirrorDefect]:
-        """Report intact files that are copies instead of hard links."""
+        """Report intact files that are copies instead of hard links.
+
+        Metadata is written for each wheel. Wheels for several platforms can have the same.
+        """
         first: dict[Sha256, str] = {}
-        for path, inode in self._inodes.items():
-            sha256 = self._files[path].sha256
+        archives = (path for path in self._inodes if not path.endswith(METADATA_SUFFIX))
+        for path in archives:
+            inode, sha256 = self._inodes[path], self._files[path].sha256
             if self._hashes[inode] == sha256:
                 other = first.setdefault(sha256, path)
                 if self._inodes[other] != inode:

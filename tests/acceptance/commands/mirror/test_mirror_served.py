@@ -294,6 +294,15 @@ def test_pip_installs_from_the_folder_of_a_mirror(index: Path, sync_wheels: Run)
     assert len(list(Path("got").iterdir())) == 3
 
 
+def test_platforms_can_have_equal_metadata(index: Path, sync_wheels: Run, run: Run) -> None:
+    files = {"nvidia/file": b"other"}
+    put_wheel(index, "nvidia-cuda-runtime-cu12", "12.9.79", files, tag="win_amd64")
+    sync_wheels()
+    linux, windows = MIRROR.rglob("nvidia_cuda_runtime*.metadata")
+    assert linux.read_bytes() == windows.read_bytes()
+    expect_output(run("mirror", "verify", MIRROR), 0)
+
+
 def test_sync_reports_a_wheel_without_metadata(index: Path, sync_wheels: Run) -> None:
     wheel = next(index.glob("nvidia_cuda_nvcc*"))
     with zipfile.ZipFile(wheel, "w") as archive:
