@@ -1,14 +1,15 @@
 """explain package --history: the changes of a package from release to release."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from cudaredist.cli.text import columns, grouped
 from cudaredist.commands.explain.explain_package import (
     architecture_order,
     package_archives,
 )
-from cudaredist.commands.explain.report import ArchiveHistory, HistoryReport
+from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.tables.gpus.coverage import cuda_major_of
@@ -17,6 +18,8 @@ _BAR = 12
 """Width of the largest release's bar, in characters."""
 _UNKNOWN = "-"
 
+_Rows: TypeAlias = list[tuple[ArchiveHistory, dict[str, str]]]
+
 
 def explain_history(name: str, index: Index) -> HistoryReport:
     """Return the sizes, device code, symbols and licenses of a package's releases.
@@ -24,32 +27,52 @@ def explain_history(name: str, index: Index) -> HistoryReport:
     Raises `UnknownNameError` for an unknown package.
     """
     own, _ = package_archives(name, index)
+    return HistoryReport(asked=name, archives=tuple(archive_histories(own, index)))
+
+
+def archive_histories(
+    own: Mapping[IndexedArchive, ExplainedArchive],
+    index: Index,
+    names: Mapping[int, Sequence[str]] | None = None,
+) -> Iterator[ArchiveHistory]:
+    """Yield the changes of a package's archives, which are in the order of releases.
+
+    `names` contains the symbols of groups. By default, only those of the package are read.
+    """
     code = _device_code(index, {one.contents for one in own if one.contents})
-    symbols = _exports(index, own)
+    groups = _exports(index, own)
+    every = set().union(*groups.values()) - {None}
+    containing = groups_of_names(every, read_names(index, every) if names is None else names)
+    # Names with the same groups are always together, so one set of groups counts for all of them.
+    count = Counter(containing.values())
+    members: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+    for rows in count:
+        for group in rows:
+            members[group].add(rows)
     licenses = _licenses(index, {one.archive.package for one in own})
-    before: dict[tuple[object, ...], set[str] | None] = {}
-    archives = []
+    before: dict[tuple[object, ...], set[tuple[int, ...]] | None] = {}
     for one, facts in own.items():
         archive = one.archive
         major = cuda_major_of(one.redist, one.label, archive.variant)
         series = one.redist, archive.platform, None if one.redist == CUDA else major
-        names, old = symbols.get(_key(one)), before.get(series)
-        before[series] = names
+        known, old = groups.get(_key(one)), before.get(series)
+        new = None if known is None else set().union(*(members[group] for group in known))
+        before[series] = new
         sizes = code.get(one.contents, {})
-        change = None if names is None or old is None else (len(names - old), len(old - names))
         total = sum(output.size for output in facts.outputs.values())
-        archives.append(
-            ArchiveHistory(
-                **facts.model_dump(include=set(ArchiveHistory.model_fields)),
-                size=total if facts.is_examined else None,
-                device_code={x: sizes[x] for x in sorted(sizes, key=architecture_order)},
-                symbols=None if names is None else len(names),
-                added=change and change[0],
-                removed=change and change[1],
-                license=licenses.get((one.redist, str(one.label), archive.package)),
-            )
+        yield ArchiveHistory(
+            **facts.model_dump(include=set(ArchiveHistory.model_fields)),
+            size=total if facts.is_examined else None,
+            device_code={x: sizes[x] for x in sorted(sizes, key=architecture_order)},
+            symbols=_total(count, new),
+            added=_total(count, new - old) if new is not None and old is not None else None,
+            removed=_total(count, old - new) if new is not None and old is not None else None,
+            license=licenses.get((one.redist, str(one.label), archive.package)),
         )
-    return HistoryReport(asked=name, archives=tuple(archives))
+
+
+def _total(count: Mapping[tuple[int, ...], int], sets: set[tuple[int, ...]] | None) -> int | None:
+    return None if sets is None else sum(count[rows] for rows in sets)
 
 
 def _device_code(index: Index, contents: Collection[int]) -> Mapping[int, Mapping[str, int]]:
@@ -63,8 +86,8 @@ def _device_code(index: Index, contents: Collection[int]) -> Mapping[int, Mappin
     return sizes
 
 
-def _exports(index: Index, own: Collection[IndexedArchive]) -> Mapping[str, set[str]]:
-    """Return the exported symbols of each archive whose symbols are all known."""
+def _exports(index: Index, own: Collection[IndexedArchive]) -> Mapping[str, set[int]]:
+    """Return the groups of symbols of each archive whose symbols are all known."""
     index.check_symbols()
     query = """
         SELECT archive, symbol_group FROM archive_exports
@@ -73,15 +96,27 @@ def _exports(index: Index, own: Collection[IndexedArchive]) -> Mapping[str, set[
     groups: dict[str, set[int]] = defaultdict(set)
     for archive, group in index.rows(query, {_key(one) for one in own}):
         groups[archive].add(group)
+    return groups
+
+
+def read_names(index: Index, groups: Collection[int]) -> dict[int, list[str]]:
+    """Return the names of each group of symbols."""
     query = """
         SELECT symbol_group, group_concat(name, ' ') FROM symbols
         WHERE symbol_group IN (SELECT value FROM json_each(?)) GROUP BY symbol_group"""
-    rows = index.rows(query, set().union(*groups.values()) - {None})
-    names: dict[int, list[str]] = {group: text.split(" ") for group, text in rows}
-    return {
-        archive: set().union(*(names.get(group, ()) for group in rows))
-        for archive, rows in groups.items()
-    }
+    return {group: text.split(" ") for group, text in index.rows(query, groups)}
+
+
+def groups_of_names(
+    groups: Iterable[int], names: Mapping[int, Sequence[str]]
+) -> dict[str, tuple[int, ...]]:
+    """Return the groups with each name."""
+    containing: dict[str, tuple[int, ...]] = {}
+    for group in groups:
+        own: dict[str, tuple[int, ...]] = dict.fromkeys(names.get(group, ()), (group,))
+        own |= {name: (*containing[name], group) for name in own.keys() & containing.keys()}
+        containing |= own
+    return containing
 
 
 def _licenses(index: Index, packages: Collection[str]) -> dict[tuple[str, str, str], str | None]:
@@ -96,29 +131,42 @@ def _key(one: IndexedArchive) -> str:
     return (one.archive.sha256 or "")[:16]
 
 
-def history_text(report: HistoryReport) -> Iterator[str]:
-    """Yield a table for each platform. A row shows only the names that changed."""
-    places = grouped(((one.redist, one.id.place), one) for one in report.archives)
-    for (redist, place), archives in places.items():
-        yield from ("", f"{archives[-1].package} ({redist}) for {place}")
-        largest = max((one.size or 0 for one in archives), default=0) or 1
-        rows = [("release", "MB", "", "symbols", "added", "removed", "changes")]
+def history_tables(
+    archives: Iterable[ArchiveHistory],
+) -> dict[tuple[str, str], _Rows]:
+    """Return the archives of each product and platform, with the names that changed."""
+    tables: dict[tuple[str, str], _Rows] = {}
+    for place, own in grouped(((one.redist, one.id.place), one) for one in archives).items():
         before: dict[str, str] = {}
-        for one in archives:
+        tables[place] = []
+        for one in own:
             nothing = "none" if one.is_examined else _UNKNOWN
             names = {
                 "sonames": " ".join(one.sonames) or nothing,
                 "GPUs": " ".join(one.architectures) or nothing,
                 "license": one.license or _UNKNOWN,
             }
-            changes = "; ".join(f"{key}: {x}" for key, x in names.items() if x != before.get(key))
+            changes = {key: text for key, text in names.items() if text != before.get(key)}
+            tables[place].append((one, changes))
             before = names
+    return tables
+
+
+def history_text(report: HistoryReport) -> Iterator[str]:
+    """Yield a table for each platform. A row shows only the names that changed."""
+    tables = history_tables(report.archives)
+    for (redist, place), table in tables.items():
+        yield from ("", f"{table[-1][0].package} ({redist}) for {place}")
+        largest = max((one.size or 0 for one, _ in table), default=0) or 1
+        rows = [("release", "MB", "", "symbols", "added", "removed", "changes")]
+        for one, names in table:
+            changes = "; ".join(f"{key}: {text}" for key, text in names.items())
             counts = (_count(one.symbols), _count(one.added), _count(one.removed))
             size = _UNKNOWN if one.size is None else f"{one.size / 1e6:,.1f}"
             bar = "#" * round(_BAR * (one.size or 0) / largest)
             rows.append((one.release, size, bar, *counts, changes))
         yield from columns(rows)
-    if not places:
+    if not tables:
         yield f"no local release of {report.asked}"
 
 

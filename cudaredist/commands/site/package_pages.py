@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.cli.text import grouped
-from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
     FilesPage,
     FileSpan,
@@ -90,19 +89,17 @@ def make_package_page(history: PackageHistory, data: SiteData) -> PackagePage:
             )
             for facts, package, archives in reversed(history.releases)
         ),
+        history=tuple(one.history for _, _, archives in history.releases for one in archives),
         sonames=tuple(_soname_spans(history)),
         newest=tuple(one.explained for one in newest),
         device_code=tuple(
             PlatformCode(
                 platform=one.archive.platform,
                 variant=one.archive.variant,
-                sizes={
-                    name: one.device_code[name]
-                    for name in sorted(one.device_code, key=architecture_order)
-                },
+                sizes=one.history.device_code,
             )
             for one in newest
-            if one.device_code
+            if one.history.device_code
         ),
         coverage=tuple(
             sorted(

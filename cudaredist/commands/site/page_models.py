@@ -5,7 +5,12 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.explain.report import ExplainedArchive, NewestTogether, PackageCoverage
+from cudaredist.commands.explain.report import (
+    ArchiveHistory,
+    ExplainedArchive,
+    NewestTogether,
+    PackageCoverage,
+)
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.tables import CapabilityEntry, NvccRelease
 from cudaredist.tables.explanation import Topic
@@ -176,6 +181,7 @@ class PackagePage(SitePage):
     summary: PackageSummary
     platforms: tuple[str, ...] = Field(description="Of all releases")
     releases: tuple[PackageRelease, ...] = Field(description="The newest first")
+    history: tuple[ArchiveHistory, ...] = Field(description="Oldest release first")
     sonames: tuple[SonameSpan, ...]
     newest: tuple[ExplainedArchive, ...] = Field(description="The archives of its newest release")
     device_code: tuple[PlatformCode, ...] = Field(description="Of its newest release")

@@ -128,7 +128,7 @@ def archive_sizes(archives: Iterable[ArchiveFacts]) -> tuple[ReleaseArchive, ...
             platform=one.archive.platform,
             variant=one.archive.variant,
             size=one.archive.size,
-            unpacked=one.unpacked,
+            unpacked=one.history.size,
         )
         for one in ordered
     )
@@ -158,7 +158,7 @@ def _total(platform: str, archives: Iterable[ArchiveFacts]) -> PlatformTotal:
         platform=platform,
         packages=len({one.archive.package for one in own}),
         size=total_size(one.archive.size for one in own),
-        unpacked=total_size(one.unpacked for one in own),
+        unpacked=total_size(one.history.size for one in own),
     )
 
 

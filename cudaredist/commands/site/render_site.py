@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from cudaredist import __version__
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import DiffStyle, diff_sections, diff_summary
+from cudaredist.commands.explain.package_history import history_tables
 from cudaredist.commands.site.addresses import (
     files_address,
     gpu_address,
@@ -111,6 +112,7 @@ def _environment(data: SiteData) -> Environment:
         "capabilities": frozenset(data.capabilities),
         "span_words": span_words,
         "bar_plot": bar_plot,
+        "history_tables": history_tables,
         "size_plot": size_plot,
     }
     return environment

@@ -12,7 +12,13 @@ from cudaredist.commands.explain.coverage_history import coverage_of_releases, r
 from cudaredist.commands.explain.explain_by_tables import CudaTables
 from cudaredist.commands.explain.explain_package import explain_archives
 from cudaredist.commands.explain.newest_together import newest_together
-from cudaredist.commands.explain.report import ExplainedArchive, NewestTogether, PackageCoverage
+from cudaredist.commands.explain.package_history import archive_histories, read_names
+from cudaredist.commands.explain.report import (
+    ArchiveHistory,
+    ExplainedArchive,
+    NewestTogether,
+    PackageCoverage,
+)
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
 from cudaredist.formats.policy import OutputPolicy
@@ -22,7 +28,7 @@ from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
@@ -35,15 +41,7 @@ class ArchiveFacts(NamedTuple):
 
     archive: Archive
     explained: ExplainedArchive
-    device_code: Mapping[str, int]
-    """Decompressed bytes by architecture."""
-
-    @property
-    def unpacked(self) -> int | None:
-        """The unpacked bytes of all outputs. None if the archive was not examined."""
-        if not self.explained.is_examined:
-            return None
-        return sum(output.size for output in self.explained.outputs.values())
+    history: ArchiveHistory
 
 
 class FilePlace(NamedTuple):
@@ -105,7 +103,9 @@ def read_site_data(index: Index) -> SiteData:
     compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
     redists = index.redists()
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
-    archives = _archives(index, redists)
+    query = "SELECT id FROM symbol_groups WHERE imported_from IS NULL"
+    symbols = read_names(index, [group for (group,) in index.rows(query)])
+    archives = _archives(index, redists, symbols)
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
     exports = ReleaseExports(index, names)
     releases = {
@@ -132,7 +132,7 @@ def read_site_data(index: Index) -> SiteData:
         capabilities=capabilities,
         coverage=coverage,
         newest=newest,
-        symbols=exported_symbols(index),
+        symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(
             not one.explained.is_examined for group in archives.values() for one in group
@@ -141,19 +141,20 @@ def read_site_data(index: Index) -> SiteData:
 
 
 def _archives(
-    index: Index, redists: Collection[str]
+    index: Index, redists: Collection[str], symbols: Mapping[int, Sequence[str]]
 ) -> Mapping[tuple[str, str], list[ArchiveFacts]]:
     """Return the archives of each release."""
     policy = read_own_file(index.store.read_policy("outputs"), OutputPolicy)
     own = {(one.redist, str(one.label), one.archive.id): one for one in index.archives(redists)}
-    code: dict[int, dict[str, int]] = defaultdict(dict)
-    query = "SELECT contents, architecture, sum(unpacked) FROM device_code GROUP BY 1, 2"
-    for contents, architecture, size in index.rows(query):
-        code[contents][architecture] = size
-    archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
+    packages: dict[str, dict[IndexedArchive, ExplainedArchive]] = defaultdict(dict)
     for one in explain_archives(index, own.values(), policy):
-        _, _, archive, contents = own[one.redist, one.release, one.id]
-        archives[one.redist, one.release].append(ArchiveFacts(archive, one, code[contents]))
+        packages[one.package][own[one.redist, one.release, one.id]] = one
+    archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
+    for package in packages.values():
+        histories = archive_histories(package, index, symbols)
+        for (place, one), history in zip(package.items(), histories, strict=True):
+            facts = ArchiveFacts(place.archive, one, history)
+            archives[one.redist, one.release].append(facts)
     return archives
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
+from cudaredist.cli.text import grouped
+from cudaredist.commands.explain.package_history import groups_of_names
 from cudaredist.primitives import parse_label
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.symbol_table import label_ranges
@@ -31,8 +33,11 @@ _Groups: TypeAlias = Mapping[_Provider, Mapping[str, AbstractSet[int]]]
 """The rows of symbols by redistributable, package and kind, and by release."""
 
 
-def exported_symbols(index: Index) -> dict[str, SymbolGroups]:
-    """Return the symbols that each library exports in local releases."""
+def exported_symbols(index: Index, names: Mapping[int, Sequence[str]]) -> dict[str, SymbolGroups]:
+    """Return the symbols that each library exports in local releases.
+
+    `names` contains the symbols of groups.
+    """
     query = """
         SELECT library, redist, package, is_stub, label, symbol_group FROM archive_exports
         WHERE channel = ? AND (redist, label) IN (
@@ -45,14 +50,15 @@ def exported_symbols(index: Index) -> dict[str, SymbolGroups]:
         libraries[library][redist, package, bool(is_stub)][label].add(group)
     symbols: dict[str, SymbolGroups] = {library: [] for library in sorted(libraries)}
     query = """
-        SELECT library, rows, json_group_array(name) FROM (
-            SELECT library, name, json_group_array(id) AS rows
-            FROM symbols JOIN symbol_groups ON id = symbol_group
-            WHERE imported_from IS NULL GROUP BY library, name
-        ) WHERE library IN (SELECT value FROM json_each(?)) GROUP BY library, rows"""
-    for library, rows, names in index.rows(query, symbols):
-        spans = tuple(_spans(library, libraries[library], json.loads(rows)))
-        symbols[library].append((spans, json.loads(names)))
+        SELECT library, json_group_array(id) FROM symbol_groups
+        WHERE imported_from IS NULL GROUP BY library"""
+    for library, rows in index.rows(query):
+        if library in symbols:
+            containing = groups_of_names(json.loads(rows), names)
+            symbols[library] = [
+                (tuple(_spans(library, libraries[library], groups)), own)
+                for groups, own in grouped((x, name) for name, x in containing.items()).items()
+            ]
     return symbols
 
 

@@ -235,3 +235,12 @@ def test_shipped_releases_have_the_changes_of_diff(tmp_path: Path) -> None:
             assert actual == expected != set()
             pairs.remove((redist, str(new.label)))
     assert pairs == set()
+
+
+def test_package_page_has_the_history_of_symbols(data: Path) -> None:
+    files = site_contents(Store(data))
+    history = json.loads(files["packages/libcublas/index.json"])["history"]
+    counts = {one["release"]: (one["symbols"], one["added"], one["removed"]) for one in history}
+    assert counts == {"12.4.1": (3, None, None), "12.9.1": (3, 2, 2), "13.0.0": (4, 1, 0)}
+    text = files["packages/libcublas/index.html"].decode()
+    assert "<small>sonames:</small>" in text
