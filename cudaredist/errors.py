@@ -362,7 +362,7 @@ class ConflictError(ContentError):
     def __init__(self, path: str, first: str, second: str) -> None:
         super().__init__(
             f"{path} differs between {first} and {second}",
-            hint=f"to leave one out, run `{again('--exclude', quoted(second))}`",
+            hint=f"to leave one out, run `{again('--exclude', quoted(second.partition(':')[0]))}`",
         )
 
 

@@ -58,6 +58,8 @@ class ExportedSet:
     """For formats that require tables."""
     others: tuple[PackageSet, ...] = ()
     """Further sets, for formats that describe several."""
+    host: PackageSet | None = None
+    """The set of the compiler, if the set is the target of a cross toolkit."""
 
     @cached_property
     def document(self) -> bytes:
@@ -73,6 +75,8 @@ class ExportedSet:
     def title(self) -> str:
         """One-line description of the set."""
         text = f"CUDA {self.package_set.cuda.release} for {self.package_set.platform.redist_system}"
+        if self.host is not None:
+            text += f" on {self.host.platform.redist_system}"
         return "".join(character if character.isprintable() else " " for character in text)
 
     @cached_property
@@ -104,11 +108,6 @@ class ExportedSet:
         """The available packages with unknown outputs."""
         whole = {p.attr for p in self.packages if p.entry.outputs == ("out",)}
         return self.without_libraries & whole
-
-    def is_available(self, name: str) -> bool:
-        """Check if a package or alias is available."""
-        package = self.package_set.packages.get(name)
-        return package is not None and package.status == "available"
 
     def require_addresses(self) -> None:
         """Raise `UsageError` if the URL of an archive is unknown."""

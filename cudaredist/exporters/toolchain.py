@@ -4,6 +4,9 @@ from cudaredist.exporters.export_format import ExportedSet, Files, exporter, fil
 from cudaredist.formats.packageset import HostRange
 from cudaredist.primitives import Platform
 
+_MACHINE = "aarch64"
+"""The machine of all targets of cross toolkits."""
+
 
 @exporter("env", "cuda-env.sh", takes_root=True)
 def env(exported: ExportedSet) -> Files:
@@ -19,11 +22,13 @@ def cmake(exported: ExportedSet) -> Files:
 
 
 def _settings(exported: ExportedSet) -> dict[str, object]:
-    nvcc = "nvcc.exe" if _is_windows(exported) else "nvcc"
+    nvcc = (exported.host or exported.package_set).packages.get("cuda_nvcc")
+    has_nvcc = nvcc is not None and nvcc.status == "available"
     return {
         "title": exported.title,
         "root": exported.root,
-        "nvcc": nvcc if exported.is_available("cuda_nvcc") else None,
+        "nvcc": ("nvcc.exe" if _is_windows(exported) else "nvcc") if has_nvcc else None,
+        "is_cross": exported.host is not None,
         "flags": exported.package_set.capabilities,
         "accepted": _accepted_compilers(exported),
         "compiler": _host_compiler(exported),
@@ -33,12 +38,14 @@ def _settings(exported: ExportedSet) -> dict[str, object]:
 def _host_compiler(exported: ExportedSet) -> str | None:
     """Return the host compiler to set, if any.
 
-    Returns None if nvcc accepts the distribution's GCC, or if that is unknown.
+    Returns None if nvcc accepts the distribution's GCC, or if that is unknown. For a target, it is
+    always a cross compiler.
     """
     gcc = exported.package_set.host_compiler.gcc
+    prefix = f"{_MACHINE}-linux-gnu-" if exported.host else ""
     if _is_windows(exported) or gcc is None or gcc.default is None or gcc.uses_default:
-        return None
-    return None if gcc.selected is None else f"g++-{gcc.selected}"
+        return f"{prefix}g++" if prefix else None
+    return None if gcc.selected is None else f"{prefix}g++-{gcc.selected}"
 
 
 def _accepted_compilers(exported: ExportedSet) -> str:

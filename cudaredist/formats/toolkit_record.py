@@ -4,7 +4,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import Channel, Count, HexSha256, Label, OwnFile, OwnModel, Reasoned
+from cudaredist.formats.base import (
+    Channel,
+    Count,
+    HexSha256,
+    Label,
+    OwnFile,
+    OwnModel,
+    Reasoned,
+    optional,
+)
 
 
 class ComponentSet(Reasoned):
@@ -50,8 +59,13 @@ class ToolkitRecord(OwnFile):
     channel: Channel
     cuda: Label
     platform: str
+    targets: dict[str, HexSha256] = optional(
+        "SHA-256 of the package set of each platform to compile for. Absent: none", {}
+    )
     layout: Literal["merged", "split"]
     static: bool = Field(description="Whether static libraries are installed")
-    packages: dict[str, ToolkitPackage]
+    packages: dict[str, ToolkitPackage] = Field(
+        description="By name. Packages of a target have its platform, as in cuda_crt:linux-sbsa"
+    )
     files: dict[str, ToolkitFile] = Field(description="By path relative to the root")
     links: dict[str, ToolkitLink] = Field(description="By path relative to the root")

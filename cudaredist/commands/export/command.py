@@ -60,6 +60,9 @@ class ExportOptions(Options):
         "Toolkit root for env and cmake. Default: none.",
         metavar="DIR",
     )
+    target: Path | None = folder_option(
+        "Package set of the platform to compile for, for env and cmake.", metavar="TARGET_SET"
+    )
     wheel_base: str | None = output_option(
         "Base URL of wheels, for sets without addresses.",
         metavar="URL",
@@ -154,6 +157,11 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "run `cudaredist export cmake {package_set} --root {root}`",
     ),
     (
+        lambda o: o.target is not None and not o.exporter.takes_root,
+        "{form} has no form for a cross toolkit: --target requires the format env or cmake",
+        "run `cudaredist export cmake {package_set} --target {target}`",
+    ),
+    (
         lambda o: o.root is not None and _is_relative(o.root),
         "--root {root}: expected an absolute path",
         "run `cudaredist export {form} {package_set} --root /opt/cuda`",
@@ -186,6 +194,7 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.commands.export.shared_tables import indexed_sets
     from cudaredist.commands.export.text import table_diff_text
     from cudaredist.exporters.export_format import ExportedSet
+    from cudaredist.sets.cross import read_target_set
     from cudaredist.sets.read_set import read_package_set
     from cudaredist.store.locate import store_to_read
     from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
@@ -197,7 +206,10 @@ def export(options: ExportOptions, session: Session) -> int:
     package_set, *others = (read_package_set(path)[0] for path in paths)
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
         package_set = _with_addresses(package_set, options, session)
-    exported = ExportedSet(package_set, options.root, others=tuple(others))
+    host = None
+    if options.target is not None:
+        host, package_set = package_set, read_target_set(package_set, options.target)[0]
+    exported = ExportedSet(package_set, options.root, host=host, others=tuple(others))
     files = None
     if exporter.reads_tables:
         store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)

@@ -28,8 +28,12 @@ class MaterializeOptions(Options):
     package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
     root: Path = folder_option(
         "Toolkit root: a new folder, or an existing root.",
+        names="--root -o",
         metavar="FOLDER",
         default=...,
+    )
+    target: Path | None = folder_option(
+        "Package set of the platform to compile for.", metavar="TARGET_SET"
     )
     layout: LayoutName = output_option("One tree, or one for each output.", default="merged")
     component: list[str] | None = select_option(
@@ -61,6 +65,14 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         "run `cudaredist materialize --root {root} --verify`",
     ),
     (
+        lambda o: o.target is not None and (o.verify or o.remove),
+        "--target cannot be combined with --verify or --remove",
+    ),
+    (
+        lambda o: o.target is not None and o.layout == "split",
+        "--target cannot be combined with --layout split",
+    ),
+    (
         lambda o: o.replace and (o.verify or o.remove),
         "--replace cannot be combined with --verify or --remove",
     ),
@@ -79,13 +91,16 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     Examples that need the network:
 
         cudaredist materialize set.json --root cuda
-        cudaredist materialize set.json --root compiler --component compiler
+        cudaredist materialize set.json --target arm.json --root cross
         cudaredist materialize --root cuda --verify
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
     containers and Bazel. Archives are downloaded, verified and unpacked in one pass. The root
     appears only when all of its files are verified. If a run is interrupted, the next one resumes
     it. A run with other components adds packages; use --replace to remove some.
+
+    With --target, the root contains the compilers of SET, and the headers and libraries of
+    TARGET_SET, in `targets/sbsa-linux` or `targets/aarch64-linux`.
 
     The root contains a record of every file for --verify and --remove. With --layout split, each
     output has its own tree, ROOT/PACKAGE/OUTPUT, instead of the one that nvcc and CMake expect.

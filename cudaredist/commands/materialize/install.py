@@ -11,6 +11,7 @@ from cudaredist.commands.materialize.merge import (
     RECORD_NAME,
     VERSION_NAME,
     Content,
+    CrossTarget,
     Layout,
     Plan,
     PlannedFile,
@@ -40,7 +41,8 @@ class Toolkit:
     package_set: PackageSet
     set_sha256: str
     packages: Mapping[str, SetPackage]
-    """Selected packages, by name."""
+    """Selected packages, by name in the record."""
+    target: CrossTarget | None
     layout: Layout
     with_static: bool
 
@@ -59,6 +61,7 @@ class Toolkit:
             channel=self.package_set.channel,
             cuda=self.package_set.cuda.release,
             platform=self.package_set.platform.redist_system,
+            targets={self.target.platform: self.target.set_sha256} if self.target else {},
             layout=self.layout,
             static=self.with_static,
             packages={
@@ -77,7 +80,7 @@ def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
     """Create a root and its record. Raises `WriteError`."""
     remove_tree(new)
     try:
-        files = _Files(new, plan, toolkit.layout).create()
+        files = _Files(new, plan, toolkit).create()
     except OSError as error:
         raise WriteError(error.filename or new, error) from error
     version = _version_json(toolkit.package_set, toolkit.packages)
@@ -124,7 +127,7 @@ class _Files:
 
     new: Path
     plan: Plan
-    layout: Layout
+    toolkit: Toolkit
     _parents: set[Path] = field(default_factory=set)
     _modes: dict[Path, bool] = field(default_factory=dict)
 
@@ -142,8 +145,10 @@ class _Files:
         source, sha256, size = planned.content
         destination = self._destination(path)
         if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
-            package = planned.package if self.layout == "split" else None
-            text = relocatable(source.read_bytes(), path, package, self.plan.files)
+            package = planned.package if self.toolkit.layout == "split" else None
+            target = self.toolkit.target
+            below = path.removeprefix(f"{target.folder}/") if target else path
+            text = relocatable(source.read_bytes(), below, package, self.plan.files)
             with destination.open("xb") as file:
                 file.write(text)
             sha256, size = sha256_of(text), len(text)
@@ -187,8 +192,8 @@ def _copy(source: Path, destination: Path) -> None:
 
 def _version_json(package_set: PackageSet, packages: Mapping[str, SetPackage]) -> bytes:
     versions = {
-        attr: {"name": package.description or attr, "version": package.version}
-        for attr, package in packages.items()
+        package.attr: {"name": package.description or package.attr, "version": package.version}
+        for package in packages.values()
     }
     cuda = {"name": "CUDA SDK", "version": package_set.cuda.release}
     return canonical_json({"cuda": cuda, **versions})

@@ -17,7 +17,13 @@ from cudaredist.cli.session import Session
 from cudaredist.commands.materialize.command import MaterializeOptions
 from cudaredist.commands.materialize.components import SelectedPackages, select
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
-from cudaredist.commands.materialize.merge import RECORD_NAME, VERSION_NAME, Plan, make_plan
+from cudaredist.commands.materialize.merge import (
+    RECORD_NAME,
+    VERSION_NAME,
+    CrossTarget,
+    Plan,
+    make_plan,
+)
 from cudaredist.commands.materialize.report import ToolkitReport
 from cudaredist.commands.materialize.root import (
     altered_paths,
@@ -49,6 +55,7 @@ from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
+from cudaredist.sets.cross import read_target_set, target_folder
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.sources.chain import most_severe
@@ -60,6 +67,7 @@ from cudaredist.tasks import each, raise_if_stopped
 
 _log = logging.getLogger(__name__)
 
+_COMPILER = "compiler"
 _SHOWN = 3
 
 
@@ -78,7 +86,12 @@ class Materialization:
             )
         value, sha256 = read_package_set(package_set)
         limit = parse_size(options.max_download)
-        selection = _select_packages(value, options)
+        target_set, target = None, None
+        if options.target is not None:
+            target_set, target_sha256 = read_target_set(value, options.target)
+            platform = target_set.platform.redist_system
+            target = CrossTarget(platform, target_sha256, target_folder(target_set))
+        selection = _select_packages(value, target_set, target, options)
         bases = session.connect(network, value.channel)
         if network.offline and (value.channel == "wheels" or not network.base_url):
             bases = ()
@@ -94,6 +107,7 @@ class Materialization:
             package_set=value,
             set_sha256=sha256,
             packages=selection.packages,
+            target=target,
             layout=options.layout,
             with_static=options.static,
         )
@@ -179,7 +193,8 @@ class Materialization:
             return
         removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
         if removed and not self.options.replace:
-            options = " ".join(f"--component {name}" for name in removed[:_SHOWN])
+            names = (name.partition(":")[0] for name in removed[:_SHOWN])
+            options = " ".join(f"--component {name}" for name in names)
             raise UsageError(
                 f"{self.root} has packages that are not selected and would be removed: "
                 f"{', '.join(removed)}",
@@ -356,6 +371,7 @@ class Materialization:
             layout=self.toolkit.layout,
             with_static=self.toolkit.with_static,
             platform=Platform(self.toolkit.package_set.platform.redist_system),
+            target=self.toolkit.target,
         )
 
     def _check_programs(self, plan: Plan) -> None:
@@ -380,15 +396,32 @@ class Materialization:
         return toolkit_report(self.root, record, status, fetched_bytes=fetched)
 
 
-def _select_packages(package_set: PackageSet, options: MaterializeOptions) -> SelectedPackages:
+def _select_packages(
+    package_set: PackageSet,
+    target_set: PackageSet | None,
+    target: CrossTarget | None,
+    options: MaterializeOptions,
+) -> SelectedPackages:
     """Select packages by the data folder's component policy.
 
+    If there is a target, the options select its packages, and the host provides the compiler.
     Raises `UsageError`, and `InvalidFileError` if the policy is invalid.
     """
     store = Store(data_folder(options.data_dir, writing=False))
     policy = read_own_file(store.read_policy("components"), ComponentPolicy)
-    names, excluded = options.component or (), options.exclude or ()
-    selection = select(package_set, names, excluded, policy.components)
+    names, excluded = tuple(options.component or ()), options.exclude or ()
+    if target is not None and names:
+        # nvcc also requires its own headers for the target.
+        names = (*names, _COMPILER)
+    selection = select(target_set or package_set, names, excluded, policy.components)
+    if target is not None:
+        compiler = select(package_set, [_COMPILER], (), policy.components)
+        packages = {target.name(attr): entry for attr, entry in selection.packages.items()}
+        selection = SelectedPackages(
+            compiler.packages | packages,
+            compiler.required + selection.required,
+            compiler.warnings + selection.warnings,
+        )
     for warning in selection.warnings:
         _log.warning("%s", warning)
     return selection

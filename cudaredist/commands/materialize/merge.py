@@ -19,6 +19,7 @@ RECORD_NAME = ".cudaredist.json"
 VERSION_NAME = "version.json"
 OURS = "cudaredist"
 """Owner of the files that are not from a package."""
+_LIBRARIES = frozenset({"include", "lib", "lib64"})
 
 
 class Content(NamedTuple):
@@ -47,6 +48,43 @@ class Plan:
     links: dict[str, ToolkitLink] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class CrossTarget:
+    """A platform to compile for.
+
+    Its packages provide headers and libraries. The packages of the host provide the rest.
+    """
+
+    platform: str
+    set_sha256: str
+    folder: str
+    """Relative to the root, such as `targets/sbsa-linux`."""
+
+    def name(self, attr: str) -> str:
+        """Return the name of a package of the target in the record."""
+        return f"{attr}:{self.platform}"
+
+    def placed(self, name: str, tree: PackageTree) -> PackageTree:
+        """Return the files and links of a package that a cross toolkit has."""
+
+        def at(path: str) -> str | None:
+            folder, _, rest = path.partition("/")
+            is_library = folder in _LIBRARIES or path.startswith("share/pkgconfig/")
+            if not name.endswith(f":{self.platform}"):
+                return None if is_library else path
+            if not is_library and folder != "share":
+                return None
+            folder = "lib" if folder == "lib64" else folder
+            return "/".join(filter(None, (self.folder, folder, rest)))
+
+        links = ((at(link), at(end)) for link, end in tree.links.items())
+        return PackageTree(
+            {new: entry for path, entry in tree.files.items() if (new := at(path))},
+            {link: end for link, end in links if link and end},
+            {new: output for path, output in tree.outputs.items() if (new := at(path))},
+        )
+
+
 def make_plan(
     trees: Mapping[str, PackageTree],
     contents: Mapping[str, Mapping[int, Content]],
@@ -54,6 +92,7 @@ def make_plan(
     layout: Layout,
     with_static: bool,
     platform: Platform,
+    target: CrossTarget | None = None,
 ) -> Plan:
     """Return the plan for all files of these packages.
 
@@ -66,7 +105,7 @@ def make_plan(
     is_merged_linux = layout == "merged" and platform.os == "linux"
     ends: dict[str, str] = {}
     for attr in sorted(trees):
-        tree = trees[attr]
+        tree = target.placed(attr, trees[attr]) if target else trees[attr]
 
         def at(path: str, output: OutputName, attr: str = attr) -> str:
             if is_merged_linux and path.startswith("lib64/"):
@@ -88,8 +127,11 @@ def make_plan(
                 ends[path] = to
     _drop_dangling(plan, ends)
     if is_merged_linux:
-        for folder in ("", "nvvm/"):
-            _add_lib64(plan, folder)
+        below = f"{target.folder}/" if target else ""
+        links = {"nvvm/lib64": "nvvm/lib", "lib64": f"{below}lib", f"{below}lib64": f"{below}lib"}
+        if target:
+            links |= {name: f"{below}{name}" for name in ("include", "lib")}
+        _add_folder_links(plan, links)
     _check(plan)
     return plan
 
@@ -123,14 +165,17 @@ def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
             plan.links.pop(link, None)
 
 
-def _add_lib64(plan: Plan, folder: str) -> None:
-    def owner_below(name: str) -> str | None:
-        below = f"{folder}{name}/"
+def _add_folder_links(plan: Plan, links: Mapping[str, str]) -> None:
+    """Add links to folders with files, unless a folder with files has the link's path."""
+
+    def owner_below(path: str) -> str | None:
+        below = f"{path}/"
         return next((f.package for path, f in plan.files.items() if path.startswith(below)), None)
 
-    link, owner = f"{folder}lib64", owner_below("lib")
-    if owner is not None and owner_below("lib64") is None and link not in plan.links:
-        plan.links[link] = ToolkitLink(target="lib", package=owner)
+    for link, folder in links.items():
+        owner = owner_below(folder)
+        if owner is not None and owner_below(link) is None and link not in plan.links:
+            _add_link(plan, link, folder, owner)
 
 
 def _check(plan: Plan) -> None:

@@ -15,6 +15,7 @@ class ToolkitReport(Report):
     status: Literal["written", "unchanged", "verified", "altered", "removed"]
     cuda: str | None = Field(description="Null: nothing is installed")
     platform: str | None
+    target: str | None = Field(description="Platform to compile for. Null: the same")
     layout: Literal["merged", "split"] | None
     packages: tuple[str, ...]
     files: int

@@ -216,6 +216,7 @@ def toolkit_report(
     files = record.files if record else {}
     fields = {name: getattr(record, name, None) for name in ("cuda", "platform", "layout")}
     about = {
+        "target": next(iter(record.targets), None) if record else None,
         "root": str(root),
         "status": status,
         "packages": tuple(record.packages) if record else (),

@@ -19,8 +19,9 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         )
     about = "remains of an interrupted run"
     if report.cuda is not None:
+        target = f" with target {report.target}" if report.target else ""
         about = (
-            f"CUDA {report.cuda} for {report.platform}, {len(report.packages)} packages, "
+            f"CUDA {report.cuda} for {report.platform}{target}, {len(report.packages)} packages, "
             f"{report.files:,} files, {report.size:,} bytes"
         )
     yield f"{report.root}: {report.status}; {about}"

@@ -6,6 +6,12 @@ if(NOT DEFINED {{ name }})
   set({{ name }} "{{ value | cmake }}")
 endif()
 {% endmacro %}
+{% if is_cross %}
+{{- variable("CMAKE_SYSTEM_NAME", "Linux") }}
+{{- variable("CMAKE_SYSTEM_PROCESSOR", "aarch64") }}
+{{- variable("CMAKE_C_COMPILER", compiler | replace("g++", "gcc")) }}
+{{- variable("CMAKE_CXX_COMPILER", compiler) }}
+{%- endif %}
 {% if root is not none %}
 {# Quotes do not always protect a backslash from CMake. #}
 {% set root = root | replace("\\", "/") %}

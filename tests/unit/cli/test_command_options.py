@@ -118,6 +118,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             ExportOptions(form="cmake", package_set=SET, resolve=True),
             ExportOptions(form="urls", package_set=SET, typed=frozenset({"data_dir"})),
             ExportOptions(form="urls", package_set=SET, root="/opt/cuda"),
+            ExportOptions(form="bazel", package_set=SET, target=SET),
             ExportOptions(form="env", package_set=SET, root="cuda"),
         ],
     ),
@@ -127,6 +128,8 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         [
             MaterializeOptions(root=Path("cuda"), verify=True, remove=True),
             MaterializeOptions(root=Path("cuda"), package_set=SET, verify=True),
+            MaterializeOptions(root=Path("cuda"), target=SET, verify=True),
+            MaterializeOptions(root=Path("cuda"), package_set=SET, target=SET, layout="split"),
             MaterializeOptions(root=Path("cuda"), replace=True, verify=True),
             MaterializeOptions(root=Path("cuda")),
         ],
@@ -237,7 +240,7 @@ def test_option_help_fits_one_line(name: str) -> None:
 def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
     own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set"]
-    own += ["base_url", "resolve", "data_dir", "shipped_data", "allow_downgrade"]
+    own += ["target", "base_url", "resolve", "data_dir", "shipped_data", "allow_downgrade"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False

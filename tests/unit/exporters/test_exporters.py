@@ -449,6 +449,25 @@ def test_compiler_is_named_only_with_nvcc() -> None:
     assert "# No host compiler is accepted." in text
 
 
+def cross_text(name: str) -> str:
+    target = example_set(platform={**document()["platform"], "redist_system": "linux-sbsa"})
+    (content,) = find_exporter(name).files(ExportedSet(target, ROOT, host=example_set())).values()
+    return content.decode()
+
+
+def test_export_for_target_sets_cross_compilers() -> None:
+    env, cmake = cross_text("env"), cross_text("cmake")
+    assert "linux-sbsa on linux-x86_64" in env.partition("\n")[0]
+    assert "export NVCC_CCBIN=aarch64-linux-gnu-g++-15" in env
+    for name, value in (
+        ("CMAKE_SYSTEM_PROCESSOR", "aarch64"),
+        ("CMAKE_CXX_COMPILER", "aarch64-linux-gnu-g++-15"),
+        ("CMAKE_CUDA_HOST_COMPILER", "aarch64-linux-gnu-g++-15"),
+        ("CMAKE_CUDA_COMPILER", f"{ROOT}/bin/nvcc"),
+    ):
+        assert f'set({name} "{value}' in cmake
+
+
 @needs("cmake")
 def test_cmake_reads_exported_variables(tmp_path: Path) -> None:
     root = HOSTILE.replace("\\", "/")

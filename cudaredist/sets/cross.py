@@ -1,0 +1,59 @@
+"""Pairs of package sets to compile for another platform."""
+
+from pathlib import Path
+
+from cudaredist.errors import UsageError, shortened
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.hints import command_line
+from cudaredist.sets.platforms import JETSON, SBSA
+from cudaredist.sets.read_set import read_package_set
+
+HOST = "linux-x86_64"
+"""The platform of NVIDIA's cross compilers."""
+
+_SHOWN = 5
+
+
+def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
+    """Return the package set of a host's target, and its hash.
+
+    Raises `UsageError` if the compilers of the host cannot build programs for the target.
+    """
+    target, sha256 = read_package_set(path)
+    host_platform, platform = host.platform.redist_system, target.platform.redist_system
+    if (host_platform, platform) not in {(HOST, SBSA), (HOST, JETSON)}:
+        swapped = "; exchange SET and --target" if platform == HOST != host_platform else ""
+        raise UsageError(
+            f"CUDA has no compilers for {platform} on {host_platform}",
+            hint=f"SET must be for {HOST}, and --target for {SBSA} or {JETSON}{swapped}",
+        )
+    differences = [
+        f"{what} {ours} and {theirs}"
+        for what, ours, theirs in (
+            ("CUDA", host.cuda.release, target.cuda.release),
+            ("channel", host.channel, target.channel),
+        )
+        if ours != theirs
+    ] or [
+        f"{name} {package.version} and {other.version}"
+        for name, package in host.packages.items()
+        if package.redist == "cuda" and package.status == "available"
+        if (other := target.packages.get(name)) is not None and other.status == "available"
+        if package.version != other.version
+    ]
+    if differences:
+        command = command_line(
+            "build", channel=host.channel, cuda=host.cuda.release, platform=platform, output=path
+        )
+        raise UsageError(
+            f"the sets for {host_platform} and {platform} differ: "
+            f"{', '.join(shortened(differences, _SHOWN))}",
+            hint=f"run `{command}` to build a set for the target",
+        )
+    return target, sha256
+
+
+def target_folder(target: PackageSet) -> str:
+    """Return the folder of a target in a toolkit, such as `targets/sbsa-linux`."""
+    system, _, machine = target.platform.redist_system.partition("-")
+    return f"targets/{machine}-{system}"

@@ -1,0 +1,123 @@
+"""Tests of cross toolkits: compilers of one platform, libraries of another."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.running import expect_error, expect_output
+from support.toolkits import MadeSet, Materialize, listing, put_packages, record
+
+TARGET = "targets/sbsa-linux"
+FILES = {
+    *("bin/crt/link.stub", "bin/fatbinary", "bin/nvcc", "bin/ptxas", "nvvm/bin/cicc"),
+    *("nvvm/lib64/libnvvm.so.4", "version.json", ".cudaredist.json"),
+    *(f"share/licenses/{name}/LICENSE" for name in ("cuda_crt", "cuda_nvcc")),
+}
+TARGET_FILES = {
+    *("include/crt/host.h", "include/cublas.h", "include/cuda.h", "lib/libcublas.so.13"),
+    *("lib/libcublas_static.a", "lib/libcudart.so.13.0.96", "lib/libcudart_static.a"),
+    *("lib/stubs/libcuda.so", "share/pkgconfig/cublas-13.0.pc"),
+    *(f"share/licenses/{name}/LICENSE" for name in ("cuda_crt", "cuda_nvcc")),
+    *(f"share/licenses/{name}/LICENSE" for name in ("cuda_cudart", "libcublas")),
+}
+LINKS = {
+    "include": f"{TARGET}/include",
+    "lib": f"{TARGET}/lib",
+    "lib64": f"{TARGET}/lib",
+    f"{TARGET}/lib64": "lib",
+    f"{TARGET}/lib/libcublas.so": "libcublas.so.13",
+    f"{TARGET}/lib/libcudart.so": "libcudart.so.13.0.96",
+    f"{TARGET}/lib/libcudart.so.13": "libcudart.so.13.0.96",
+    f"{TARGET}/share/pkgconfig/cublas.pc": "cublas-13.0.pc",
+}
+
+
+def put_target(platform: str = "linux-sbsa") -> Path:
+    """Write a set for a target, and its archives."""
+    made_set = put_packages(MadeSet(platform=platform))
+    made_set.put_archives(Path("source"))
+    return made_set.write(Path("target.json"))
+
+
+@pytest.mark.usefixtures("made_set")
+def test_cross_root_has_compilers_of_host_and_libraries_of_target(
+    materialize: Materialize, run: Run
+) -> None:
+    target = put_target()
+    expect_output(materialize("--target", target), 0, "for linux-x86_64 with target linux-sbsa")
+    contents = listing(Path("root"))
+    files = {path for path, content in contents.items() if isinstance(content, bytes)}
+    assert files == FILES | {f"{TARGET}/{path}" for path in TARGET_FILES}
+    assert {path: contents[path] for path in contents.keys() - files} == LINKS
+    pkg_config = contents[f"{TARGET}/share/pkgconfig/cublas-13.0.pc"]
+    assert isinstance(pkg_config, bytes)
+    assert b"\nlibdir=${pcfiledir}/../../lib\n" in pkg_config
+    packages = record()["packages"]
+    assert {"cuda_nvcc", "libcublas:linux-sbsa"} <= packages.keys()
+    assert "libcublas" not in packages
+    assert "libcublas" in json.loads((Path("root") / "version.json").read_bytes())
+    assert run("validate", "root/.cudaredist.json").exit_code == 0
+    expect_output(run("materialize", "--root", "root", "--verify"), 0, "with target linux-sbsa")
+    expect_output(materialize("--target", target), 0, "unchanged")
+    (Path("root") / TARGET / "include" / "cuda.h").unlink()
+    expect_output(materialize("--target", target), 0, "written")
+    assert listing(Path("root")) == contents
+
+
+@pytest.mark.usefixtures("made_set")
+def test_cross_root_of_jetson_selects_packages_of_target(materialize: Materialize) -> None:
+    target = put_target("linux-aarch64")
+    options = ("--target", target, "-o", "jetson", "--component", "cuda_cudart")
+    expect_output(materialize(*options), 0)
+    files = listing(Path("jetson"))
+    assert {"targets/aarch64-linux/include/cuda.h", "bin/nvcc"} <= files.keys()
+    # nvcc requires its headers for the target.
+    assert "targets/aarch64-linux/include/crt/host.h" in files
+    assert not any("cublas" in path for path in files)
+
+
+@pytest.mark.usefixtures("made_set")
+def test_removed_package_of_target_is_named_in_hint(materialize: Materialize) -> None:
+    target = put_target()
+    assert materialize("--target", target).exit_code == 0
+    result = materialize("--target", target, "--component", "cuda_cudart")
+    expect_error(result, 2, "would be removed: libcublas:linux-sbsa", "--component libcublas`")
+
+
+PAIRS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    "swapped": (
+        {"platform": "linux-sbsa"},
+        {"platform": "linux-x86_64"},
+        "exchange SET and --target",
+    ),
+    "same platform": ({}, {"platform": "linux-x86_64"}, "no compilers for linux-x86_64 on"),
+    "Windows": ({}, {"platform": "windows-x86_64"}, "no compilers for windows-x86_64 on"),
+    "release": ({}, {"cuda": "13.0.3"}, "differ: CUDA 13.0.2 and 13.0.3"),
+    "channel": ({}, {"channel": "wheels"}, "differ: channel redist and wheels"),
+}
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_cross_root_of_mixed_sets_is_refused(run: Run, materialize: Materialize, case: str) -> None:
+    host, target, words = PAIRS[case]
+    MadeSet(**host).write(Path("set.json"))
+    MadeSet(**{"platform": "linux-sbsa", **target}).write(Path("target.json"))
+    result = materialize("--target", "target.json")
+    expect_error(result, 2, words)
+    assert not Path("root").exists()
+
+
+@pytest.mark.parametrize("attr", ["cuda_nvcc", "libnvvm", "cccl"])
+def test_cross_root_with_different_compiler_is_refused(
+    run: Run, materialize: Materialize, attr: str
+) -> None:
+    for name, platform, version in (
+        ("set.json", "linux-x86_64", "1.2.3"),
+        ("target.json", "linux-sbsa", "1.2.4"),
+    ):
+        made_set = MadeSet(platform=platform)
+        made_set.add(attr, {"include/a.h": b"//\n"}, version=version)
+        made_set.write(Path(name))
+    result = materialize("--target", "target.json")
+    expect_error(result, 2, f"differ: {attr} 1.2.3 and 1.2.4", "--platform linux-sbsa")
