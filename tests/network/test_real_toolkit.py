@@ -124,6 +124,39 @@ def test_programs_compile_with_nvcc_and_cmake(release: str, tmp_path: Path) -> N
     assert process.stdout in {b"no device\n", b"4\n"}
 
 
+@needs("aarch64-linux-gnu-g++", "qemu-aarch64")
+def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) -> None:
+    root, toolchain = tmp_path / "cuda", tmp_path / "cross.cmake"
+    sets = {platform: tmp_path / f"{platform}.json" for platform in ("linux-x86_64", "linux-sbsa")}
+    for platform, path in sets.items():
+        cudaredist(
+            *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
+            *("--platform", platform, "--output", path),
+        )
+    pair = (sets["linux-x86_64"], "--target", sets["linux-sbsa"], "--root", root)
+    selection = ("--component", "runtime", "--component", "libcublas")
+    cudaredist("materialize", *pair, "--data-dir", DATA, *selection)
+    host_compiler = ("-ccbin", "aarch64-linux-gnu-g++")
+    libraries = ("-cudart", "shared", "-Xlinker", "--no-as-needed", "-lcublas")
+    options = (*host_compiler, "-arch=sm_90", *libraries)
+    run(root / "bin/nvcc", *options, SOURCE / "saxpy.cu", "-o", tmp_path / "program")
+    cudaredist("export", "cmake", *pair, "-o", toolchain)
+    build = tmp_path / "cmake"
+    cmake = Path(sys.executable).parent / "cmake"
+    run(cmake, "-S", SOURCE, "-B", build, f"-DCMAKE_TOOLCHAIN_FILE={toolchain}")
+    run(cmake, "--build", build)
+    emulator = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
+    search = f"LD_LIBRARY_PATH={root}/targets/sbsa-linux/lib"
+    for program, needed in (
+        (tmp_path / "program", {"libcudart.so.13", "libcublas.so.13"}),
+        (build / "saxpy_shared", {"libcudart.so.13"}),
+    ):
+        facts = read(program)
+        assert facts.machine == "aarch64"
+        assert needed <= set(facts.needed)
+        assert run(*emulator, "-E", search, program, code=1).stdout == "no device\n"
+
+
 def test_release_without_nvcc_compiles_host_programs(tmp_path: Path) -> None:
     set_path, root = tmp_path / "set.json", tmp_path / "cuda"
     cudaredist(
