@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, printable
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive
@@ -320,7 +321,7 @@ def index_key(store: Store) -> str:
     """Return the name of an index in the cache."""
     folders = [*(one.manifest_root for one in store.feature_stores()), *store.symbol_paths]
     names = [str(folder.resolve()) for folder in folders]
-    return sha256_of(repr((index_schema(), store.channel, names)).encode())
+    return sha256_of(repr((__version__, index_schema(), store.channel, names)).encode())
 
 
 def index_schema() -> str:

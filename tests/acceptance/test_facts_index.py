@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -180,6 +181,44 @@ def test_cache_that_cannot_be_written_gives_the_same_answer(
     assert result.exit_code == 0
     assert result.stdout == run(*call).stdout
     assert "continuing without a cache" in result.stderr
+
+
+@pytest.mark.parametrize("is_refreshed", [False, True])
+def test_full_disk_gives_the_same_answer(
+    run: Run, data: Path, tmp_path: Path, *, is_refreshed: bool
+) -> None:
+    """A process that can write only small files stands for a full disk."""
+    call = ("which", "libnccl.so.2", "--data-dir", data, "--no-shipped-data", "--json")
+    cached = (*call, "--cache-dir", tmp_path / "cache")
+    if is_refreshed:
+        run(*cached)
+        for part, name in (("manifests", "redistrib"), ("features", "feature")):
+            folder = data / part / "wheels/nccl"
+            copy(folder / f"{name}_{LABELS[0]}.json", folder / f"{name}_2.99.0.json")
+    process = subprocess.run(
+        [sys.executable, "-m", "cudaredist", *map(str, cached)],
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
+    )
+    assert process.returncode == 0, process.stderr
+    assert ("2.99.0" in process.stdout) == is_refreshed
+    assert process.stdout == run(*call, "--cache-dir", tmp_path / "other").stdout
+    assert process.stdout == run(*cached).stdout
+
+
+def test_index_of_another_version_is_not_used(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(monkeypatch)
+    with monkeypatch.context() as other:
+        other.setattr("cudaredist.store.facts_index.__version__", "0.0.1")
+        open_index(data, tmp_path / "cache")
+        with closing(sqlite3.connect(stored(tmp_path / "cache"))) as database, database:
+            database.execute("DELETE FROM packages")
+        assert not rows_of(open_index(data, tmp_path / "cache"))["packages"]
+    assert rows_of(open_index(data, tmp_path / "cache"))["packages"]
 
 
 def test_several_processes_refresh_at_once(data: Path, tmp_path: Path) -> None:
