@@ -28,7 +28,7 @@ def _settings(exported: ExportedSet) -> dict[str, object]:
         "title": exported.title,
         "root": exported.root,
         "nvcc": ("nvcc.exe" if _is_windows(exported) else "nvcc") if has_nvcc else None,
-        "is_cross": exported.host is not None,
+        "machine": _MACHINE if exported.host else None,
         "flags": exported.package_set.capabilities,
         "accepted": _accepted_compilers(exported),
         "compiler": _host_compiler(exported),
@@ -42,10 +42,13 @@ def _host_compiler(exported: ExportedSet) -> str | None:
     always a cross compiler.
     """
     gcc = exported.package_set.host_compiler.gcc
-    prefix = f"{_MACHINE}-linux-gnu-" if exported.host else ""
-    if _is_windows(exported) or gcc is None or gcc.default is None or gcc.uses_default:
-        return f"{prefix}g++" if prefix else None
-    return None if gcc.selected is None else f"{prefix}g++-{gcc.selected}"
+    name = f"{_MACHINE}-linux-gnu-g++" if exported.host else "g++"
+    selected = None
+    if gcc is not None and gcc.default is not None and not gcc.uses_default:
+        selected = gcc.selected
+    if selected is None or _is_windows(exported):
+        return name if exported.host else None
+    return f"{name}-{selected}"
 
 
 def _accepted_compilers(exported: ExportedSet) -> str:

@@ -6,9 +6,9 @@ if(NOT DEFINED {{ name }})
   set({{ name }} "{{ value | cmake }}")
 endif()
 {% endmacro %}
-{% if is_cross %}
+{% if machine %}
 {{- variable("CMAKE_SYSTEM_NAME", "Linux") }}
-{{- variable("CMAKE_SYSTEM_PROCESSOR", "aarch64") }}
+{{- variable("CMAKE_SYSTEM_PROCESSOR", machine) }}
 {{- variable("CMAKE_C_COMPILER", compiler | replace("g++", "gcc")) }}
 {{- variable("CMAKE_CXX_COMPILER", compiler) }}
 {%- endif %}

@@ -449,8 +449,9 @@ def test_compiler_is_named_only_with_nvcc() -> None:
     assert "# No host compiler is accepted." in text
 
 
-def cross_text(name: str) -> str:
-    target = example_set(platform={**document()["platform"], "redist_system": "linux-sbsa"})
+def cross_text(name: str, **fields: object) -> str:
+    platform = {**document()["platform"], "redist_system": "linux-sbsa"}
+    target = example_set(platform=platform, **fields)
     (content,) = find_exporter(name).files(ExportedSet(target, ROOT, host=example_set())).values()
     return content.decode()
 
@@ -466,6 +467,13 @@ def test_export_for_target_sets_cross_compilers() -> None:
         ("CMAKE_CUDA_COMPILER", f"{ROOT}/bin/nvcc"),
     ):
         assert f'set({name} "{value}' in cmake
+
+
+def test_export_for_target_without_accepted_gcc_names_the_plain_cross_compiler() -> None:
+    gcc = {"min": 6, "max": 7, "default": 14, "selected": None, "uses_default": False}
+    cmake = cross_text("cmake", host_compiler={**document()["host_compiler"], "gcc": gcc})
+    assert 'set(CMAKE_C_COMPILER "aarch64-linux-gnu-gcc")' in cmake
+    assert 'set(CMAKE_CXX_COMPILER "aarch64-linux-gnu-g++")' in cmake
 
 
 @needs("cmake")
