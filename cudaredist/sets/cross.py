@@ -51,9 +51,3 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
             hint=f"run `{command}` to build a set for the target",
         )
     return target, sha256
-
-
-def target_folder(target: PackageSet) -> str:
-    """Return the folder of a target in a toolkit, such as `targets/sbsa-linux`."""
-    system, _, machine = target.platform.redist_system.partition("-")
-    return f"targets/{machine}-{system}"

@@ -13,6 +13,7 @@ from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive,
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.tables.gpus.coverage import cuda_major_of
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 _BAR = 12
 """Width of the largest release's bar, in characters."""
@@ -58,6 +59,7 @@ def archive_histories(
         known, old = groups.get(_key(one)), before.get(series)
         new = None if known is None else set().union(*(members[group] for group in known))
         before[series] = new
+        added, removed = (None, None) if new is None or old is None else (new - old, old - new)
         sizes = code.get(one.contents, {})
         total = sum(output.size for output in facts.outputs.values())
         yield ArchiveHistory(
@@ -65,8 +67,8 @@ def archive_histories(
             size=total if facts.is_examined else None,
             device_code={x: sizes[x] for x in sorted(sizes, key=architecture_order)},
             symbols=_total(count, new),
-            added=_total(count, new - old) if new is not None and old is not None else None,
-            removed=_total(count, old - new) if new is not None and old is not None else None,
+            added=_total(count, added),
+            removed=_total(count, removed),
             license=licenses.get((one.redist, str(one.label), archive.package)),
         )
 
@@ -128,12 +130,10 @@ def _licenses(index: Index, packages: Collection[str]) -> dict[tuple[str, str, s
 
 def _key(one: IndexedArchive) -> str:
     """Return the name of an archive in tables of symbols."""
-    return (one.archive.sha256 or "")[:16]
+    return (one.archive.sha256 or "")[:KEY_SIZE]
 
 
-def history_tables(
-    archives: Iterable[ArchiveHistory],
-) -> dict[tuple[str, str], _Rows]:
+def history_tables(archives: Iterable[ArchiveHistory]) -> dict[tuple[str, str], _Rows]:
     """Return the archives of each product and platform, with the names that changed."""
     tables: dict[tuple[str, str], _Rows] = {}
     for place, own in grouped(((one.redist, one.id.place), one) for one in archives).items():

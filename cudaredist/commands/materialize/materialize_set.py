@@ -55,7 +55,7 @@ from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
-from cudaredist.sets.cross import read_target_set, target_folder
+from cudaredist.sets.cross import read_target_set
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.sources.chain import most_severe
@@ -86,12 +86,10 @@ class Materialization:
             )
         value, sha256 = read_package_set(package_set)
         limit = parse_size(options.max_download)
-        target_set, target = None, None
+        target = None
         if options.target is not None:
-            target_set, target_sha256 = read_target_set(value, options.target)
-            platform = target_set.platform.redist_system
-            target = CrossTarget(platform, target_sha256, target_folder(target_set))
-        selection = _select_packages(value, target_set, target, options)
+            target = CrossTarget(*read_target_set(value, options.target))
+        selection = _select_packages(value, target, options)
         bases = session.connect(network, value.channel)
         if network.offline and (value.channel == "wheels" or not network.base_url):
             bases = ()
@@ -397,10 +395,7 @@ class Materialization:
 
 
 def _select_packages(
-    package_set: PackageSet,
-    target_set: PackageSet | None,
-    target: CrossTarget | None,
-    options: MaterializeOptions,
+    package_set: PackageSet, target: CrossTarget | None, options: MaterializeOptions
 ) -> SelectedPackages:
     """Select packages by the data folder's component policy.
 
@@ -409,12 +404,14 @@ def _select_packages(
     """
     store = Store(data_folder(options.data_dir, writing=False))
     policy = read_own_file(store.read_policy("components"), ComponentPolicy)
-    names, excluded = tuple(options.component or ()), options.exclude or ()
-    if target is not None and names:
-        # nvcc also requires its own headers for the target.
-        names = (*names, _COMPILER)
-    selection = select(target_set or package_set, names, excluded, policy.components)
-    if target is not None:
+    names, excluded = options.component or (), options.exclude or ()
+    if target is None:
+        selection = select(package_set, names, excluded, policy.components)
+    else:
+        if names:
+            # nvcc also requires its own headers for the target.
+            names = [*names, _COMPILER]
+        selection = select(target.package_set, names, excluded, policy.components)
         compiler = select(package_set, [_COMPILER], (), policy.components)
         packages = {target.name(attr): entry for attr, entry in selection.packages.items()}
         selection = SelectedPackages(

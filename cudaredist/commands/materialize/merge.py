@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.formats.base import OutputName
+from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.toolkit_record import ToolkitLink
 from cudaredist.primitives import Platform
 from cudaredist.sets.package_tree import PackageTree, folders_above, is_executable
@@ -55,10 +56,19 @@ class CrossTarget:
     Its packages provide headers and libraries. The packages of the host provide the rest.
     """
 
-    platform: str
+    package_set: PackageSet
     set_sha256: str
-    folder: str
-    """Relative to the root, such as `targets/sbsa-linux`."""
+
+    @property
+    def platform(self) -> str:
+        """The platform, such as `linux-sbsa`."""
+        return self.package_set.platform.redist_system
+
+    @property
+    def folder(self) -> str:
+        """The folder of its files, relative to the root, such as `targets/sbsa-linux`."""
+        system, _, machine = self.platform.partition("-")
+        return f"targets/{machine}-{system}"
 
     def name(self, attr: str) -> str:
         """Return the name of a package of the target in the record."""
