@@ -24,8 +24,8 @@ from verdict import check_limit
 
 from cudaredist.cli.options import Network
 from cudaredist.cli.session import Session
-from cudaredist.commands.materialize.command import MaterializeOptions
 from cudaredist.commands.materialize.materialize_set import Materialization
+from cudaredist.commands.materialize.options import MaterializeOptions
 
 LIMIT = 1.4
 MEMORY_LIMIT = 200

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from conftest import REPOSITORY
@@ -20,7 +21,8 @@ LONGEST_TEST_FILE = 700
 SHARED_NAMES = {"REFUSED": "the options that a command does not combine; each command has its own"}
 """Public names that several modules define, with the reason."""
 SHARED_FILE_NAMES = {
-    "command.py": "the options of a command",
+    "command.py": "a command",
+    "options.py": "the options of a command that its work reads, and the shared ones",
     "report.py": "the report of a command",
     "text.py": "the report of a command as text",
 }
@@ -74,6 +76,44 @@ def test_packages_do_not_export_names_of_their_modules() -> None:
         used = {node.id for node in nodes if isinstance(node, ast.Name)}
         if path.name == "__init__.py":
             assert imported <= used, path
+
+
+def imports_of(tree: ast.Module) -> Iterator[str]:
+    """Yield what a module imports: at its top, inside functions and for its types."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from (f"{module}.{alias.name}" for alias in names)
+                yield module
+            case _:
+                pass
+
+
+def circle_of(imports: dict[str, set[str]]) -> list[str]:
+    """Return the modules of a circle of imports, empty if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_imports_have_no_circle() -> None:
+    names = {
+        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__"): tree
+        for path, tree in parsed().items()
+    }
+    assert circle_of({name: names.keys() & imports_of(tree) for name, tree in names.items()}) == []
+
+
+def test_circle_is_found_in_lazy_import() -> None:
+    lazy = ast.parse("def run():\n    from work import Run\n")
+    typed = ast.parse("if TYPE_CHECKING:\n    import command.Options\n")
+    imports = {"command": set(imports_of(lazy)), "work": {"command"}}
+    assert set(circle_of(imports)) == {"command", "work"}
+    assert set(imports_of(typed)) == {"command.Options"}
 
 
 def test_modules_are_not_long() -> None:

@@ -14,7 +14,7 @@ from cudaredist.cli.session import Session, find_redists, open_cache, warnings_o
 from cudaredist.commands.build.build_sets import make_sets, specs_for, write_sets
 from cudaredist.commands.build.report import SetOutcome
 from cudaredist.commands.bump.bump_plan import BumpPlan, Step
-from cudaredist.commands.bump.command import BumpOptions
+from cudaredist.commands.bump.options import BumpOptions
 from cudaredist.commands.bump.report import BumpedRelease, BumpedSet, BumpReport
 from cudaredist.commands.diff.diff_releases import compare_releases
 from cudaredist.commands.diff.report import DiffReport

@@ -1,88 +1,15 @@
 """bump: update the data in one run."""
 
 import os
-from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from cudaredist.cli.options import (
-    ArchiveJobs,
-    ChannelName,
-    Folders,
-    Network,
-    Options,
-    channel_option,
-    check_option,
-    format_option,
-    label_option,
-    output_flag,
-    output_option,
-    output_path_option,
-    pre_option,
-    redist_option,
-    safety_option,
-    select_option,
-    shipped_data_option,
-    strict_option,
-)
-from cudaredist.cli.session import Refusal, Session, command
+from cudaredist.cli.session import Session, command
+from cudaredist.commands.bump.options import REFUSED, BumpOptions
 from cudaredist.errors import WriteError
 
 if TYPE_CHECKING:
     from cudaredist.commands.bump.report import BumpReport
-
-BumpFormat: TypeAlias = Literal["text", "markdown", "github", "nixpkgs-commit"]
-
-
-class BumpOptions(Options):
-    """Options of bump."""
-
-    typical = ("redist", "version", "check", "output", "write_commit_message")
-
-    redist: list[str] | None = redist_option()
-    channel: ChannelName = channel_option()
-    version: list[str] | None = label_option("Release to add. Repeatable. Default: newer ones.")
-    pre: bool = pre_option()
-    process: bool = select_option(
-        "Inspect archives and build sets. Default: on.",
-        names="--process/--no-process",
-        default=True,
-    )
-    network: Network = field(default_factory=Network)
-    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
-    allow_missing_features: bool = safety_option(
-        "Accept local releases without features in package sets."
-    )
-    check: bool = check_option()
-    strict: bool = strict_option()
-    output: Path | None = output_path_option(
-        "Folder for the newest package sets. Default: none.", metavar="FOLDER"
-    )
-    changelog: Path | None = output_option("Changelog for new entries under Unreleased, ### Data.")
-    print_commit_message: bool = output_flag(
-        "Print only the commit message. Nothing new: print nothing."
-    )
-    write_commit_message: Path | None = output_option("File for the commit message.")
-    format: BumpFormat = format_option("Output: text, markdown, github or nixpkgs-commit.")
-    folders: Folders = field(default_factory=Folders)
-    shipped_data: bool = shipped_data_option()
-
-
-REFUSED: tuple[Refusal[BumpOptions], ...] = (
-    (
-        lambda o: o.print_commit_message and (o.json or o.format != "text"),
-        "--print-commit-message cannot be combined with --json or --format",
-    ),
-    (
-        lambda o: o.output is not None and not o.process,
-        "--output cannot be combined with --no-process",
-        "run `cudaredist build --output {output}` to create package sets",
-    ),
-    (
-        lambda o: {"latest", "all"} & set(o.version or ()),
-        "--version of bump requires a release, such as 13.0.2",
-    ),
-)
 
 
 @command(BumpOptions, REFUSED)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from cudaredist.cli.options import ArchiveJobs, parse_size
 from cudaredist.cli.session import Session
-from cudaredist.commands.materialize.command import MaterializeOptions
 from cudaredist.commands.materialize.components import SelectedPackages, select
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
 from cudaredist.commands.materialize.merge import (
@@ -24,6 +23,7 @@ from cudaredist.commands.materialize.merge import (
     Plan,
     make_plan,
 )
+from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.report import ToolkitReport
 from cudaredist.commands.materialize.root import (
     altered_paths,

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.cli.session import find_redists
-from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE
+from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.formats.base import Channel
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Sha256, Version, manifest_name, parse_label

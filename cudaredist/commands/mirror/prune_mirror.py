@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from cudaredist.cli.session import Session
 from cudaredist.cli.text import grouped
-from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_manifests, names_of
+from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
 from cudaredist.formats.base import Channel

@@ -12,10 +12,10 @@ from packaging.metadata import parse_email
 from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.download.download import ManifestDownload, store_destination
-from cudaredist.commands.mirror.command import MirrorOptions
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE, generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
+from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
 from cudaredist.errors import (
     CudaRedistError,

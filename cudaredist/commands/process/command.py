@@ -1,32 +1,12 @@
 """process-manifests: create feature files from the manifests' archives."""
 
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from cudaredist.cli.options import (
-    ArchiveJobs,
-    Archives,
-    LocalReleases,
-    ManifestOptions,
-    argument,
-    output_flag,
-    parse_size,
-    redist_option,
-    safety_option,
-    select_option,
-    work_option,
-)
-from cudaredist.cli.session import (
-    URL_WITH_OPTIONS,
-    Refusal,
-    Session,
-    command,
-    find_redists,
-    open_cache,
-    url_alone,
-    warnings_of,
-)
+from cudaredist.cli.options import parse_size
+from cudaredist.cli.session import Session, command, find_redists, open_cache, warnings_of
+from cudaredist.commands.process.options import REFUSED, ProcessOptions
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
@@ -34,63 +14,6 @@ if TYPE_CHECKING:
 
     from cudaredist.commands.process.feature_run import FeatureRun
     from cudaredist.store.targets import FeatureTarget
-
-EngineName: TypeAlias = Literal["local", "dask"]
-
-
-class ProcessOptions(ManifestOptions):
-    """Options of process-manifests."""
-
-    typical = ("redist", "version", "platform", "max_download", "data_dir")
-
-    url: str | None = argument("Address to which the archives' paths are relative.", metavar="URL")
-    manifest_dir: Path | None = argument(
-        "Folder with manifests, and for feature files.", metavar="MANIFEST_DIR"
-    )
-    redist: list[str] | None = redist_option()
-    releases: LocalReleases = field(default_factory=LocalReleases)
-    archives: Archives = field(default_factory=Archives)
-    max_download: str | None = select_option(
-        "Download limit, such as 5GB. Smallest archives first.",
-        metavar="SIZE",
-    )
-    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
-    allow_unverified: bool = safety_option("Also inspect archives without a hash, and mark them.")
-    cleanup: bool = safety_option(
-        "Alias from the nixpkgs manual: --no-cleanup is --keep-archives.",
-        names="--cleanup/--no-cleanup",
-        default=True,
-        hidden=True,
-    )
-    keep_archives: bool = safety_option("Keep archives in the cache.")
-    fill_cache: bool = select_option(
-        "Also inspect archives missing from the cache, for diff.",
-        default=False,
-    )
-    engine: EngineName = work_option("Threads or a Dask cluster.", default="local")
-    scheduler: str | None = work_option(
-        "Dask scheduler, such as tls://host:8786.",
-        metavar="ADDRESS",
-        envvar="CUDAREDIST_SCHEDULER",
-    )
-    legacy: bool = output_flag("Write legacy feature files. Requires MANIFEST_DIR.")
-
-    @property
-    def are_archives_kept(self) -> bool:
-        """Whether the cache keeps archives."""
-        return self.keep_archives or not self.cleanup
-
-
-REFUSED: tuple[Refusal[ProcessOptions], ...] = (
-    (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler"),
-    (
-        lambda o: o.engine == "dask" and o.are_archives_kept,
-        "--keep-archives requires --engine local",
-    ),
-    (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR"),
-    url_alone("run `cudaredist process-manifests {url} manifests`"),
-    URL_WITH_OPTIONS,
-)
 
 
 @command(ProcessOptions, REFUSED)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from cudaredist.commands.process.command import ProcessOptions
 from cudaredist.commands.process.feature_file import (
     EXCLUDED,
     ArchiveItem,
@@ -17,6 +16,7 @@ from cudaredist.commands.process.feature_file import (
     features_of,
     known_features,
 )
+from cudaredist.commands.process.options import ProcessOptions
 from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
 from cudaredist.errors import (
     EXIT_FINDINGS,

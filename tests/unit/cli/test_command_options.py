@@ -21,8 +21,8 @@ from cudaredist.cli.options import (
 from cudaredist.cli.session import Refusal, refuse
 from cudaredist.commands.build.command import REFUSED as BUILD
 from cudaredist.commands.build.command import BuildOptions
-from cudaredist.commands.bump.command import REFUSED as BUMP
-from cudaredist.commands.bump.command import BumpOptions
+from cudaredist.commands.bump.options import REFUSED as BUMP
+from cudaredist.commands.bump.options import BumpOptions
 from cudaredist.commands.diff.command import REFUSED as DIFF
 from cudaredist.commands.diff.command import DiffOptions
 from cudaredist.commands.download.command import REFUSED as DOWNLOAD
@@ -31,12 +31,12 @@ from cudaredist.commands.explain.command import REFUSED as EXPLAIN
 from cudaredist.commands.explain.command import ExplainOptions
 from cudaredist.commands.export.command import REFUSED as EXPORT
 from cudaredist.commands.export.command import ExportOptions
-from cudaredist.commands.materialize.command import REFUSED as MATERIALIZE
-from cudaredist.commands.materialize.command import MaterializeOptions
-from cudaredist.commands.mirror.command import REFUSED as MIRROR
-from cudaredist.commands.mirror.command import MirrorOptions
-from cudaredist.commands.process.command import REFUSED as PROCESS
-from cudaredist.commands.process.command import ProcessOptions
+from cudaredist.commands.materialize.options import REFUSED as MATERIALIZE
+from cudaredist.commands.materialize.options import MaterializeOptions
+from cudaredist.commands.mirror.options import REFUSED as MIRROR
+from cudaredist.commands.mirror.options import MirrorOptions
+from cudaredist.commands.process.options import REFUSED as PROCESS
+from cudaredist.commands.process.options import ProcessOptions
 from cudaredist.commands.query.command import REFUSED as QUERY
 from cudaredist.commands.query.command import QueryOptions
 from cudaredist.commands.runfile.command import REFUSED as RUNFILE

@@ -1,0 +1,84 @@
+"""The options of materialize."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    Network,
+    Options,
+    archive_jobs_option,
+    argument,
+    folder_option,
+    output_option,
+    read_data_dir_option,
+    safety_option,
+    select_option,
+)
+from cudaredist.cli.session import Refusal
+
+LayoutName: TypeAlias = Literal["merged", "split"]
+
+
+class MaterializeOptions(Options):
+    """Options of materialize."""
+
+    typical = ("root", "component", "archives", "verify", "remove")
+
+    package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
+    root: Path = folder_option(
+        "Toolkit root: a new folder, or an existing root.",
+        names="--root -o",
+        metavar="FOLDER",
+        default=...,
+    )
+    target: Path | None = folder_option(
+        "Package set of the platform to compile for.", metavar="TARGET_SET"
+    )
+    layout: LayoutName = output_option("One tree, or one for each output.", default="merged")
+    component: list[str] | None = select_option(
+        "compiler, runtime, math, all or a package. Repeatable."
+    )
+    exclude: list[str] | None = select_option(
+        "Package to skip, even if required. Repeatable.", metavar="PACKAGE"
+    )
+    static: bool = select_option(
+        "Install static libraries. Default: on.", names="--static/--no-static", default=True
+    )
+    archives: Path | None = folder_option(
+        "Folder with archives to use before downloads.", metavar="FOLDER"
+    )
+    max_download: str | None = select_option("Download limit, such as 500MB.", metavar="SIZE")
+    replace: bool = safety_option("Remove packages that are not selected, restore altered files.")
+    verify: bool = safety_option("Only verify every file of the root.")
+    remove: bool = safety_option("Only remove the installed files.")
+    network: Network = field(default_factory=Network)
+    jobs: int | None = archive_jobs_option()
+    data_dir: Path | None = read_data_dir_option()
+
+
+REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
+    (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify"),
+    (
+        lambda o: o.package_set is not None and (o.verify or o.remove),
+        "--verify and --remove cannot be combined with SET",
+        "run `cudaredist materialize --root {root} --verify`",
+    ),
+    (
+        lambda o: o.target is not None and (o.verify or o.remove),
+        "--target cannot be combined with --verify or --remove",
+    ),
+    (
+        lambda o: o.target is not None and o.layout == "split",
+        "--target cannot be combined with --layout split",
+    ),
+    (
+        lambda o: o.replace and (o.verify or o.remove),
+        "--replace cannot be combined with --verify or --remove",
+    ),
+    (
+        lambda o: o.package_set is None and not (o.verify or o.remove),
+        "missing package set",
+        "run `cudaredist build --cuda 13 --platform linux-x86_64 --output set.json` to create one",
+    ),
+)

@@ -1,0 +1,77 @@
+"""The options of mirror."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    ArchiveJobs,
+    Archives,
+    ChannelName,
+    Network,
+    Options,
+    Releases,
+    argument,
+    cache_dir_option,
+    channel_option,
+    redist_option,
+    safety_option,
+    select_option,
+)
+from cudaredist.cli.session import Refusal
+
+MirrorAction: TypeAlias = Literal["sync", "verify", "prune"]
+
+_SELECTING = frozenset(
+    {"redist", "channel", "version", "min_version", "max_version", "package", "platform", "variant"}
+)
+
+
+class MirrorOptions(Options):
+    """Options of mirror."""
+
+    typical = ("redist", "channel", "version", "platform", "package_set")
+
+    action: MirrorAction = argument(
+        "Copy a selection, verify the mirror offline, or remove everything else.",
+        metavar="sync|verify|prune",
+        default=...,
+    )
+    folder: Path = argument("Folder of the mirror.", metavar="DIR", default=...)
+    redist: list[str] | None = redist_option()
+    channel: ChannelName = channel_option()
+    releases: Releases = field(default_factory=Releases)
+    archives: Archives = field(default_factory=Archives)
+    package_set: Path | None = select_option(
+        "Package set with the releases and archives to select.", names="--set"
+    )
+    accept_changed: bool = safety_option("Replace manifests that changed in place upstream.")
+    checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")
+    check: bool = safety_option("List the files to prune. Exit 1 if there are any.")
+    network: Network = field(default_factory=Network)
+    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
+    cache_dir: Path | None = cache_dir_option()
+
+
+REFUSED: tuple[Refusal[MirrorOptions], ...] = (
+    (
+        lambda o: o.package_set is not None and o.typed & _SELECTING,
+        "--set cannot be combined with other options of the selection",
+    ),
+    (
+        lambda o: o.action == "verify" and (o.package_set or o.typed & _SELECTING),
+        "verify cannot be combined with a selection",
+        "run `cudaredist mirror verify {folder}`",
+    ),
+    (
+        lambda o: o.check and o.action != "prune",
+        "--check requires prune",
+        "run `cudaredist mirror prune {folder} --check`",
+    ),
+    (lambda o: o.accept_changed and o.action != "sync", "--accept-changed requires sync"),
+    (
+        lambda o: o.checksum and o.action != "sync",
+        "--checksum requires sync",
+        "run `cudaredist mirror verify {folder}` to read every file",
+    ),
+)
