@@ -32,7 +32,7 @@ class SearchIndex:
 
     texts: dict[str, int] = field(default_factory=dict)
     entries: list[tuple[int, str, int, int]] = field(default_factory=list)
-    """Kind, text to search, and the numbers of the link and the detail."""
+    """Kind, names separated by commas, and the numbers of the link and the detail."""
     pieces: Sequence[SymbolPiece] = ()
     """The symbols. They have scripts of their own."""
 
@@ -75,20 +75,20 @@ def make_index(pages: Mapping[str, SitePage], symbols: Mapping[str, SymbolGroups
     for address, page in pages.items():
         match page:
             case ProductPage():
-                names = f"{page.product} {page.redist}"
+                names = ", ".join(dict.fromkeys((page.product, page.redist)))
                 index.add("product", names, address, f"{len(page.releases)} releases")
             case ReleasePage():
                 text = f"{page.product} {page.summary.release}"
                 index.add("release", text, address, page.summary.date or "")
             case PackagePage():
                 summary = page.summary
-                names = " ".join(filter(None, (summary.package, summary.title)))
+                names = ", ".join(filter(None, (summary.package, summary.title)))
                 index.add("package", names, address, _spans(summary.spans))
                 for soname in page.sonames:
                     detail = f"{summary.package}, {_spans([soname])}"
                     index.add("soname", soname.soname, address, detail, "#sonames")
             case GpuPage():
-                names = " ".join((page.capability, page.entry.family, *page.entry.products))
+                names = ", ".join((page.capability, page.entry.family, *page.entry.products))
                 index.add("gpu", names, address, page.title)
             case FilesPage():
                 _add_files(index, address, page)

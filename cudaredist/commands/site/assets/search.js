@@ -16,18 +16,35 @@
   const status = document.getElementById("status");
   const results = document.getElementById("results");
   const root = results.dataset.root;
+  const withoutBrand = (name) => name.replace(/\b(nvidia|geforce|tesla) /g, "");
   const entries = index.entries.map(([kind, text, link, detail]) => {
     const lower = text.toLowerCase();
-    return { kind, text, lower, name: lower.slice(lower.lastIndexOf("/") + 1), link, detail };
+    const isFile = index.kinds[kind] === "file";
+    const names = isFile ? [lower, lower.slice(lower.lastIndexOf("/") + 1)] : lower.split(", ");
+    if (index.kinds[kind] === "gpu") names.push(...names.map(withoutBrand));
+    return { kind, text, lower, names, link, detail };
   });
 
   // Lower is better; null is no match.
-  function rank(entry, words) {
+  function rank(entry, typed) {
+    const isGpu = index.kinds[entry.kind] === "gpu";
+    const words = isGpu ? withoutBrand(typed.join(" ")).split(" ") : typed;
     if (!words.every((word) => entry.lower.includes(word))) return null;
     const all = words.join(" ");
-    if (entry.lower === all || entry.name === all) return 0;
-    if (entry.name.startsWith(all) || entry.lower.startsWith(all)) return 1;
-    return entry.name.includes(words[0]) ? 2 : 3;
+    const some = (check) => entry.names.some(check);
+    if (some((name) => name === all)) return 0;
+    if (some((name) => name.startsWith(all))) return 1;
+    if (some((name) => name.includes(` ${all}`))) return 2;
+    return entry.names.at(-1).includes(words[0]) ? 3 : 4;
+  }
+
+  // The best first: then the newest release, or the shortest name.
+  function compare(a, b) {
+    if (a.place !== b.place) return a.place - b.place;
+    if (index.kinds[a.entry.kind] === "release") {
+      return b.entry.text.localeCompare(a.entry.text, "en", { numeric: true });
+    }
+    return a.entry.text.length - b.entry.text.length;
   }
 
   // A piece of the sorted symbols is a script: browsers refuse to fetch other files for file://.
@@ -136,7 +153,7 @@
     }
     return groups.flatMap((group, kind) => {
       if (!group.length) return [];
-      group.sort((a, b) => a.place - b.place || a.entry.text.length - b.entry.text.length);
+      group.sort(compare);
       const items = group
         .slice(0, SHOWN)
         .map(({ entry }) => item(entry.text, index.texts[entry.link], index.texts[entry.detail]));
@@ -189,6 +206,16 @@
       if (asked === latest) render(sections, "; symbols could not be loaded");
     }
   }
+
+  // The arrow keys move between the field and the results.
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const stops = [query, ...results.querySelectorAll("a")];
+    const at = stops.indexOf(document.activeElement);
+    if (!step || at < 0) return;
+    event.preventDefault();
+    stops[Math.min(Math.max(at + step, 0), stops.length - 1)].focus();
+  });
 
   query.value = new URLSearchParams(window.location.search).get("q") ?? "";
   query.addEventListener("input", show);

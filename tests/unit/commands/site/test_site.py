@@ -178,8 +178,21 @@ def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes
     }
     package = "packages/libcublas/index.html"
     assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
-    assert entries["package", "libcublas LIBCUBLAS"] == package
+    assert entries["package", "libcublas, LIBCUBLAS"] == package
     assert entries["file", "include/cublas_v2.h"].startswith("packages/libcublas/files/")
+
+
+def test_search_page_has_statistics_below_the_results(files: dict[str, bytes]) -> None:
+    page = files["search/index.html"].decode()
+    assert page.index('id="results"') < page.index("<details>") < page.index("sonames, ")
+
+
+def test_header_names_the_source_of_the_data_and_links_the_releases(
+    files: dict[str, bytes],
+) -> None:
+    page = files["gpus/index.html"].decode().partition("</header>")[0]
+    assert "NVIDIA&#39;s archives" in page
+    assert '<a href="../index.html#releases">Releases</a>' in page
 
 
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
