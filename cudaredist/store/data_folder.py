@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
@@ -39,16 +39,17 @@ class _LabelFolder:
 
     def labels(self) -> tuple[Version, ...]:
         """Return the labels of the files, in ascending order."""
-        labels = set()
+        return tuple(sorted({label for label, _ in self.files()}))
+
+    def files(self) -> Iterator[tuple[Version, Path]]:
+        """Yield the label and path of each file, in any order."""
         for name in filter(lambda name: name.endswith(".json"), names_in(self.path)):
             for prefix in filter(name.startswith, self.prefixes):
+                path = self.path / name
                 try:
-                    labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
+                    yield parse_label(name.removeprefix(prefix).removesuffix(".json")), path
                 except ValueError:
-                    _log.info(
-                        "%s is ignored, because its name has no valid label", self.path / name
-                    )
-        return tuple(sorted(labels))
+                    _log.info("%s is ignored, because its name has no valid label", path)
 
     def is_there(self) -> bool:
         """Check if the folder exists, readable or not."""
@@ -215,7 +216,7 @@ class Store:
 
         def may_have_labels(name: str) -> bool:
             try:
-                return name != "wheels" and bool(folder_of(name).labels())
+                return name != "wheels" and any(folder_of(name).files())
             except ReadError:
                 return True
 

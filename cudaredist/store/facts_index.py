@@ -10,6 +10,7 @@ import json
 import sqlite3
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from importlib import resources
@@ -289,12 +290,14 @@ class Index:
     def _read_states(self) -> Iterator[tuple[_Document, str]]:
         """Yield the sizes and times of all documents, empty for those that changed just now."""
         for layer, store in self._stores.items():
-            for redist in sorted({*store.redists(), *store.feature_redists()}):
+            for redist in {*store.redists(), *store.feature_redists()}:
                 with suppress(ReadError):
-                    folders = store.manifests(redist), store.features(redist)
-                    for label in sorted({*folders[0].labels(), *folders[1].labels()}):
-                        paths = [folder.path_of(label) for folder in folders]
-                        yield _Document(layer, "release", redist, str(label)), _state(*paths)
+                    paths: dict[Version, list[Path]] = defaultdict(list)
+                    for folder in (store.manifests(redist), store.features(redist)):
+                        for label, path in folder.files():
+                            paths[label].append(path)
+                    for label, own in paths.items():
+                        yield _Document(layer, "release", redist, str(label)), _state(*own)
         for layer, symbols in self._symbols.items():
             with suppress(ReadError):
                 for soname in symbols.sonames():
@@ -338,7 +341,7 @@ def _state(*paths: Path) -> str:
             if newest > time.time_ns() - _SETTLED_NS:
                 return ""
             states.append((about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
-    return repr(states)
+    return repr(sorted(states))
 
 
 def _open_file(path: Path) -> sqlite3.Connection:

@@ -37,6 +37,7 @@ CREATE TABLE packages (
     license TEXT -- as the manifest states it
 );
 CREATE INDEX packages_of_release ON packages (release);
+CREATE INDEX packages_with_name ON packages (package);
 
 -- Archives of a manifest, and archives of feature files.
 CREATE TABLE archives (
@@ -52,7 +53,7 @@ CREATE TABLE archives (
     size INTEGER, -- bytes
     contents INTEGER REFERENCES contents -- null: not examined
 );
-CREATE INDEX archives_of_release ON archives (release);
+CREATE INDEX archives_of_release ON archives (release, package);
 CREATE INDEX archives_of_package ON archives (package);
 CREATE INDEX archives_with_contents ON archives (contents);
 

@@ -111,7 +111,7 @@ def names_in(folder: Path) -> list[str]:
     Raises `ReadError`.
     """
     try:
-        return [entry.name for entry in folder.iterdir()]
+        return os.listdir(folder)  # noqa: PTH208 - iterdir creates paths, which takes longer
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

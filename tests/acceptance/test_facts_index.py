@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
 
@@ -302,3 +302,19 @@ def test_edited_data_gives_the_rows_of_a_new_index(
                 path.write_bytes(contents[edit])
         edited = rows_of(open_index(root / "data", root / "cache"))
         assert edited == rows_of(open_index(root / "data", root / f"new{number}"))
+
+
+def test_archives_of_package_are_found_by_release_and_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = Index(Store(tmp_path), Cache(tmp_path / "cache"))
+    plans: list[object] = []
+    explain = index.rows
+
+    def rows(query: str, *values: str | Collection[object]) -> list[object]:
+        plans.extend(explain(f"EXPLAIN QUERY PLAN {query}", *values))
+        return []
+
+    monkeypatch.setattr(index, "rows", rows)
+    assert not list(index.archives(["cuda"], "package IN (SELECT value FROM json_each(?))", ["x"]))
+    assert "release=? AND package=?" in str(plans)

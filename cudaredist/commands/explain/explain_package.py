@@ -3,6 +3,7 @@
 import posixpath
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 
 from pydantic import TypeAdapter
@@ -165,6 +166,7 @@ class _Neighbors:
         return depends
 
 
+@lru_cache(maxsize=1024)
 def architecture_order(name: str) -> tuple[int, object]:
     """Return the sort key of an architecture, machine code first."""
     kind = name.partition("_")[0]
