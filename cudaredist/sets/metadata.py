@@ -1,6 +1,7 @@
 """Finished package entries: URLs, hashes, licenses and metadata."""
 
 import re
+from collections.abc import Mapping
 
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
@@ -82,14 +83,22 @@ def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
     archive = draft.archive
     if draft.redist is None:
         return None
-    own = data.policies.fixups.urls.get(draft.redist)
-    if own is not None:
-        return f"{own.rstrip('/')}/"
+    urls = data.policies.fixups.urls
     is_own = draft.manifest is not None and draft.manifest.is_overlay
     is_wheel = archive is None or archive.relative_path.endswith(".whl")
-    if data.channel == "wheels" and (is_wheel or not is_own):
+    if draft.redist not in urls and data.channel == "wheels" and (is_wheel or not is_own):
         return None if wheel_base is None else f"{wheel_base.rstrip('/')}/"
-    known = REDISTS.get(draft.redist)
+    return archive_base(draft.redist, archive, urls)
+
+
+def archive_base(redist: str, archive: Archive | None, urls: Mapping[str, str]) -> str | None:
+    """Return the base URL of a product's archives. None: unknown.
+
+    `urls` contains the addresses of the policy `fixups`.
+    """
+    own, known = urls.get(redist), REDISTS.get(redist)
+    if own is not None:
+        return f"{own.rstrip('/')}/"
     if known is None:
         return None
     if archive is not None and is_pool_path(archive.relative_path):

@@ -335,3 +335,13 @@ def test_search_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
     page.get_by_role("link", name=HOSTILE).first.click()
     page.wait_for_url(lambda url: "/search/" not in url)
     assert HOSTILE in page.locator("main").inner_text()
+
+
+def test_button_copies_the_hash_of_an_archive(page: Page, base: str) -> None:
+    page.goto(f"{base}packages/libcublas/index.html")
+    cell = page.locator(".hash").first
+    cell.get_by_role("button").click()
+    expect(cell.get_by_role("button")).to_have_text("Copied")
+    page.locator("#top-search").focus()
+    page.keyboard.press("ControlOrMeta+V")
+    expect(page.locator("#top-search")).to_have_value(cell.locator("code").inner_text())

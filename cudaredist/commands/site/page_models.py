@@ -32,6 +32,10 @@ class ReleaseArchive(OwnModel):
     variant: str | None
     size: int | None = Field(description="Bytes of the archive; null: unknown")
     unpacked: int | None = Field(description="Bytes of its files; null: not examined")
+    file: str = Field(description="Name of the archive or wheel")
+    sha256: str | None = Field(description="Null: not in the manifest")
+    address: str | None = Field(description="Null: unknown, as for wheels")
+    outputs: tuple[OutputName, ...] = Field(description="Empty: not examined")
 
 
 class PlatformTotal(OwnModel):

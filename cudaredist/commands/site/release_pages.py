@@ -129,6 +129,10 @@ def archive_sizes(archives: Iterable[ArchiveFacts]) -> tuple[ReleaseArchive, ...
             variant=one.archive.variant,
             size=one.archive.size,
             unpacked=one.history.size,
+            file=one.archive.relative_path.rpartition("/")[2],
+            sha256=one.archive.sha256,
+            address=one.address,
+            outputs=tuple(one.explained.outputs),
         )
         for one in ordered
     )

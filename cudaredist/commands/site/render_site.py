@@ -46,7 +46,7 @@ from cudaredist.commands.site.table_pages import (
 from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words
 
-_ASSETS = ("icon.svg", "search.js", "style.css")
+_ASSETS = ("copy.js", "icon.svg", "search.js", "style.css")
 _Address = Callable[..., str]
 
 

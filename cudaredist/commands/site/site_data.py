@@ -21,12 +21,13 @@ from cudaredist.commands.explain.report import (
 )
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
-from cudaredist.formats.policy import OutputPolicy
+from cudaredist.formats.policy import FixupPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, join_address
 from cudaredist.redists import CUDA
+from cudaredist.sets.metadata import archive_base
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.store.layered_tables import read_layered
@@ -42,6 +43,8 @@ class ArchiveFacts(NamedTuple):
     archive: Archive
     explained: ExplainedArchive
     history: ArchiveHistory
+    address: str | None
+    """None: unknown, as for wheels."""
 
 
 class FilePlace(NamedTuple):
@@ -145,6 +148,7 @@ def _archives(
 ) -> Mapping[tuple[str, str], list[ArchiveFacts]]:
     """Return the archives of each release."""
     policy = read_own_file(index.store.read_policy("outputs"), OutputPolicy)
+    urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
     own = {(one.redist, str(one.label), one.archive.id): one for one in index.archives(redists)}
     packages: dict[str, dict[IndexedArchive, ExplainedArchive]] = defaultdict(dict)
     for one in explain_archives(index, own.values(), policy):
@@ -153,9 +157,18 @@ def _archives(
     for package in packages.values():
         histories = archive_histories(package, index, symbols)
         for (place, one), history in zip(package.items(), histories, strict=True):
-            facts = ArchiveFacts(place.archive, one, history)
+            address = _address(one.redist, place.archive, urls)
+            facts = ArchiveFacts(place.archive, one, history, address)
             archives[one.redist, one.release].append(facts)
     return archives
+
+
+def _address(redist: str, archive: Archive, urls: Mapping[str, str]) -> str | None:
+    """Return the URL of an archive. The manifests of wheels do not have it."""
+    if archive.relative_path.endswith(".whl") and redist not in urls:
+        return None
+    base = archive_base(redist, archive, urls)
+    return None if base is None else join_address(base, archive.relative_path)
 
 
 def _releases(

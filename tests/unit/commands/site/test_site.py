@@ -23,6 +23,7 @@ from cudaredist.commands.site.addresses import (
     release_address,
 )
 from cudaredist.commands.site.plots import bar_plot, line_plot
+from cudaredist.redists import NVIDIA_BASE
 from cudaredist.store.data_folder import Store, shipped_data
 
 OLD_ELEMENTS = re.compile(r"<(center|font|marquee|big|tt)\b")
@@ -60,6 +61,8 @@ def broken_site_links(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
             parts = urlsplit(address)
             below = posixpath.join(posixpath.dirname(path), unquote(parts.path))
             target = posixpath.normpath(below) if parts.path else path
+            if address.startswith(f"{NVIDIA_BASE}/"):
+                continue
             is_elsewhere = parts.scheme or parts.netloc or address.startswith("/")
             has_anchor = not parts.fragment or parts.fragment in pages.get(target, ([], []))[1]
             if is_elsewhere or target not in files or not has_anchor:
@@ -159,6 +162,27 @@ def test_release_page_lists_packages_and_compilers(files: dict[str, bytes]) -> N
     assert '<a href="../../packages/libcublas/index.html">libcublas</a>' in page
     assert "nvcc of CUDA 12.9" in page
     assert "This is the first release in the data." in page
+
+
+@pytest.mark.parametrize("path", ["cuda/12.9.1/index.html", "packages/libcublas/index.html"])
+def test_page_lists_archives_with_address_and_hash(files: dict[str, bytes], path: str) -> None:
+    page = files[path].decode()
+    row = next(row for row in page.split("<tr>") if 'class="hash"' in row and "libcublas" in row)
+    address = f'<a href="{NVIDIA_BASE}/compute/cuda/redist/libcublas/linux-x86_64/libcublas-'
+    assert address in row
+    assert re.search("<code>[0-9a-f]{64}</code>", row)
+    assert re.search("<td>[a-z, ]*lib[a-z, ]*</td>", row)
+
+
+def test_page_without_addresses_names_the_wheel(tmp_path: Path) -> None:
+    content = manifest("12.9.1", packages=["libx"]).replace(b".tar.xz", b".whl")
+    folder = tmp_path / "manifests/wheels/cuda"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_12.9.1.json").write_bytes(content)
+    page = site_contents(Store(tmp_path, "wheels"))["cuda/12.9.1/index.html"].decode()
+    row = next(row for row in page.split("<tr>") if 'class="hash"' in row)
+    assert ".whl</td>" in row
+    assert "<td>unknown</td>" in row
 
 
 def test_package_page_lists_sonames_and_dependencies(files: dict[str, bytes]) -> None:
