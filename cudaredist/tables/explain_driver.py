@@ -39,11 +39,16 @@ def supports(driver: Version, cuda: Version, system: System, policy: DriverPolic
     native = _native(cuda, system, policy)
     if native is not None and _reaches(driver, native):
         return "native"
-    major = policy.lowest.get(str(cuda.components[0]))
-    lowest = (major.windows if system == "windows" else major.version) if major else None
+    lowest = _lowest_of_major(cuda, system, policy)
     if lowest is not None:
         return "minor" if _reaches(driver, lowest) else "none"
     return "none" if native is not None else "unknown"
+
+
+def lowest_driver(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
+    """Return the lowest driver that runs programs of a CUDA release, or None if it is unknown."""
+    drivers = (_native(cuda, system, policy), _lowest_of_major(cuda, system, policy))
+    return min(filter(None, drivers), key=Version.parse, default=None)
 
 
 def refusals(
@@ -60,8 +65,7 @@ def refusals(
             yield support, cuda, f"the drivers of CUDA {cuda} on {SYSTEMS[system]} are unknown"
         elif support == "none":
             words = f"CUDA {cuda} does not run on driver {name} on {SYSTEMS[system]}"
-            lowest = policy.lowest.get(str(cuda.components[0]))
-            first = lowest and (lowest.windows if system == "windows" else lowest.version)
+            first = _lowest_of_major(cuda, system, policy)
             words += f": {first} is the lowest for its major" if first else ""
             yield support, cuda, words
 
@@ -120,6 +124,12 @@ def _reaches(driver: Version, lowest: str) -> bool:
     """Check if a driver is new enough. A prefix means the newest driver that begins with it."""
     required = Version.parse(lowest)
     return required.begins_with(driver) or driver >= required
+
+
+def _lowest_of_major(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
+    """Return the lowest driver of minor version compatibility."""
+    major = policy.lowest.get(str(cuda.components[0]))
+    return (major.windows if system == "windows" else major.version) if major else None
 
 
 def _native(cuda: Version, system: System, policy: DriverPolicy) -> str | None:

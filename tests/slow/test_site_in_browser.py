@@ -140,8 +140,10 @@ def test_search_finds_the_right_page(
     page: Page, base: str, query: str, kind: str, text: str, target: str
 ) -> None:
     page.goto(f"{base}index.html")
-    page.get_by_label("Find a library, symbol, file, package or GPU").fill(query)
-    page.get_by_role("search", name="Whole site").get_by_role("button", name="Search").click()
+    page.get_by_label("Library, symbol, file or package").fill(query)
+    page.get_by_role("search", name="My library or symbol").get_by_role(
+        "button", name="Search"
+    ).click()
     title = page.locator("#results h2", has_text=kind)
     title.wait_for()
     link = title.locator("+ ul").get_by_role("link").first
@@ -207,15 +209,41 @@ def test_unreadable_symbols_are_reported_and_loaded_again(
     expect(status).to_have_text("1 result", timeout=HANGING)
 
 
-def test_numbers_of_the_matrix_lead_to_the_release(page: Page, base: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "query", "result", "answer"),
+    [
+        ("Name or compute capability", "V100", "7.0", "CUDA 12.9.2, cuDNN 9.10.2"),
+        ("Name or compute capability", "GTX 1080", "6.1", "CUDA 12.9.2"),
+        ("Version", "12.9.1", "CUDA Toolkit 12.9.1", "lowest driver for CUDA 12: 525.60.13"),
+        ("Version", "13.0", "CUDA Toolkit 13.0", "compute capabilities of CUDA 13.0"),
+        ("Library, symbol, file or package", "libcublas.so.12", "libcublas.so.12", "libcublas"),
+        ("Library, symbol, file or package", "cublasLtMatmul", "cublasLtMatmul", "libcublas"),
+        ("Library, symbol, file or package", "cudnn.h", "cudnn.h", "Files of cudnn"),
+    ],
+)
+def test_question_is_answered_in_three_actions(
+    page: Page, base: str, field: str, query: str, result: str, answer: str
+) -> None:
     page.goto(f"{base}index.html")
-    link = page.get_by_role("link", name="CUDA 13.0.2, linux-sbsa: ")
-    count = link.inner_text()
-    link.click()
-    page.wait_for_url(f"{base}cuda/13.0.2/index.html*")
-    assert page.locator("h1").inner_text() == "CUDA Toolkit 13.0.2"
-    row = page.locator("section", has=page.locator("#platforms")).locator("tr", has_text="sbsa")
-    assert row.locator("td").first.inner_text() == count
+    page.get_by_label(field, exact=True).fill(query)
+    page.keyboard.press("Enter")
+    page.locator("#results a", has_text=result).first.click()
+    page.wait_for_url(lambda url: "/search/" not in url)
+    assert answer.lower() in page.locator("main").inner_text().lower()
+
+
+@pytest.mark.parametrize(
+    ("release", "answer"),
+    [("12.9.2", "525.60.13"), ("13.0.2", "580"), ("13.0.2", "7.5 to 12.1")],
+)
+def test_start_page_answers_questions_about_a_release(
+    page: Page, base: str, release: str, answer: str
+) -> None:
+    page.goto(f"{base}index.html")
+    row = page.get_by_role("row").filter(
+        has=page.get_by_role("rowheader", name=release, exact=True)
+    )
+    assert answer in row.inner_text()
 
 
 def test_search_works_with_the_keyboard_only(page: Page, base: str) -> None:

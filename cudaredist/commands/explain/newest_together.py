@@ -1,6 +1,8 @@
 """explain gpu: the newest releases that run on a GPU together."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import TypeAlias
 
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
 from cudaredist.commands.explain.report import NewestTogether
@@ -14,7 +16,15 @@ from cudaredist.tables.gpus.gpu_table import is_supported
 _PACKAGES = {CUDA: "libcublas", "cudnn": "cudnn", "nccl": "nccl", "cutensor": "libcutensor"}
 """The package that decides if a release runs on a GPU. Most programs and libraries use cuBLAS."""
 _TITLES = {CUDA: "CUDA", **{name: REDISTS[name].title for name in _PACKAGES if name != CUDA}}
-_PLATFORMS = ("linux-x86_64", "linux-sbsa", "linux-aarch64", "windows-x86_64", "windows-arm64")
+ArchivePlace: TypeAlias = tuple[str, Version, str, str, str | None]
+"""Redistributable, release, package, platform and variant."""
+COMMON_PLATFORMS = (
+    "linux-x86_64",
+    "linux-sbsa",
+    "linux-aarch64",
+    "windows-x86_64",
+    "windows-arm64",
+)
 """Platforms, the most common first."""
 
 
@@ -35,6 +45,22 @@ def newest_together(
             yield _newest(base, running, known, store, gpus)
 
 
+def newest_with_cuda(
+    cuda: Version, archives: Iterable[ArchivePlace], store: Store
+) -> dict[str, str]:
+    """Return the newest usable release of CUDA, cuDNN, NCCL and cuTENSOR, by redistributable.
+
+    `archives` are those of one platform.
+    """
+    usable = UsableWithCuda(cuda, store)
+    newest: dict[str, Version] = {}
+    for archive in sorted(archives, key=itemgetter(1), reverse=True):
+        redist, label, package, *_ = archive
+        if _PACKAGES.get(redist) == package and redist not in newest and usable.has(*archive):
+            newest[redist] = label
+    return {redist: str(newest[redist]) for redist in _PACKAGES if redist in newest}
+
+
 def _newest(
     name: str,
     running: Sequence[ArchiveCoverage],
@@ -42,7 +68,7 @@ def _newest(
     store: Store,
     gpus: Gpus,
 ) -> NewestTogether:
-    for platform in _PLATFORMS:
+    for platform in COMMON_PLATFORMS:
         here = [archive for archive in running if archive.platform == platform]
         labels = [
             archive.label
@@ -50,12 +76,7 @@ def _newest(
             if archive.redist == CUDA and is_supported(gpus.capabilities[name], archive.label.line)
         ]
         if labels:
-            usable = UsableWithCuda(max(labels), store)
-            newest: dict[str, Version] = {}
-            for archive in sorted(here, key=lambda archive: archive.label):
-                if usable.has(*archive[:-1]):
-                    newest[archive.redist] = archive.label
-            releases = {redist: str(newest[redist]) for redist in _PACKAGES if redist in newest}
+            releases = newest_with_cuda(max(labels), [archive[:-1] for archive in here], store)
             statement = _statement(name, platform, releases)
             return NewestTogether(
                 capability=name, platform=platform, releases=releases, statement=statement

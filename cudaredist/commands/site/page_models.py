@@ -12,7 +12,7 @@ from cudaredist.commands.explain.report import (
     PackageCoverage,
 )
 from cudaredist.formats.base import Channel, OutputName, OwnModel
-from cudaredist.formats.tables import CapabilityEntry, NvccRelease
+from cudaredist.formats.tables import CapabilityEntry, CompilerRange, CompilerVerdict, NvccRelease
 from cudaredist.tables.explanation import Topic
 
 
@@ -120,12 +120,25 @@ class ProductSummary(OwnModel):
     packages: int
 
 
+class CudaSummary(OwnModel):
+    """A release of CUDA, and the systems that it fits."""
+
+    release: str
+    date: str | None
+    linux: str | None = Field(description="Its lowest driver; null: unknown")
+    windows: str | None = Field(description="Its lowest driver; null: unknown")
+    gcc: CompilerRange | CompilerVerdict | None = Field(description="Null: no table")
+    gpus: tuple[str, ...] = Field(description="Supported capabilities without a letter")
+    newest: dict[str, str] = Field(description="The newest usable releases by product")
+    dropped: tuple[str, ...] = Field(description="GPUs and platforms of the previous release")
+
+
 class StartPage(SitePage):
     """The start page."""
 
     kind: Literal["start"] = "start"
-    platforms: tuple[str, ...]
-    cuda: tuple[ReleaseSummary, ...]
+    cuda: tuple[CudaSummary, ...]
+    names: tuple[str, ...] = Field(description="Names of GPUs")
     products: tuple[ProductSummary, ...]
     packages: int
     files: int

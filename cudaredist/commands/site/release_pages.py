@@ -6,6 +6,7 @@ from cudaredist.commands.diff.export_changes import ExportChanges
 from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
     ChangedLibrary,
+    CudaSummary,
     PlatformTotal,
     ProductPage,
     ProductSummary,
@@ -20,6 +21,7 @@ from cudaredist.formats.symbol_tables import is_mangled
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.progress import total_size
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.tables.explain_driver import SYSTEMS, lowest_driver
 
 _NAMES_SHOWN = 200
 
@@ -30,8 +32,14 @@ def make_start_page(data: SiteData, packages: int) -> StartPage:
     return StartPage(
         channel=data.channel,
         title="CUDA redistributables",
-        platforms=_platforms(cuda),
-        cuda=tuple(map(_summary, reversed(cuda))),
+        cuda=tuple(_cuda_summaries(cuda, data))[::-1],
+        names=tuple(
+            dict.fromkeys(
+                name
+                for entry in (data.gpus.capabilities.values() if data.gpus else ())
+                for name in entry.products
+            )
+        ),
         products=tuple(
             ProductSummary(
                 redist=redist,
@@ -48,6 +56,31 @@ def make_start_page(data: SiteData, packages: int) -> StartPage:
         capabilities=len(data.capabilities),
         unexamined=data.unexamined,
     )
+
+
+def _cuda_summaries(releases: Iterable[ReleaseFacts], data: SiteData) -> Iterator[CudaSummary]:
+    """Yield the releases of CUDA, the oldest first."""
+    before: tuple[str, ...] = ()
+    for facts in releases:
+        label = str(facts.label)
+        values = {fact.name: fact.value for topic in facts.topics for fact in topic.facts}
+        supported = values.get("supported")
+        names = supported if isinstance(supported, tuple) else ()
+        gpus = tuple(str(name) for name in names if str(name)[-1].isdigit())
+        present = (*gpus, *_platforms([facts]))
+        compilers = data.compat and data.compat.releases.get(label)
+        drivers = {system: lowest_driver(facts.label, system, data.drivers) for system in SYSTEMS}
+        yield CudaSummary(
+            release=label,
+            date=facts.manifest.release_date,
+            linux=drivers["linux"],
+            windows=drivers["windows"],
+            gcc=compilers.compilers.get("gcc") if compilers else None,
+            gpus=gpus,
+            newest={name: one for name, one in data.fitting[label].items() if name != CUDA},
+            dropped=tuple(name for name in before if name not in present),
+        )
+        before = present
 
 
 def make_product_page(redist: str, data: SiteData) -> ProductPage:

@@ -5,13 +5,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.diff_releases import compare_in_order
 from cudaredist.commands.diff.export_changes import ExportChanges, ReleaseExports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.explain_by_tables import CudaTables
 from cudaredist.commands.explain.explain_package import explain_archives
-from cudaredist.commands.explain.newest_together import newest_together
+from cudaredist.commands.explain.newest_together import (
+    COMMON_PLATFORMS,
+    newest_together,
+    newest_with_cuda,
+)
 from cudaredist.commands.explain.package_history import archive_histories, read_names
 from cudaredist.commands.explain.report import (
     ArchiveHistory,
@@ -21,7 +26,7 @@ from cudaredist.commands.explain.report import (
 )
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
-from cudaredist.formats.policy import FixupPolicy, OutputPolicy
+from cudaredist.formats.policy import DriverPolicy, FixupPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
@@ -88,6 +93,9 @@ class SiteData:
     coverage: tuple[PackageCoverage, ...]
     newest: Mapping[str, NewestTogether]
     """By capability."""
+    fitting: Mapping[str, Mapping[str, str]]
+    """The newest release of each library that is usable with a CUDA release, by its label."""
+    drivers: DriverPolicy
     symbols: Mapping[str, SymbolGroups]
     """The exports of each library with a table of symbols."""
     unknown_libraries: tuple[str, ...]
@@ -135,6 +143,8 @@ def read_site_data(index: Index) -> SiteData:
         capabilities=capabilities,
         coverage=coverage,
         newest=newest,
+        fitting=_fitting(releases, store),
+        drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
         symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(
@@ -200,6 +210,26 @@ def _releases(
             exports=None if before is None else exports.changes(before, name),
         )
         before = name
+
+
+def _fitting(
+    releases: Mapping[str, Sequence[ReleaseFacts]], store: Store
+) -> dict[str, dict[str, str]]:
+    """Return the newest libraries for each CUDA release, on its most common platform."""
+    places = grouped(
+        (
+            one.archive.platform,
+            (redist, facts.label, one.archive.package, one.archive.platform, one.archive.variant),
+        )
+        for redist, group in releases.items()
+        for facts in group
+        for one in facts.archives
+    )
+    fitting = {}
+    for facts in releases.get(CUDA, ()):
+        platform = next((name for name in COMMON_PLATFORMS if name in facts.manifest.platforms), "")
+        fitting[str(facts.label)] = newest_with_cuda(facts.label, places.get(platform, ()), store)
+    return fitting
 
 
 def _files(index: Index) -> dict[str, list[FilePlace]]:

@@ -219,6 +219,17 @@ def test_header_names_the_source_of_the_data_and_links_the_releases(
     assert '<a href="../index.html#releases">Releases</a>' in page
 
 
+def test_start_page_has_drivers_compilers_gpus_and_libraries_of_each_release(
+    files: dict[str, bytes],
+) -> None:
+    (row,) = json.loads(files["index.json"])["cuda"]
+    assert (row["linux"], row["windows"]) == ("525.60.13", "528.33")
+    assert (row["gcc"]["min"], row["gcc"]["max"]) == (6, 14)
+    assert (row["gpus"][0], row["gpus"][-1]) == ("5.0", "12.1")
+    assert row["newest"] == {"cudnn": "9.10.2"}
+    assert row["dropped"] == []
+
+
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
     assert site_of(small) == files
 
