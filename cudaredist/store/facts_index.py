@@ -25,7 +25,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
 from cudaredist.store.cache import Cache
-from cudaredist.store.data_folder import Layer, Store, layer_of
+from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_release, add_row, add_symbols, add_table
 from cudaredist.store.read_data import load_features, load_manifest, require_manifests
@@ -80,6 +80,17 @@ class Index:
             self._refresh()
         except sqlite3.DatabaseError:
             self._renew()
+
+    def state(self) -> str:
+        """Return the state of the data and the program, empty if a file changed just now."""
+        package = Path(str(resources.files("cudaredist")))
+        policies = (store.root / "policy" for store in (self.store, self.store.base) if store)
+        folders = (package, shipped_data() / "policy", *policies)
+        files = (path for folder in folders for path in folder.rglob("*.*"))
+        states = [_state(*(path for path in files if path.suffix != ".pyc"))]
+        states += map(repr, sorted(self._states.items()))
+        is_known = all((states[0], *self._states.values()))
+        return sha256_of(repr((self._key, states)).encode()) if is_known else ""
 
     def rows(self, query: str, *values: str | Collection[object]) -> list[Any]:
         """Return the rows of a query, each as a tuple.

@@ -36,19 +36,22 @@ def site(options: SiteOptions, session: Session) -> int:
     The site has a page for each release, package, product and compute capability, a page of host
     compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
     server. Each page is also available as JSON (`index.json`). The same data gives the same bytes.
-    If a run is interrupted, the next one resumes it.
+    If a run is interrupted, the next one resumes it. If nothing changed since the
+    last run, no page is rendered.
     """
     from cudaredist.commands.site.render_site import site_files
     from cudaredist.commands.site.site_data import read_site_data
-    from cudaredist.commands.site.write_site import earlier_files, write_site
+    from cudaredist.commands.site.write_site import update_site
     from cudaredist.store.facts_index import Index
 
     store = session.read_store(options.data)
-    index = Index(store, open_cache(options.cache_dir))
+    cache = open_cache(options.cache_dir)
+    index = Index(store, cache)
     session.share_files(with_group=True)
     session.lock(options.output)()
-    earlier = earlier_files(options.output)
-    report = write_site(site_files(read_site_data(index)), options.output, earlier)
+    report = update_site(
+        lambda: site_files(read_site_data(index)), options.output, index.state(), cache
+    )
     return session.finish(report, _text)
 
 

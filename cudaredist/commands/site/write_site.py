@@ -7,6 +7,7 @@ makes.
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,43 @@ from cudaredist.errors import InvalidFileError, UsageError, WritingTo
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import sha256_of
+from cudaredist.store.cache import Cache
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 
 LIST_NAME = "files.json"
+
+
+def update_site(
+    make_files: Callable[[], Mapping[str, Callable[[], bytes]]],
+    output: Path,
+    state: str,
+    cache: Cache,
+) -> SiteReport:
+    """Write the site, unless nothing changed since the last run.
+
+    `state` is that of the data and the program, empty if it is not known.
+    """
+    earlier, key = earlier_files(output), sha256_of(str(output.resolve()).encode())
+    sizes, digest = _examine(output, earlier, state)
+    if state and cache.get("site", key) == digest:
+        return _report(output, sizes, written=0, removed=0)
+    report = write_site(make_files(), output, earlier)
+    if state:
+        cache.put("site", key, _examine(output, earlier_files(output), state)[1])
+    return report
+
+
+def _examine(output: Path, names: Iterable[str], state: str) -> tuple[dict[str, int], bytes]:
+    """Return the sizes of the site's files, and a hash of all states."""
+    sizes, states = {}, [state]
+    for name in sorted(names):
+        with suppress(OSError):
+            about = (output / name).lstat()
+            sizes[name] = about.st_size
+            times = about.st_mtime_ns, about.st_ctime_ns
+            states.append(repr((name, about.st_mode, about.st_size, *times, about.st_ino)))
+    return sizes, sha256_of(repr(states).encode()).encode()
 
 
 def write_site(
@@ -43,13 +78,17 @@ def write_site(
         with WritingTo(output / path):
             (output / path).unlink(missing_ok=True)
     _write_list(output, sizes)
+    return _report(output, sizes, written=written, removed=len(gone))
+
+
+def _report(output: Path, sizes: Mapping[str, int], *, written: int, removed: int) -> SiteReport:
     return SiteReport(
         output=str(output),
         pages=sum(path.endswith(".html") for path in sizes),
         files=len(sizes),
         size=sum(sizes.values()),
         written=written,
-        removed=len(gone),
+        removed=removed,
         exit_code=0,
     )
 

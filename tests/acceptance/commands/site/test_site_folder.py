@@ -3,6 +3,7 @@
 import errno
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from conftest import Run
 from support.running import expect_error, snapshot
 from support.small_sets import make_data
 from support.toolkits import modes_of_all
+
+from cudaredist.store.data_folder import shipped_data
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +30,49 @@ def test_site_is_written_and_a_second_run_changes_nothing(run: Run, data: Path) 
     second = json.loads(run("site", "-o", "site", "--data-dir", data, "--json").stdout)
     assert (second["written"], second["removed"]) == (0, 0)
     assert second["size"] == first["size"]
+
+
+def test_site_is_rendered_only_after_a_change(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 0)
+    own, page = tmp_path / "own", Path("site/cuda/12.9.1/index.html")
+    shutil.copytree(data, own)
+    call = ("site", "--data-dir", own, "--no-shipped-data", "--json", "-o")
+    first = json.loads(run(*call, "site").stdout)
+    whole = snapshot(Path("site"))
+
+    def is_rendered() -> bool:
+        with monkeypatch.context() as context:
+            context.setattr("cudaredist.commands.site.render_site.site_files", dict.fromkeys)
+            return run(*call, "site").exit_code != 0
+
+    assert json.loads(run(*call, "site").stdout) == first | {"written": 0}
+    assert not is_rendered()
+    page.write_bytes(b"x" * page.stat().st_size)
+    assert is_rendered()
+    assert json.loads(run(*call, "site").stdout)["written"] == 1
+    page.unlink()
+    assert is_rendered()
+    assert json.loads(run(*call, "site").stdout)["written"] == 1
+    assert snapshot(Path("site")) == whole
+    with monkeypatch.context() as context:
+        context.setattr("cudaredist.store.facts_index.__version__", "0")
+        assert is_rendered()
+    (own / "policy").mkdir()
+    (own / "policy/outputs.json").write_bytes((shipped_data() / "policy/outputs.json").read_bytes())
+    assert is_rendered()
+    manifest = own / "manifests/cudnn/redistrib_9.10.2.json"
+    manifest.rename(tmp_path / "kept.json")
+    assert is_rendered()
+    removed = json.loads(run(*call, "site").stdout)
+    assert removed["removed"] > 0
+    assert json.loads(run(*call, "new").stdout)["files"] == removed["files"]
+    assert snapshot(Path("site")) == snapshot(Path("new"))
+    (tmp_path / "kept.json").rename(manifest)
+    added = json.loads(run(*call, "site").stdout)
+    assert 0 < added["written"] < added["files"]
+    assert snapshot(Path("site")) == whole
 
 
 @pytest.mark.usefixtures("strict_umask")
