@@ -3,8 +3,9 @@
 import posixpath
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -14,13 +15,13 @@ from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import OutputPolicy
 from cudaredist.formats.report import OutputFiles
-from cudaredist.primitives import Platform, natural_order
+from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_draft
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.libraries import key_of
 from cudaredist.sets.load import read_policies
-from cudaredist.sets.outputs import split_outputs
+from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
 
 _headers = TypeAdapter(MissingHeaders | None)
@@ -80,34 +81,41 @@ def explain_archives(
     contents = {one.contents for one in rows if one.contents}
     examined = index.examined(contents)
     neighbors = _Neighbors(index, {one.redist for one in rows}, contents)
+
+    @cache
+    def described(row: int, package: str, version: Version) -> dict[str, Any]:
+        # Releases share archives: each is described once.
+        return _describe(split_outputs(package, version, examined[row], None, policy))
+
     for one in rows:
         archive = one.archive
         if not one.contents:
             yield ExplainedArchive.of(one.redist, one.label, archive, is_examined=False)
             continue
-        facts = examined[one.contents]
-        split = split_outputs(archive.package, archive.version, facts, None, policy)
-        placed = [file for file, _, _ in split.placed(split.binaries)]
-        binaries = [file for file in placed if not (isinstance(file, Library) and file.stub)]
-        targets = chain.from_iterable(
-            (*part.sass, *part.ptx, *part.lto)
-            for code in facts.device_code.values()
-            for part in (code.declared, code.embedded)
-        )
-        libraries = [file for file in placed if isinstance(file, Library)]
-        needed = {name for file in binaries for name in file.needed}
+        fields = described(one.contents, archive.package, archive.version)
+        depends = neighbors.providers(one, fields["needed"])
         yield ExplainedArchive.of(
-            one.redist,
-            one.label,
-            archive,
-            is_examined=True,
-            outputs=OutputFiles.by_output(split.contents),
-            sonames=tuple(sorted({library.soname for library in libraries if library.soname})),
-            architectures=tuple(sorted(set(targets), key=architecture_order)),
-            needed=tuple(sorted(needed)),
-            opens=tuple(sorted({name for file in binaries for name in file.opens})),
-            depends=neighbors.providers(one, needed),
+            one.redist, one.label, archive, is_examined=True, **fields, depends=depends
         )
+
+
+def _describe(split: OutputSplit) -> dict[str, Any]:
+    """Return the fields of an archive with its contents."""
+    placed = [file for file, _, _ in split.placed(split.binaries)]
+    binaries = [file for file in placed if not (isinstance(file, Library) and file.stub)]
+    libraries = [file for file in placed if isinstance(file, Library)]
+    targets = chain.from_iterable(
+        (*part.sass, *part.ptx, *part.lto)
+        for code in split.examined.device_code.values()
+        for part in (code.declared, code.embedded)
+    )
+    return {
+        "outputs": OutputFiles.by_output(split.contents),
+        "sonames": tuple(sorted({library.soname for library in libraries if library.soname})),
+        "architectures": tuple(sorted(set(targets), key=architecture_order)),
+        "needed": tuple(sorted({name for file in binaries for name in file.needed})),
+        "opens": tuple(sorted({name for file in binaries for name in file.opens})),
+    }
 
 
 def _ordered(own: Iterable[IndexedArchive]) -> list[IndexedArchive]:
@@ -125,7 +133,8 @@ class _Neighbors:
             SELECT package, contents, redist, label, platform, variant
             FROM releases JOIN archives ON release = releases.id
             WHERE layer = ? AND contents IS NOT NULL
-                AND redist IN (SELECT value FROM json_each(?))"""
+                AND redist IN (SELECT value FROM json_each(?))
+            ORDER BY package"""
         for package, row, *place in index.rows(query, index.layer, redists):
             self._places[tuple(place)][package] = row
         self._sonames: dict[int, set[str]] = defaultdict(set)
@@ -159,7 +168,7 @@ class _Neighbors:
         }
         place = (one.redist, str(one.label), archive.platform, archive.variant)
         depends: dict[str, tuple[str, ...]] = {}
-        for package, row in sorted(self._places[place].items()):
+        for package, row in self._places[place].items():
             names = sorted(libraries & self._sonames[row]) + sorted(headers & self._headers[row])
             if names and package != archive.package:
                 depends[package] = tuple(names)
