@@ -41,15 +41,16 @@ class _LabelFolder:
         """Return the labels of the files, in ascending order."""
         return tuple(sorted({label for label, _ in self.files()}))
 
-    def files(self) -> Iterator[tuple[Version, Path]]:
-        """Yield the label and path of each file, in any order."""
+    def files(self) -> Iterator[tuple[Version, str]]:
+        """Yield the label and name of each file, in any order."""
         for name in filter(lambda name: name.endswith(".json"), names_in(self.path)):
             for prefix in filter(name.startswith, self.prefixes):
-                path = self.path / name
                 try:
-                    yield parse_label(name.removeprefix(prefix).removesuffix(".json")), path
+                    yield parse_label(name.removeprefix(prefix).removesuffix(".json")), name
                 except ValueError:
-                    _log.info("%s is ignored, because its name has no valid label", path)
+                    _log.info(
+                        "%s is ignored, because its name has no valid label", self.path / name
+                    )
 
     def is_there(self) -> bool:
         """Check if the folder exists, readable or not."""

@@ -7,6 +7,7 @@ again. If the cache cannot be written, the index is in memory.
 """
 
 import json
+import os
 import sqlite3
 import time
 import weakref
@@ -303,10 +304,10 @@ class Index:
         for layer, store in self._stores.items():
             for redist in {*store.redists(), *store.feature_redists()}:
                 with suppress(ReadError):
-                    paths: dict[Version, list[Path]] = defaultdict(list)
+                    paths: dict[Version, list[str]] = defaultdict(list)
                     for folder in (store.manifests(redist), store.features(redist)):
-                        for label, path in folder.files():
-                            paths[label].append(path)
+                        for label, name in folder.files():
+                            paths[label].append(f"{folder.path}/{name}")
                     for label, own in paths.items():
                         yield _Document(layer, "release", redist, str(label)), _state(*own)
         for layer, symbols in self._symbols.items():
@@ -343,11 +344,11 @@ def index_schema() -> str:
     return (resources.files("cudaredist.store") / "facts_index.sql").read_text("utf-8")
 
 
-def _state(*paths: Path) -> str:
+def _state(*paths: Path | str) -> str:
     states = []
     for path in paths:
         with suppress(OSError):
-            about = path.stat()
+            about = os.stat(path)  # noqa: PTH116 - a path of each file takes longer
             newest = max(about.st_mtime_ns, about.st_ctime_ns)
             if newest > time.time_ns() - _SETTLED_NS:
                 return ""
