@@ -213,6 +213,7 @@ def test_unreadable_symbols_are_reported_and_loaded_again(
     ("field", "query", "result", "answer"),
     [
         ("Name or compute capability", "V100", "7.0", "CUDA 12.9.2, cuDNN 9.10.2"),
+        ("Name or compute capability", "V100", "7.0", "525.60.13 on Linux"),
         ("Name or compute capability", "GTX 1080", "6.1", "CUDA 12.9.2"),
         ("Version", "12.9.1", "CUDA Toolkit 12.9.1", "lowest driver for CUDA 12: 525.60.13"),
         ("Version", "13.0", "CUDA Toolkit 13.0", "compute capabilities of CUDA 13.0"),

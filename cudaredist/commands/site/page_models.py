@@ -241,6 +241,9 @@ class GpuPage(SitePage):
     newest: NewestTogether | None = Field(
         description="CUDA, cuDNN, NCCL and cuTENSOR for these GPUs; null: unknown"
     )
+    drivers: str | None = Field(
+        description="The lowest drivers of its newest CUDA release; null: unknown"
+    )
     coverage: tuple[PackageCoverage, ...]
 
 

@@ -99,7 +99,7 @@ def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> 
         across=tuple(
             Tick(across[name], name)
             for number, name in enumerate(names)
-            if (len(names) - 1 - number) % every == 0
+            if number == 0 or (number >= every and (len(names) - 1 - number) % every == 0)
         ),
         up=tuple(Tick(up(value), size_words(value)) for value in range(0, top + 1, step)),
     )

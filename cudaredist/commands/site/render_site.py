@@ -34,6 +34,7 @@ from cudaredist.commands.site.release_pages import (
     make_release_pages,
     make_start_page,
     platform_order,
+    product_title,
 )
 from cudaredist.commands.site.search_index import make_index, span_words
 from cudaredist.commands.site.site_data import SiteData
@@ -106,6 +107,9 @@ def _environment(data: SiteData) -> Environment:
     environment.globals |= {
         "version": __version__,
         "products": frozenset(data.releases),
+        "titles": {
+            redist: product_title(redist).removesuffix(" Toolkit") for redist in data.releases
+        },
         "releases": frozenset(
             (redist, str(one.label)) for redist, group in data.releases.items() for one in group
         ),

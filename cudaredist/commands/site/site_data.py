@@ -38,6 +38,7 @@ from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
+from cudaredist.tables.explain_driver import gpu_facts
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explanation import Topic
 
@@ -113,6 +114,7 @@ def read_site_data(index: Index) -> SiteData:
     store = index.store
     compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
     redists = index.redists()
+    drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
     query = "SELECT id FROM symbol_groups WHERE imported_from IS NULL"
     symbols = read_names(index, [group for (group,) in index.rows(query)])
@@ -128,7 +130,9 @@ def read_site_data(index: Index) -> SiteData:
     if gpus is not None:
         policy = read_gpu_policy(store)
         for name in gpus.table.capabilities:
-            capabilities[name] = capability_topic(name, gpus.table, policy)
+            topic = capability_topic(name, gpus.table, policy)
+            facts = (*topic.facts, *gpu_facts(gpus.table.capabilities[name], drivers))
+            capabilities[name] = topic.model_copy(update={"facts": facts})
         # GPUs have only capabilities without a variant.
         plain = [name for name, one in gpus.table.capabilities.items() if one.variant is None]
         read = read_coverage(plain, index, gpus.table)
@@ -144,7 +148,7 @@ def read_site_data(index: Index) -> SiteData:
         coverage=coverage,
         newest=newest,
         fitting=_fitting(releases, store),
-        drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
+        drivers=drivers,
         symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(

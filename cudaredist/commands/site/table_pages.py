@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from cudaredist.commands.site.page_models import CompilersPage, GpuPage, GpusPage, SearchPage
 from cudaredist.commands.site.site_data import SiteData
 from cudaredist.primitives import Version
+from cudaredist.redists import CUDA
+from cudaredist.tables.explain_driver import SYSTEMS, lowest_driver, on_systems
 from cudaredist.tables.gpus.capability import Capability
 
 
@@ -23,15 +25,24 @@ def make_gpu_pages(data: SiteData) -> Iterator[GpuPage]:
     """Yield the page of each capability."""
     entries = {} if data.gpus is None else data.gpus.capabilities
     for name, entry in entries.items():
+        newest = data.newest.get(entry.base)
+        cuda = newest.releases.get(CUDA) if newest and not entry.jetson else None
         yield GpuPage(
             channel=data.channel,
             title=f"Compute capability {name}",
             capability=name,
             entry=entry,
             topic=data.capabilities[name],
-            newest=data.newest.get(entry.base),
+            newest=newest,
+            drivers=_drivers(Version.parse(cuda), data) if cuda else None,
             coverage=tuple(part for part in data.coverage if part.capability == name),
         )
+
+
+def _drivers(cuda: Version, data: SiteData) -> str | None:
+    """Return the lowest drivers of a CUDA release with their systems."""
+    linux, windows = (lowest_driver(cuda, system, data.drivers) for system in SYSTEMS)
+    return on_systems(linux, windows) or None
 
 
 def make_compilers_page(data: SiteData) -> CompilersPage:

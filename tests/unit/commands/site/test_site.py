@@ -129,6 +129,12 @@ def test_line_plot_of_one_value_and_of_none_is_inside_the_drawing() -> None:
         assert all(plot.left <= x <= plot.right and 0 <= y <= plot.bottom for x, y in positions)
 
 
+def test_line_plot_labels_the_first_and_last_release_without_a_neighbor() -> None:
+    names = [f"1.{number}" for number in range(25)]
+    plot = line_plot({"linux": dict.fromkeys(names, 5)}, names)
+    assert [tick.text for tick in plot.across] == ["1.0", *(f"1.{n}" for n in range(3, 25, 3))]
+
+
 def test_bar_plot_scales_to_the_largest_value() -> None:
     plot = bar_plot({"sm_80": 50, "compute_90": 100})
     assert [bar.kind for bar in plot.bars] == ["sm", "compute"]
@@ -228,6 +234,16 @@ def test_start_page_has_drivers_compilers_gpus_and_libraries_of_each_release(
     assert (row["gpus"][0], row["gpus"][-1]) == ("5.0", "12.1")
     assert row["newest"] == {"cudnn": "9.10.2"}
     assert row["dropped"] == []
+
+
+def test_gpu_page_has_the_highest_driver(files: dict[str, bytes]) -> None:
+    text = re.sub("<[^>]*>", "", files["gpus/7.0/index.html"].decode())
+    page = json.loads(files["gpus/7.0/index.json"])
+    drivers = [
+        fact["value"] for fact in page["topic"]["facts"] if fact["name"].startswith("driver")
+    ]
+    assert drivers == ["580"]
+    assert "branch 580" in text
 
 
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
