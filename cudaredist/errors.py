@@ -359,10 +359,10 @@ class ConflictError(ContentError):
 
     kind = "conflict"
 
-    def __init__(self, path: str, first: str, second: str) -> None:
+    def __init__(self, path: str, first: str, second: str, excluded: str) -> None:
         super().__init__(
             f"{path} differs between {first} and {second}",
-            hint=f"to leave one out, run `{again('--exclude', quoted(second.partition(':')[0]))}`",
+            hint=f"to leave one out, run `{again('--exclude', quoted(excluded))}`",
         )
 
 

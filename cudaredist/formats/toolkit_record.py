@@ -1,6 +1,6 @@
 """Models of toolkit components, and of the record in a toolkit root."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -27,6 +27,27 @@ class ComponentPolicy(OwnFile):
     """`policy/components.json`: the components that `materialize` installs."""
 
     components: dict[str, ComponentSet]
+
+
+class PackageName(str):
+    """The name of a package in a record: an attribute, or an attribute and a target's platform."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of_target(cls, attr: str, platform: str) -> Self:
+        """Return the name of a target's package, such as `cuda_crt:linux-sbsa`."""
+        return cls(f"{attr}:{platform}")
+
+    @property
+    def attr(self) -> str:
+        """The package's name in its set."""
+        return self.partition(":")[0]
+
+    @property
+    def platform(self) -> str:
+        """The target's platform. Empty: the package is not of a target."""
+        return self.partition(":")[2]
 
 
 class ToolkitFile(OwnModel):

@@ -44,7 +44,7 @@ ERRORS = {
     "TooLargeError": (("file", 1), None),
     "InvalidArchiveError": (("file", "reason"), None),
     "InvalidFileError": (("file", [Problem("", "invalid")]), None),
-    "ConflictError": (("bin", "one", "two"), f"{AGAIN} --exclude two"),
+    "ConflictError": (("bin", "one", "two:x", "two"), f"{AGAIN} --exclude two"),
     "UnsafePathError": (("..", "one"), None),
     "EmptyIndexError": (("host",), AGAIN.replace(" --base-url 'https://host/my folder'", "")),
 }

@@ -28,8 +28,10 @@ def select(
     components: Sequence[str],
     exclude: Iterable[str],
     sets: Mapping[str, ComponentSet],
+    *,
+    with_dependencies: bool = True,
 ) -> SelectedPackages:
-    """Return the selected packages and their dependencies.
+    """Return the selected packages and, by default, their dependencies.
 
     A component is a package, a named set, or `all`, the default. `all` selects every available
     package in its main version. Excluded packages are skipped even if others depend on them. Raises
@@ -64,7 +66,9 @@ def select(
         if name not in packages:
             raise UnknownNameError("package", name, packages)
         excluded.add(_real(name, packages))
-    names = _closure(names - excluded, excluded, packages)
+    names -= excluded
+    if with_dependencies:
+        names = _closure(names, excluded, packages)
     if not names:
         raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
     whole = (

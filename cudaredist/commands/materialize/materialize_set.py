@@ -50,7 +50,7 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.toolkit_record import ComponentPolicy, ToolkitRecord
+from cudaredist.formats.toolkit_record import ComponentPolicy, PackageName, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
@@ -191,7 +191,7 @@ class Materialization:
             return
         removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
         if removed and not self.options.replace:
-            names = (name.partition(":")[0] for name in removed[:_SHOWN])
+            names = (PackageName(name).attr for name in removed[:_SHOWN])
             options = " ".join(f"--component {name}" for name in names)
             raise UsageError(
                 f"{self.root} has packages that are not selected and would be removed: "
@@ -399,7 +399,8 @@ def _select_packages(
 ) -> SelectedPackages:
     """Select packages by the data folder's component policy.
 
-    If there is a target, the options select its packages, and the host provides the compiler.
+    If there is a target, the options select its packages, and the host provides the compiler
+    without the packages of headers and libraries that it requires. Both sets have no excluded ones.
     Raises `UsageError`, and `InvalidFileError` if the policy is invalid.
     """
     store = Store(data_folder(options.data_dir, writing=False))
@@ -412,8 +413,13 @@ def _select_packages(
             # nvcc also requires its own headers for the target.
             names = [*names, _COMPILER]
         selection = select(target.package_set, names, excluded, policy.components)
-        compiler = select(package_set, [_COMPILER], (), policy.components)
-        packages = {target.name(attr): entry for attr, entry in selection.packages.items()}
+        compiler = select(
+            package_set, [_COMPILER], excluded, policy.components, with_dependencies=False
+        )
+        packages: dict[str, SetPackage] = {
+            PackageName.of_target(attr, target.platform): entry
+            for attr, entry in selection.packages.items()
+        }
         selection = SelectedPackages(
             compiler.packages | packages,
             compiler.required + selection.required,

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.toolkit_record import ToolkitLink
+from cudaredist.formats.toolkit_record import PackageName, ToolkitLink
 from cudaredist.primitives import Platform
 from cudaredist.sets.package_tree import PackageTree, folders_above, is_executable
 
@@ -70,17 +70,14 @@ class CrossTarget:
         system, _, machine = self.platform.partition("-")
         return f"targets/{machine}-{system}"
 
-    def name(self, attr: str) -> str:
-        """Return the name of a package of the target in the record."""
-        return f"{attr}:{self.platform}"
-
     def placed(self, name: str, tree: PackageTree) -> PackageTree:
         """Return the files and links of a package that a cross toolkit has."""
+        is_host = not PackageName(name).platform
 
         def at(path: str) -> str | None:
             folder, _, rest = path.partition("/")
             is_library = folder in _LIBRARIES or path.startswith("share/pkgconfig/")
-            if not name.endswith(f":{self.platform}"):
+            if is_host:
                 return None if is_library else path
             if not is_library and folder != "share":
                 return None
@@ -146,14 +143,18 @@ def make_plan(
     return plan
 
 
+def _conflict(path: str, first: str, second: str) -> ConflictError:
+    return ConflictError(path, first, second, PackageName(second).attr)
+
+
 def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
     other = plan.files.get(path)
     if path in plan.links:
-        raise ConflictError(path, plan.links[path].package, planned.package)
+        raise _conflict(path, plan.links[path].package, planned.package)
     if other is None:
         plan.files[path] = planned
     elif other.content.sha256 != planned.content.sha256:
-        raise ConflictError(path, other.package, planned.package)
+        raise _conflict(path, other.package, planned.package)
     elif planned.executable:
         plan.files[path] = replace(other, executable=True)
 
@@ -161,10 +162,10 @@ def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
 def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
     target = posixpath.relpath(end, posixpath.dirname(path) or ".")
     if path in plan.files:
-        raise ConflictError(path, plan.files[path].package, attr)
+        raise _conflict(path, plan.files[path].package, attr)
     other = plan.links.setdefault(path, ToolkitLink(target=target, package=attr))
     if other.target != target:
-        raise ConflictError(path, other.package, attr)
+        raise _conflict(path, other.package, attr)
 
 
 def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
@@ -201,7 +202,7 @@ def _check(plan: Plan) -> None:
         if not is_plain or not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise UnsafePathError(path, owner)
         if path in {RECORD_NAME, VERSION_NAME}:
-            raise ConflictError(path, OURS, owner)
+            raise _conflict(path, OURS, owner)
     owners |= dict.fromkeys((RECORD_NAME, VERSION_NAME), OURS)
     folders: set[str] = set()
     for path, owner in owners.items():
@@ -209,5 +210,5 @@ def _check(plan: Plan) -> None:
             if folder in folders:
                 break
             if folder in owners:
-                raise ConflictError(folder, owners[folder], owner)
+                raise _conflict(folder, owners[folder], owner)
             folders.add(folder)

@@ -85,6 +85,23 @@ def test_removed_package_of_target_is_named_in_hint(materialize: Materialize) ->
     expect_error(result, 2, "would be removed: libcublas:linux-sbsa", "--component libcublas`")
 
 
+def test_cross_root_downloads_no_dependency_of_host_compiler(materialize: Materialize) -> None:
+    made_set = put_packages(MadeSet())
+    made_set.add("cuda_crt", {"bin/crt/link.stub": b"// stub\n"}, depends=["cuda_cudart"])
+    made_set.archives = {p: d for p, d in made_set.archives.items() if "cudart" not in p}
+    made_set.put()
+    expect_output(materialize("--target", put_target()), 0)
+    names = record()["packages"].keys()
+    assert {"cuda_crt", "cuda_cudart:linux-sbsa"} <= names
+    assert "cuda_cudart" not in names
+
+
+@pytest.mark.usefixtures("made_set")
+def test_cross_root_excludes_package_of_both_sets(materialize: Materialize) -> None:
+    expect_output(materialize("--target", put_target(), "--exclude", "cuda_crt"), 0)
+    assert not {"cuda_crt", "cuda_crt:linux-sbsa"} & record()["packages"].keys()
+
+
 PAIRS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     "swapped": (
         {"platform": "linux-sbsa"},
