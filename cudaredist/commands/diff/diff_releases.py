@@ -57,7 +57,7 @@ class _Side:
     manifest: Manifest | None = None
 
 
-class _Tables:
+class ComparedTables:
     """The tables that releases are compared with."""
 
     def __init__(self, store: Store) -> None:
@@ -74,7 +74,7 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     different redistributables, the report has a note. Raises `UsageError` for a side that is
     neither a file nor a local release, and for files of different kinds.
     """
-    tables = functools.cache(functools.partial(_Tables, store))
+    tables = functools.cache(functools.partial(ComparedTables, store))
     first, second = _read(old, store, tables), _read(new, store, tables)
     if first.kind != second.kind:
         raise UsageError(
@@ -94,7 +94,10 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
 
 
 def compare_in_order(
-    redist: str, releases: Mapping[Version, tuple[Manifest, Features | None]], store: Store
+    redist: str,
+    releases: Mapping[Version, tuple[Manifest, Features | None]],
+    store: Store,
+    tables: ComparedTables,
 ) -> dict[Version, DiffReport]:
     """Return the changes of each release since the one before it.
 
@@ -102,7 +105,6 @@ def compare_in_order(
     are left out, because their names would be most of the report.
     """
     names = read_own_file(store.read_policy("names"), NamePolicy)
-    tables = _Tables(store)
     sides = [
         _of_release(redist, label, manifest, features, tables)
         for label, (manifest, features) in releases.items()
@@ -116,7 +118,7 @@ def is_local_release(text: str) -> bool:
     return "@" in text and not os.path.lexists(text)
 
 
-def _read(text: str, store: Store, tables: Callable[[], _Tables]) -> _Side:
+def _read(text: str, store: Store, tables: Callable[[], ComparedTables]) -> _Side:
     if is_local_release(text):
         return _read_release(text, store, tables())
     path = Path(text)
@@ -152,7 +154,7 @@ def _redist_of(product: str | None) -> str | None:
     return next((name for name in names if name in REDISTS), None)
 
 
-def _read_release(text: str, store: Store, tables: _Tables) -> _Side:
+def _read_release(text: str, store: Store, tables: ComparedTables) -> _Side:
     redist, _, label_text = text.partition("@")
     known = require_manifests(store)
     if redist not in known:
@@ -167,7 +169,11 @@ def _read_release(text: str, store: Store, tables: _Tables) -> _Side:
 
 
 def _of_release(
-    redist: str, label: Version, manifest: Manifest, features: Features | None, tables: _Tables
+    redist: str,
+    label: Version,
+    manifest: Manifest,
+    features: Features | None,
+    tables: ComparedTables,
 ) -> Comparable:
     """Return the compared fields of a release, without its symbols."""
     name = f"{redist}@{label}"

@@ -36,7 +36,7 @@ class ArchiveCoverage(NamedTuple):
 
 
 def read_coverage(
-    capabilities: Iterable[str], index: Index, gpus: Gpus
+    capabilities: Iterable[str], index: Index, gpus: Gpus, rules: CoverageRules
 ) -> tuple[ArchiveCoverage, ...]:
     """Return the coverage of all archives with device code.
 
@@ -44,7 +44,6 @@ def read_coverage(
     `InvalidFileError` if a feature file cannot be read.
     """
     names = frozenset(gpus.capabilities[name].base for name in capabilities)
-    rules = CoverageRules(gpus)
 
     @cache
     def names_on(platform: str) -> frozenset[str]:

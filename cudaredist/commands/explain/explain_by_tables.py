@@ -26,6 +26,7 @@ from cudaredist.tables.explain_driver import gpu_facts
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
+from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.nvcc.nvcc_table import newest_of
 
@@ -54,7 +55,7 @@ def explain_by_tables(
             )
             for topic, called in zip(topics, names, strict=True)
         )
-        archives = read_coverage(names, Index(store, cache), gpus.table)
+        archives = read_coverage(names, Index(store, cache), gpus.table, CoverageRules(gpus.table))
         coverage = coverage_of_releases(names, archives, gpus.table)
         about = {
             "newest": tuple(newest_together(names, archives, store, gpus.table)),

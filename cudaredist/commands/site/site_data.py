@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
-from cudaredist.commands.diff.diff_releases import compare_in_order
+from cudaredist.commands.diff.diff_releases import ComparedTables, compare_in_order
 from cudaredist.commands.diff.export_changes import ExportChanges, ReleaseExports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
@@ -113,6 +113,7 @@ def read_site_data(index: Index) -> SiteData:
     """
     store = index.store
     compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
+    compared = ComparedTables(store)
     redists = index.redists()
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
@@ -122,12 +123,13 @@ def read_site_data(index: Index) -> SiteData:
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
     exports = ReleaseExports(index, names)
     releases = {
-        redist: tuple(_releases(redist, store, archives, exports, tables)) for redist in redists
+        redist: tuple(_releases(redist, store, archives, exports, tables, compared))
+        for redist in redists
     }
     capabilities: dict[str, Topic] = {}
     coverage: tuple[PackageCoverage, ...] = ()
     newest: dict[str, NewestTogether] = {}
-    if gpus is not None:
+    if gpus is not None and compared.rules is not None:
         policy = read_gpu_policy(store)
         for name in gpus.table.capabilities:
             topic = capability_topic(name, gpus.table, policy)
@@ -135,7 +137,7 @@ def read_site_data(index: Index) -> SiteData:
             capabilities[name] = topic.model_copy(update={"facts": facts})
         # GPUs have only capabilities without a variant.
         plain = [name for name, one in gpus.table.capabilities.items() if one.variant is None]
-        read = read_coverage(plain, index, gpus.table)
+        read = read_coverage(plain, index, gpus.table, compared.rules)
         coverage = coverage_of_releases(plain, read, gpus.table)
         newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
     return SiteData(
@@ -191,13 +193,14 @@ def _releases(
     archives: Mapping[tuple[str, str], list[ArchiveFacts]],
     exports: ReleaseExports,
     tables: CudaTables | None,
+    compared: ComparedTables,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable."""
     loaded = {
         label: (load_manifest(store, redist, label), load_features(store, redist, label))
         for label in store.manifests(redist).labels()
     }
-    changes = compare_in_order(redist, loaded, store)
+    changes = compare_in_order(redist, loaded, store, compared)
     before: str | None = None
     for label, (manifest, _) in loaded.items():
         topics: tuple[Topic, ...] = ()

@@ -66,8 +66,8 @@ CUDA 12.0), 93 for `compute` and 1,972 for `lto`.
 _EMPTY_IMAGE_SINCE_100 = 2560
 """The limit since `sm_100`. Images have 2,248 bytes without kernels, and 4,848 with one."""
 
-_PACKAGES = 1000
-"""Maximum number of packages, and of files, whose coverage is cached."""
+_FILES = 5000
+"""Maximum number of files, and of packages, whose coverage is cached."""
 
 _Items: TypeAlias = tuple[tuple[str, int], ...]
 """Amounts by images, such as `sm_80 sm_90*2`."""
@@ -135,9 +135,9 @@ class CoverageRules:
         self.way = cache(self._find_way)
         self._best_ways = cache(self._find_best_ways)
         # Many package sets have the same files.
-        self._modules = lru_cache(_PACKAGES)(self._count_modules)
-        self._totals = lru_cache(_PACKAGES)(_totals)
-        self._coverage = lru_cache(_PACKAGES)(self._combine)
+        self._modules = lru_cache(_FILES)(self._count_modules)
+        self._totals = lru_cache(_FILES)(_totals)
+        self._coverage = lru_cache(_FILES * len(plain))(self._combine)
 
     def capabilities_on(self, platform: Platform) -> tuple[Capability, ...]:
         """Return the capabilities of GPUs on a platform."""

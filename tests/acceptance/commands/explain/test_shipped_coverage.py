@@ -69,7 +69,7 @@ def set_data() -> SetData:
 @cache
 def archives() -> tuple[ArchiveCoverage, ...]:
     with tempfile.TemporaryDirectory() as folder:
-        return read_coverage(PLAIN, Index(STORE, Cache(Path(folder))), GPUS)
+        return read_coverage(PLAIN, Index(STORE, Cache(Path(folder))), GPUS, CoverageRules(GPUS))
 
 
 @cache
