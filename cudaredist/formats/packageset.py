@@ -76,6 +76,13 @@ class SetPlatform(OwnModel):
     jetson: bool = Field(description="Whether the effective capabilities include a Jetson")
 
 
+class Cross(OwnModel):
+    """The platforms of a pair of sets for a cross toolkit."""
+
+    host: str = Field(description="Platform of the compilers")
+    target: str = Field(description="Platform of the programs")
+
+
 class Flags(OwnModel):
     """Compute capabilities and their compiler flags.
 
@@ -390,6 +397,7 @@ class PackageSet(OwnFile):
     inputs: tuple[Input, ...]
     cuda: CudaRelease
     platform: SetPlatform
+    cross: Cross | None = optional("Pair to which the set belongs. Absent: none")
     capabilities: Flags
     host_compiler: HostCompiler
     driver: SetDriver | None = optional("Absent: made by an earlier version")

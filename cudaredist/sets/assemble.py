@@ -77,6 +77,7 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
         inputs=tuple(_inputs(choices, spec, data)),
         cuda=_cuda_release(spec, data),
         platform=_set_platform(spec, data),
+        cross=spec.options.cross,
         capabilities=spec.flags,
         host_compiler=choose_host(spec, data.nvcc),
         driver=find_driver(spec, data),

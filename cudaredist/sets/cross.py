@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cudaredist.errors import UsageError, shortened
-from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.packageset import Cross, PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sets.platforms import JETSON, SBSA
 from cudaredist.sets.read_set import read_package_set
@@ -14,19 +14,40 @@ HOST = "linux-x86_64"
 _SHOWN = 5
 
 
+def check_pair(pair: Cross, *, option: str = "SET") -> None:
+    """Raise `UsageError` if CUDA has no compilers for a target on a host.
+
+    `option` selects the host.
+    """
+    if (pair.host, pair.target) in {(HOST, SBSA), (HOST, JETSON)}:
+        return
+    swapped = f"; exchange {option} and --target" if pair.target == HOST != pair.host else ""
+    raise UsageError(
+        f"CUDA has no compilers for {pair.target} on {pair.host}",
+        hint=f"{option} must be for {HOST}, and --target for {SBSA} or {JETSON}{swapped}",
+    )
+
+
 def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
     """Return the package set of a host's target, and its hash.
 
-    Raises `UsageError` if the compilers of the host cannot build programs for the target.
+    Raises `UsageError` if the compilers of the host cannot build programs for the target, or if
+    `build` made a set for another pair.
     """
     target, sha256 = read_package_set(path)
     host_platform, platform = host.platform.redist_system, target.platform.redist_system
-    if (host_platform, platform) not in {(HOST, SBSA), (HOST, JETSON)}:
-        swapped = "; exchange SET and --target" if platform == HOST != host_platform else ""
-        raise UsageError(
-            f"CUDA has no compilers for {platform} on {host_platform}",
-            hint=f"SET must be for {HOST}, and --target for {SBSA} or {JETSON}{swapped}",
-        )
+    pair = Cross(host=host_platform, target=platform)
+    for cross in filter(None, (host.cross, target.cross)):
+        if (cross.host, cross.target) != (pair.host, pair.target):
+            is_swapped = (cross.target, cross.host) == (pair.host, pair.target)
+            raise UsageError(
+                f"the pair has the host {cross.host} and the target {cross.target}, but SET is for "
+                f"{host_platform} and --target for {platform}",
+                hint="exchange SET and --target"
+                if is_swapped
+                else "use the two sets of one `cudaredist build --target`",
+            )
+    check_pair(pair)
     differences = [
         f"{what} {ours} and {theirs}"
         for what, ours, theirs in (

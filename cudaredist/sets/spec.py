@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.packageset import Flags
+from cudaredist.formats.packageset import Cross, Flags
 from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
@@ -39,6 +39,8 @@ class SetOptions:
     """Whether to build a set without nvcc or cudart."""
     require_coverage: RequiredCoverage | None = None
     """The coverage that selected releases must have for every capability."""
+    cross: Cross | None = None
+    """The pair to which the set belongs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

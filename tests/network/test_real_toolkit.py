@@ -127,13 +127,13 @@ def test_programs_compile_with_nvcc_and_cmake(release: str, tmp_path: Path) -> N
 @needs("aarch64-linux-gnu-g++", "qemu-aarch64")
 def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) -> None:
     root, toolchain = tmp_path / "cuda", tmp_path / "cross.cmake"
-    sets = {platform: tmp_path / f"{platform}.json" for platform in ("linux-x86_64", "linux-sbsa")}
-    for platform, path in sets.items():
-        cudaredist(
-            *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
-            *("--platform", platform, "--output", path),
-        )
-    pair = (sets["linux-x86_64"], "--target", sets["linux-sbsa"], "--root", root)
+    cudaredist(
+        *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
+        *("--platform", "linux-x86_64", "--target", "linux-sbsa", "--output", tmp_path),
+    )
+    host = tmp_path / f"linux-x86_64/cuda-{FIRST}-to-linux-sbsa.json"
+    target = tmp_path / f"linux-sbsa/cuda-{FIRST}-from-linux-x86_64.json"
+    pair = (host, "--target", target, "--root", root)
     selection = ("--component", "runtime", "--component", "libcublas")
     cudaredist("materialize", *pair, "--data-dir", DATA, *selection)
     host_compiler = ("-ccbin", "aarch64-linux-gnu-g++")

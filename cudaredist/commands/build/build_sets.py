@@ -32,6 +32,7 @@ from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.sets.assemble import build_set, count_statuses
+from cudaredist.sets.cross import check_pair
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.link_invariant import with_link_diagnostics
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
@@ -58,7 +59,8 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     """Resolve a request to one spec for each set.
 
     The default is the newest patch of each minor release that is published for the platform.
-    Without a platform or a system, there is a set for each platform of a release. If all
+    Without a platform or a system, there is a set for each platform of a release. A request for a
+    pair has a set for each of its platforms, and its capabilities are those of the target. If all
     capabilities are requested, there is one for each of them. Raises `UsageError` for an error that
     affects every set.
     """
@@ -66,12 +68,21 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     request = replace(request, pins=pins)
     labels = selected or (data.cuda_labels if ALL in cuda else newest_patches(data))
     is_for_all = request.platform is None and request.system is None
+    requests = [request]
+    if (cross := request.cross) is not None:
+        check_pair(cross, option="--platform")
+        host = replace(request, capabilities=(), forward_compat=None)
+        requests = [host, replace(request, platform=cross.target)]
     resolved = [
         resolve_set(single, label, data)
         for label in dict.fromkeys(labels)
-        for platform in (data.cuda_platforms(label) if is_for_all else [request.platform])
-        for single in requests_by_capability(replace(request, platform=platform), label, data)
+        for own in requests
+        for platform in (data.cuda_platforms(label) if is_for_all else [own.platform])
+        for single in requests_by_capability(replace(own, platform=platform), label, data)
     ]
+    if cross is not None:
+        refused = {spec.cuda for spec in resolved if isinstance(spec, RefusedSet)}
+        resolved = [s for s in resolved if isinstance(s, RefusedSet) or s.cuda not in refused]
     if not resolved:
         raise UsageError(
             "a set requires a platform", hint="add --platform PLATFORM or --system SYSTEM"
@@ -222,6 +233,9 @@ def _set_path(spec: SetSpec | RefusedSet) -> Path:
         raise spec.error
     if isinstance(spec, SetSpec) and not spec.flags.forward_compat and spec.flags.has_plain:
         suffix += "-no-forward-compat"
+    if isinstance(spec, SetSpec) and (cross := spec.options.cross) is not None:
+        is_host = spec.platform == cross.host
+        suffix += f"-to-{cross.target}" if is_host else f"-from-{cross.host}"
     return Path(str(spec.platform)) / f"cuda-{spec.cuda}{suffix}.json"
 
 

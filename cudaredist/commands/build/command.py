@@ -48,6 +48,7 @@ class BuildOptions(Options):
         "Nix system, such as aarch64-linux, instead of --platform.",
         metavar="SYSTEM",
     )
+    target: str | None = platform_option("Also build the set of this platform for a cross toolkit.")
     capability: list[str] | None = select_option(
         "Capability, GPU or all; repeatable. Default: the release's.",
         metavar="X.Y[a|f]|GPU",
@@ -99,6 +100,7 @@ class BuildOptions(Options):
 REFUSED: tuple[Refusal[BuildOptions], ...] = (
     PUBLIC_WHEEL_BASE,
     (lambda o: o.platform and o.system, "--platform cannot be combined with --system"),
+    (lambda o: o.target and not o.platform, "--target requires --platform"),
     (
         lambda o: "all" in (names := o.capability or []) and (o.forward_compat or len(names) > 1),
         "--capability all cannot be combined with other capabilities or --forward-compat",
@@ -118,7 +120,7 @@ def build(options: BuildOptions, session: Session) -> int:
 
     A set describes one CUDA release on one platform. Sets are written to
     build/PLATFORM/cuda-LABEL.json, and build/index.json lists them. With --json, a single set is
-    written to standard output.
+    written to standard output. --target writes a pair of sets for a cross toolkit.
 
     By default, --cuda selects the newest patch of every local minor. `--cuda all` selects every
     patch. A prefix such as 13 selects the newest local 13.x.y. The default capabilities are those
@@ -179,10 +181,15 @@ def _require_one(matches: "Sequence[object]", target: str) -> None:
 
 
 def _request(options: BuildOptions) -> "Request":
+    from cudaredist.formats.packageset import Cross
     from cudaredist.sets.spec import Request
 
+    pair = None
+    if options.platform is not None and options.target is not None:
+        pair = Cross(host=options.platform, target=options.target)
     return Request(
         platform=options.platform,
+        cross=pair,
         system=options.system,
         capabilities=tuple(options.capability or ()),
         forward_compat=options.forward_compat,

@@ -70,6 +70,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         [
             BuildOptions(wheel_base="https://user:token@host.example"),
             BuildOptions(platform="x", system="y"),
+            BuildOptions(target="linux-sbsa"),
             BuildOptions(capability=["all"], forward_compat=True),
         ],
     ),

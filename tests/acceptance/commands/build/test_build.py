@@ -115,6 +115,57 @@ def test_build_without_options_writes_every_newest_patch_and_index(build: Run, r
     assert run("validate", *sorted(Path("build").rglob("*.json"))).exit_code == 0
 
 
+def pair(cuda: str, target: str = SBSA) -> tuple[str, ...]:
+    return ("--cuda", cuda, "--platform", LINUX, "--target", target)
+
+
+@pytest.mark.parametrize(("cuda", "target"), [("13.0.2", SBSA), ("12.6.3", JETSON)])
+def test_build_with_target_writes_pair_that_names_its_platforms(
+    build: Run, run: Run, cuda: str, target: str
+) -> None:
+    expect_output(build(*pair(cuda, target)), 0, "2 written")
+    for platform, path in (
+        (LINUX, f"build/{LINUX}/cuda-{cuda}-to-{target}.json"),
+        (target, f"build/{target}/cuda-{cuda}-from-{LINUX}.json"),
+    ):
+        document = read(path)
+        assert document.pop("cross") == {"host": LINUX, "target": target}
+        assert build("--cuda", cuda, "--platform", platform).exit_code == 0
+        assert document == read(f"build/{platform}/cuda-{cuda}.json")
+        assert run("validate", path).exit_code == 0
+    assert len(read("build/index.json")["sets"]) == 4
+
+
+def test_build_of_pair_applies_capability_to_target(build: Run) -> None:
+    expect_output(build(*pair("12.6.3", JETSON), "--capability", "8.7"), 0, "2 written")
+    host = read(f"build/{LINUX}/cuda-12.6.3-to-{JETSON}.json")
+    target = read(f"build/{JETSON}/cuda-12.6.3-8.7-from-{LINUX}.json")
+    assert host["capabilities"]["requested"] == []
+    assert target["capabilities"]["requested"] == ["8.7"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "target", "words"),
+    [
+        (LINUX, LINUX, f"no compilers for {LINUX} on {LINUX}"),
+        (LINUX, WINDOWS, f"no compilers for {WINDOWS} on {LINUX}"),
+        (SBSA, LINUX, "exchange --platform and --target"),
+    ],
+)
+def test_build_of_impossible_pair_is_refused(
+    build: Run, platform: str, target: str, words: str
+) -> None:
+    result = build("--cuda", "12.9.1", "--platform", platform, "--target", target)
+    assert (result.exit_code, words in error(result)) == (2, True)
+    assert not Path("build").exists()
+
+
+def test_build_of_pair_writes_no_host_without_target(build: Run) -> None:
+    expect_output(build(*pair("13.0.2", JETSON)), 2, "13.0.2 is not published for linux-aarch64")
+    assert not Path(f"build/{LINUX}").exists()
+    expect_output(build("--platform", LINUX, "--target", JETSON), 0, "2 written")
+
+
 def test_build_of_all_capabilities_indexes_sets_by_architecture(run: Run) -> None:
     """On the shipped data."""
     result = run("build", "--cuda", "13.0", "--system", "x86_64-linux", "--capability", "all")

@@ -125,6 +125,26 @@ def test_cross_root_of_mixed_sets_is_refused(run: Run, materialize: Materialize,
     assert not Path("root").exists()
 
 
+@pytest.mark.parametrize(
+    ("host", "target", "words"),
+    [("linux-sbsa", "linux-x86_64", "exchange"), ("linux-x86_64", "linux-aarch64", "one `cuda")],
+)
+@pytest.mark.parametrize("command", ["materialize", "export"])
+def test_set_of_another_pair_is_refused(
+    run: Run, materialize: Materialize, command: str, host: str, target: str, words: str
+) -> None:
+    pair = {"host": "linux-x86_64", "target": "linux-sbsa"}
+    for path, platform in (("set.json", host), ("target.json", target)):
+        document = MadeSet(platform=platform).document() | {"cross": pair}
+        Path(path).write_text(json.dumps(document))
+    result = (
+        materialize("--target", "target.json")
+        if command == "materialize"
+        else run("export", "env", "set.json", "--target", "target.json")
+    )
+    expect_error(result, 2, "host linux-x86_64 and the target linux-sbsa, but SET is for", words)
+
+
 @pytest.mark.parametrize("attr", ["cuda_nvcc", "libnvvm", "cccl"])
 def test_cross_root_with_different_compiler_is_refused(
     run: Run, materialize: Materialize, attr: str
