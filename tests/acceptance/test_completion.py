@@ -26,19 +26,22 @@ def request(shell: str, line: str) -> dict[str, str]:
     return of_shell | {"_CUDAREDIST_COMPLETE": f"complete_{shell}"}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
-    ("line", "expected"),
+    ("shell", "line", "expected"),
     [
-        ("cudaredist dow", ("download-manifests",)),
-        ("cudaredist export n", ("nix", "nixpkgs")),
-        ("cudaredist check --redist cud", ("cuda", "cudnn", "cudss")),
-        ("cudaredist build --platform linux-s", ("linux-sbsa",)),
-        ("cudaredist build --channel ", ("redist", "wheels")),
-        ("cudaredist build --allow-", ("--allow-hollow", "--allow-missing-features")),
-        ("cudaredist process-manifests --channel w", ("wheels",)),
-        ("cudaredist materialize --layout ", ("merged", "split")),
-        ("cudaredist schema pack", ("package-set", "package-set-index")),
+        ("zsh", "cudaredist dow", ("download-manifests",)),
+        ("fish", "cudaredist dow", ("download-manifests",)),
+        ("zsh", "cudaredist build --platform linux-s", ("linux-sbsa",)),
+        ("fish", "cudaredist build --platform linux-s", ("linux-sbsa",)),
+        ("bash", "cudaredist dow", ("download-manifests",)),
+        ("bash", "cudaredist export n", ("nix", "nixpkgs")),
+        ("bash", "cudaredist check --redist cud", ("cuda", "cudnn", "cudss")),
+        ("bash", "cudaredist build --platform linux-s", ("linux-sbsa",)),
+        ("bash", "cudaredist build --channel ", ("redist", "wheels")),
+        ("bash", "cudaredist build --allow-", ("--allow-hollow", "--allow-missing-features")),
+        ("bash", "cudaredist process-manifests --channel w", ("wheels",)),
+        ("bash", "cudaredist materialize --layout ", ("merged", "split")),
+        ("bash", "cudaredist schema pack", ("package-set", "package-set-index")),
     ],
 )
 def test_completion_offers_matching_words(

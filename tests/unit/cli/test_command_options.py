@@ -216,7 +216,8 @@ def test_refusal_message_contains_value() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_general_options(name: str) -> None:
+def test_every_command_has_general_options_with_help(name: str) -> None:
+    assert all((parameter.help or "").endswith(".") for parameter in COMMANDS[name].params)
     options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= options
 
