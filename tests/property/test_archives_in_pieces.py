@@ -258,13 +258,13 @@ def test_truncated_archive_is_refused(name: str, position: float, chunk: int) ->
 def test_flipped_content_bit_is_refused(name: str) -> None:
     data, whole = SMALL[name], outcome(name, SMALL[name], 1000)
     assert whole != "refused"
-    for at in range(len(data)):
-        for bit in range(8):
-            broken = bytearray(data)
-            broken[at] ^= 1 << bit
-            # Changes of dates and versions do not change the contents.
-            result = outcome(name, bytes(broken), 1000, jobs=1 + bit % 2)
-            assert result in ("refused", whole) or _differs_in_kind_only(result, whole)
+    # Each byte has a change, and each bit of a byte.
+    for bit in range(0, len(data) * 8, 3):
+        broken = bytearray(data)
+        broken[bit // 8] ^= 1 << bit % 8
+        # Changes of dates and versions do not change the contents.
+        result = outcome(name, bytes(broken), 1000, jobs=1 + bit % 2)
+        assert result in ("refused", whole) or _differs_in_kind_only(result, whole)
 
 
 def _differs_in_kind_only(result: Read | str, whole: Read | str) -> bool:

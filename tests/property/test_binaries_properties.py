@@ -133,9 +133,9 @@ def test_examine_agrees_with_pefile(machine: str, tmp_path: Path) -> None:
 
 
 FOLDERS = [Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/aarch64-linux-gnu"), Path("/usr/bin")]
-_SAMPLES = 300
+_SAMPLES = 150
 _LARGEST = 12
-_BYTES = 1 << 28
+_BYTES = 1 << 26
 """Total size of the largest files, limited to keep the test fast."""
 
 

@@ -182,22 +182,37 @@ values: st.SearchStrategy[NixValue] = st.recursive(
 
 
 @needs_nix
-@examples(1 / 4)
-@given(st.dictionaries(texts, values, max_size=5), texts)
+@examples(1 / 8)
+@given(st.lists(st.tuples(st.dictionaries(texts, values, max_size=5), texts), min_size=3))
 def test_texts_and_names_stay_quoted(
-    tmp_path_factory: pytest.TempPathFactory, value: dict[str, NixValue], comment: str
+    tmp_path_factory: pytest.TempPathFactory, cases: list[tuple[dict[str, NixValue], str]]
 ) -> None:
-    lines = [*nix_comment(comment), *nix_value(value)]
-    assert evaluated("\n".join(lines), tmp_path_factory.getbasetemp()) == value
+    lines = ["["]
+    for value, comment in cases:
+        lines += [*nix_comment(comment), *nix_value(value)]
+    folder = tmp_path_factory.getbasetemp()
+    assert evaluated("\n".join([*lines, "]"]), folder) == [value for value, _ in cases]
+
+
+HOSTILE = [
+    "${x}",
+    "$${x}",
+    "\\${x}",
+    '"; x = "',
+    "''${x}''",
+    "a\nb",
+    "a\r\nb",
+    "# x",
+    "*/",
+    "é★",
+    "",
+]
 
 
 @needs_nix
-@pytest.mark.parametrize(
-    "text",
-    ["${x}", "$${x}", "\\${x}", '"; x = "', "''${x}''", "a\nb", "a\r\nb", "# x", "*/", "é★", ""],
-)
-def test_hostile_text_is_quoted_as_value_and_name(tmp_path: Path, text: str) -> None:
-    assert evaluated("\n".join(["{", *nix_binding(text, text), "}"]), tmp_path) == {text: text}
+def test_hostile_text_is_quoted_as_value_and_name(tmp_path: Path) -> None:
+    bindings = (line for text in HOSTILE for line in nix_binding(text, text))
+    assert evaluated("\n".join(["{", *bindings, "}"]), tmp_path) == {t: t for t in HOSTILE}
 
 
 def test_null_character_is_refused() -> None:

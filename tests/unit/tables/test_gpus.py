@@ -85,11 +85,11 @@ def test_ptxas_of_every_platform_is_read(platform: Platform) -> None:
     assert capabilities["10.7f"] == "Rubin"
 
 
-@pytest.mark.parametrize("shift", range(0, 400, 7))
-def test_text_at_block_boundary_is_found(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_at_block_boundary_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read(ptxas(filler=0))
     monkeypatch.setattr(scanning, "BLOCK", 512)
-    assert read(ptxas(filler=shift)) == expected
+    for shift in range(0, 400, 7):
+        assert read(ptxas(filler=shift)) == expected, shift
 
 
 STRIPPED = image(bytes(3000), "linux")

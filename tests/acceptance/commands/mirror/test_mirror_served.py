@@ -218,7 +218,6 @@ def pip(*arguments: object) -> None:
 def test_pip_installs_components_from_a_served_mirror(
     wheel_nginx: Nginx, index: Path, tmp_path: Path
 ) -> None:
-    pip("download", "-d", "downloaded", "--platform", X86, "--no-deps", "cuda-toolkit")
     linux = ("--platform", X86, "--only-binary", ":all:")
     pip("install", "--target", "installed", *linux, "cuda-toolkit==12.9.1")
     assert Path("installed/nvidia/cuda_runtime/lib/libcudart.so.12").is_file()
