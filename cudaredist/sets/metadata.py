@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
-from cudaredist.formats.policy import License, PackageMeta
+from cudaredist.formats.policy import License, LicensePolicy, PackageMeta
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import is_pool_path, join_address, natural_order, sri_of
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS, REDISTS
@@ -38,7 +38,8 @@ def make_package(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: 
     versions = package.versions if package else ()
     address = _address(draft, data, spec.options.wheel_base)
     has_binaries = draft.split is None or bool(draft.split.binaries)
-    license_entry, meta = _license_entry(draft, data), data.policies.meta
+    word, meta = draft.package.license if draft.package else None, data.policies.meta
+    license_entry = find_license(draft.pname, draft.redist or "", word, data.policies.licenses)
     of_redist, own = meta.redists.get(draft.redist or ""), meta.packages.get(draft.pname)
     draft = draft.noted(
         *data.policies.notes("licenses", license_entry),
@@ -126,16 +127,14 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
     )
 
 
-def _license_entry(draft: Draft, data: SetData) -> License:
+def find_license(name: str, redist: str, word: str | None, policy: LicensePolicy) -> License:
     """Return policy's most specific entry for a package's license.
 
-    The redistributable's entry does not count if the manifest names another license.
+    The redistributable's entry does not count if the manifest names another license, with `word`.
     """
-    policy, redist = data.policies.licenses, draft.redist or ""
-    word = draft.package.license if draft.package else None
     is_usual = word is None or word in (redist, *_USUAL.get(redist, ())) or _is_vague(word)
     return (
-        policy.packages.get(draft.pname)
+        policy.packages.get(name)
         or policy.manifests.get(word or "")
         or (policy.redists.get(redist) if is_usual else None)
         or policy.default

@@ -57,12 +57,12 @@ def make_packages_page(histories: Iterable[PackageHistory], data: SiteData) -> P
 
 def package_summary(history: PackageHistory) -> PackageSummary:
     """Return a package with its newest version."""
-    _, package, archives = history.releases[-1]
+    facts, package, archives = history.releases[-1]
     return PackageSummary(
         package=history.name,
         title=package.title,
         version=", ".join(map(str, package.versions)),
-        license=package.license,
+        license=facts.licenses[package.name],
         spans=history.spans,
         platforms=sorted_platforms(one.archive.platform for one in archives),
     )

@@ -53,7 +53,7 @@ class ReleasePackage(OwnModel):
     package: str
     title: str | None
     version: str
-    license: str | None
+    license: str | None = Field(description="One name for all spellings in manifests. Null: none")
     archives: tuple[ReleaseArchive, ...]
     architectures: tuple[str, ...] = Field(description="Of its device code, on all platforms")
 
@@ -186,7 +186,7 @@ class PackageSummary(OwnModel):
     package: str
     title: str | None
     version: str
-    license: str | None
+    license: str | None = Field(description="One name for all spellings in manifests. Null: none")
     spans: tuple[Span, ...]
     platforms: tuple[str, ...] = Field(description="Of its newest release")
 

@@ -207,7 +207,7 @@ def _packages(facts: ReleaseFacts) -> Iterator[ReleasePackage]:
             package=package.name,
             title=package.title,
             version=", ".join(map(str, package.versions)),
-            license=package.license,
+            license=facts.licenses[package.name],
             archives=archive_sizes(own),
             architectures=tuple(sorted(names, key=architecture_order)),
         )

@@ -26,13 +26,13 @@ from cudaredist.commands.explain.report import (
 )
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
-from cudaredist.formats.policy import DriverPolicy, FixupPolicy, OutputPolicy
+from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.manifests.manifest_values import Archive, Manifest
+from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 from cudaredist.primitives import Version, join_address
 from cudaredist.redists import CUDA
-from cudaredist.sets.metadata import archive_base
+from cudaredist.sets.metadata import archive_base, find_license
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.store.layered_tables import read_layered
@@ -77,6 +77,8 @@ class ReleaseFacts:
     """The changes of exported symbols. None for the first one."""
     topics: tuple[Topic, ...]
     """Host compilers, capabilities and drivers of a CUDA release."""
+    licenses: Mapping[str, str | None]
+    """The names of licenses by package: those of package sets, else of the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,7 @@ def _releases(
         for label in store.manifests(redist).labels()
     }
     changes = compare_in_order(redist, loaded, store, compared)
+    licenses = read_own_file(store.read_policy("licenses"), LicensePolicy)
     before: str | None = None
     for label, (manifest, _) in loaded.items():
         topics: tuple[Topic, ...] = ()
@@ -215,8 +218,15 @@ def _releases(
             changes=changes.get(label),
             topics=topics,
             exports=None if before is None else exports.changes(before, name),
+            licenses={one.name: _license(redist, one, licenses) for one in manifest.packages},
         )
         before = name
+
+
+def _license(redist: str, package: Package, policy: LicensePolicy) -> str | None:
+    """Return the name of a package's license, one for all spellings in manifests."""
+    entry = find_license(package.name, redist, package.license, policy)
+    return package.license if entry is policy.default else entry.short_name
 
 
 def _fitting(

@@ -267,6 +267,27 @@ def test_hostile_names_appear_as_text(tmp_path: Path) -> None:
     assert b"&lt;img src=x" in files["packages/libx/index.html"]
 
 
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("NVIDIA Proprietary Software", "CUDA EULA"),
+        ("LicenseRef-NVIDIA-Proprietary", "CUDA EULA"),
+        ("Apache 2.0", "Apache-2.0"),
+        ("Terms of libx", "Terms of libx"),
+    ],
+)
+def test_spellings_of_a_license_have_one_name(tmp_path: Path, word: str, shown: str) -> None:
+    folder = tmp_path / "manifests/cuda"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_12.9.1.json").write_bytes(
+        manifest("12.9.1", packages=["libx"], license=word)
+    )
+    files = site_of(tmp_path)
+    assert json.loads(files["packages/libx/index.json"])["summary"]["license"] == shown
+    [package] = json.loads(files["cuda/12.9.1/index.json"])["packages"]
+    assert package["license"] == shown
+
+
 def test_hostile_sonames_and_files_appear_as_text(tmp_path: Path) -> None:
     name = HOSTILE.replace("/", "")
     contents = {f"include/{name}.h": b"//\n", "lib/libx.so": library("x86_64", name, name)}
