@@ -10,8 +10,10 @@ from cudaredist.exporters.export_format import (
     exporter,
     filled_template,
 )
+from cudaredist.formats.packageset import PackageSet
 from cudaredist.hints import command_line, typed_argument
 from cudaredist.primitives import Version
+from cudaredist.redists import CUDA
 
 _PROGRAMS = ("cccl", "crt", "cudart", "culibos", "cupti", "nvcc", "nvrtc", "nvtx")
 _LIBRARIES = (
@@ -31,9 +33,12 @@ _SPLIT = 13
 """First CUDA major release with separate packages for nvcc's headers and optimizer."""
 
 
-@exporter("bazel", "cuda.MODULE.bazel", takes_addresses=True)
+@exporter("bazel", "cuda.MODULE.bazel", takes_addresses=True, takes_target=True)
 def bazel(exported: ExportedSet) -> Files:
-    """A part of MODULE.bazel: the components and the toolkit of rules_cuda."""
+    """A part of MODULE.bazel: the components and the toolkit of rules_cuda.
+
+    For a target, it is NVIDIA's manifest with both platforms, because a component has one archive.
+    """
     package_set = exported.package_set
     if package_set.channel == "wheels":
         raise UsageError(
@@ -51,6 +56,8 @@ def bazel(exported: ExportedSet) -> Files:
             f"rules_cuda requires {', '.join(missing)}, not available in this set",
             hint=f"run `cudaredist explain set {path}` to show the reasons",
         )
+    if exported.host is not None:
+        return {"cuda.MODULE.bazel": _cross_toolkit(exported, exported.host)}
     exported.require_addresses()
     content = filled_template(
         "cuda.MODULE.bazel",
@@ -59,6 +66,24 @@ def bazel(exported: ExportedSet) -> Files:
         version=package_set.cuda.major_minor,
     )
     return {"cuda.MODULE.bazel": content}
+
+
+def _cross_toolkit(exported: ExportedSet, host: PackageSet) -> bytes:
+    manifest = next((i for i in host.inputs if (i.kind, i.name) == ("manifest", CUDA)), None)
+    archive = next((p.archive for p in ExportedSet(host).packages if p.attr == "cuda_nvcc"), None)
+    if manifest is None or manifest.overlay or archive is None or archive.url is None:
+        raise UsageError(
+            "rules_cuda requires NVIDIA's manifest for a cross toolkit, but this set has another",
+            hint="build the sets again without --overlay",
+        )
+    # rules_cuda finds the archives relative to the manifest, like NVIDIA's server.
+    return filled_template(
+        "cuda-cross.MODULE.bazel",
+        title=exported.title,
+        platforms=[s.platform.redist_system for s in (host, exported.package_set)],
+        manifest=manifest,
+        url=f"{archive.url.removesuffix(archive.relative_path)}redistrib_{manifest.label}.json",
+    )
 
 
 def _components(exported: ExportedSet) -> Iterator[tuple[str, ExportedPackage]]:

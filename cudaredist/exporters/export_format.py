@@ -135,6 +135,8 @@ class Exporter:
     """Takes an `ExportedSet`, or the manifests of a data folder."""
     takes_root: bool = False
     """Whether it uses the path of a toolkit root."""
+    takes_target: bool = False
+    """Whether it has a form for a cross toolkit."""
     takes_addresses: bool = False
     """Whether it has the addresses or sizes of archives."""
     reads_features: bool = False

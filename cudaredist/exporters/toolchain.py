@@ -8,13 +8,13 @@ _MACHINE = "aarch64"
 """The machine of all targets of cross toolkits."""
 
 
-@exporter("env", "cuda-env.sh", takes_root=True)
+@exporter("env", "cuda-env.sh", takes_root=True, takes_target=True)
 def env(exported: ExportedSet) -> Files:
     """Shell variables: root, architectures, host compiler."""
     return {"cuda-env.sh": filled_template("cuda-env.sh", **_settings(exported))}
 
 
-@exporter("cmake", "cuda-toolchain.cmake", takes_root=True)
+@exporter("cmake", "cuda-toolchain.cmake", takes_root=True, takes_target=True)
 def cmake(exported: ExportedSet) -> Files:
     """A CMake toolchain file: root, architectures, host compiler."""
     content = filled_template("cuda-toolchain.cmake", **_settings(exported))

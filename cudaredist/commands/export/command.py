@@ -157,8 +157,8 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "run `cudaredist export cmake {package_set} --root {root}`",
     ),
     (
-        lambda o: o.target is not None and not o.exporter.takes_root,
-        "{form} has no form for a cross toolkit: --target requires the format env or cmake",
+        lambda o: o.target is not None and not o.exporter.takes_target,
+        "{form} has no form for a cross toolkit: --target requires the format bazel, cmake or env",
         "run `cudaredist export cmake {package_set} --target {target}`",
     ),
     (

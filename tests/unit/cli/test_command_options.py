@@ -119,7 +119,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             ExportOptions(form="cmake", package_set=SET, resolve=True),
             ExportOptions(form="urls", package_set=SET, typed=frozenset({"data_dir"})),
             ExportOptions(form="urls", package_set=SET, root="/opt/cuda"),
-            ExportOptions(form="bazel", package_set=SET, target=SET),
+            ExportOptions(form="urls", package_set=SET, target=SET),
             ExportOptions(form="env", package_set=SET, root="cuda"),
         ],
     ),

@@ -18,6 +18,7 @@ from support.golden import Golden
 from support.optional_programs import needs
 from support.package_sets import (
     HOSTILE,
+    NVIDIA,
     archive,
     document,
     example_set,
@@ -449,10 +450,20 @@ def test_compiler_is_named_only_with_nvcc() -> None:
     assert "# No host compiler is accepted." in text
 
 
+MANIFEST: dict[str, Any] = {
+    "kind": "manifest",
+    "name": "cuda",
+    "label": "13.3.1",
+    "sha256": "1" * 64,
+    "overlay": False,
+}
+
+
 def cross_text(name: str, **fields: object) -> str:
     platform = {**document()["platform"], "redist_system": "linux-sbsa"}
     target = example_set(platform=platform, **fields)
-    (content,) = find_exporter(name).files(ExportedSet(target, ROOT, host=example_set())).values()
+    host = example_set(inputs=[MANIFEST])
+    (content,) = find_exporter(name).files(ExportedSet(target, ROOT, host=host)).values()
     return content.decode()
 
 
@@ -474,6 +485,32 @@ def test_export_for_target_without_accepted_gcc_names_the_plain_cross_compiler()
     cmake = cross_text("cmake", host_compiler={**document()["host_compiler"], "gcc": gcc})
     assert 'set(CMAKE_C_COMPILER "aarch64-linux-gnu-gcc")' in cmake
     assert 'set(CMAKE_CXX_COMPILER "aarch64-linux-gnu-g++")' in cmake
+
+
+def test_bazel_export_for_target_has_manifest_with_both_platforms() -> None:
+    parsed = dict(calls(cross_text("bazel")))
+    assert parsed["cuda.redist_json"] == {
+        "name": "cuda_redist",
+        "platforms": ["linux-x86_64", "linux-sbsa"],
+        "sha256": MANIFEST["sha256"],
+        "urls": [f"{NVIDIA}/cuda/redist/redistrib_13.3.1.json"],
+        "version": "13.3.1",
+    }
+    assert parsed["cuda.toolkit"] == {"name": "cuda"}
+    assert "cuda.component" not in parsed
+
+
+@pytest.mark.parametrize("case", ["overlay", "address", "manifest", "compiler"])
+def test_bazel_export_for_target_requires_manifest_of_nvidia(case: str) -> None:
+    inputs, entries = [MANIFEST | {"overlay": case == "overlay"}], packages()
+    if case == "address":
+        entries["cuda_nvcc"]["archive"]["url"] = None
+    elif case == "compiler":
+        del entries["cuda_nvcc"]
+    host = example_set(inputs=[] if case == "manifest" else inputs, packages=entries)
+    exported_set = ExportedSet(example_set(), host=host)
+    with pytest.raises(UsageError, match="requires NVIDIA's manifest"):
+        find_exporter("bazel").files(exported_set)
 
 
 @needs("cmake")
