@@ -14,36 +14,11 @@ from conftest import SAMPLE, Run, Start
 from support import server as faults
 from support.factory import manifest
 from support.optional_programs import needs
+from support.pages import COMMANDS
 from support.running import WITHOUT_OVERRIDE, expect_error, expect_output
 from support.server import FaultServer
 
 from cudaredist import errors
-
-COMMANDS = (
-    "audit",
-    "download-manifests",
-    "process-manifests",
-    "update-nvcc-compat",
-    "update-gpus",
-    "manifest",
-    "runfile",
-    "update-symbols",
-    "build",
-    "export",
-    "explain",
-    "check",
-    "config",
-    "schema",
-    "validate",
-    "materialize",
-    "mirror",
-    "diff",
-    "which",
-    "query",
-    "versions",
-    "site",
-    "bump",
-)
 
 
 def test_command_without_arguments_prints_help(run: Run) -> None:

@@ -4,6 +4,9 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_facts import Binary
+
 KINDS = {"compute": 1, "sm": 2, "lto": 8}
 SUFFIXES = {"": 0, "a": 0x100000, "f": 0x200000}
 ELF_MACHINES = {"x86": 3, "arm": 40, "x86_64": 62, "aarch64": 183, "ppc64le": 21}
@@ -24,6 +27,12 @@ def aligned(data: bytes, to: int) -> bytes:
 def patched(data: bytes, at: int, form: str, value: int) -> bytes:
     """Return a file with another number at an offset."""
     return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
+
+
+def read(data: bytes) -> Binary:
+    binary = examine([data])
+    assert binary is not None
+    return binary
 
 
 # -- device code

@@ -4,7 +4,18 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from support.binaries import ar, coff, concatenated, container, elf, entry, fatbin, patched, pe
+from support.binaries import (
+    ar,
+    coff,
+    concatenated,
+    container,
+    elf,
+    entry,
+    fatbin,
+    patched,
+    pe,
+    read,
+)
 from support.cost import bounded_cost
 
 from cudaredist.binaries import fatbin as scanner
@@ -14,15 +25,8 @@ from cudaredist.binaries.file_facts import Binary, DeviceImages
 
 
 def counts(data: bytes) -> dict[str, int]:
-    binary = examine([data])
-    assert binary is not None
+    binary = read(data)
     return binary.device_code[0].counts if binary.device_code else {}
-
-
-def read(data: bytes) -> Binary:
-    binary = examine([data])
-    assert binary is not None
-    return binary
 
 
 def all_counts(binary: Binary) -> list[tuple[str, int]]:

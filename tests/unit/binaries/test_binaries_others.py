@@ -15,19 +15,13 @@ from support.binaries import (
     import_record,
     patched,
     pe,
+    read,
 )
 from support.cost import bounded_cost
 
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.script import SCRIPT_LIMIT
-
-
-def read(data: bytes) -> Binary:
-    binary = examine([data])
-    assert binary is not None
-    return binary
-
 
 # -- file kinds
 

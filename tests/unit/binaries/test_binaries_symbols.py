@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from support.binaries import Symbol, dll_with_symbols, elf
+from support.binaries import Symbol, dll_with_symbols, elf, read
 from support.cost import bounded_cost
 
 from cudaredist.binaries import elf_symbols
@@ -58,12 +58,6 @@ WHOLE: dict[str, Any] = {
     "soname": "libx.so.1",
 }
 FULL = elf(**WHOLE)
-
-
-def read(data: bytes) -> Binary:
-    binary = examine([data])
-    assert binary is not None
-    return binary
 
 
 def flat(binary: Binary) -> list[tuple[str, ...]]:

@@ -101,10 +101,6 @@ def flags(**fields: object) -> Change:
     return lambda document: document["capabilities"].update(fields)
 
 
-def compiler(**fields: object) -> Change:
-    return lambda document: document["host_compiler"].update(fields)
-
-
 def gcc(**fields: object) -> Change:
     return lambda document: document["host_compiler"]["gcc"].update(fields)
 

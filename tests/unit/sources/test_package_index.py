@@ -157,12 +157,12 @@ IN_JSON = b'{"meta": {"api-version": "1.0"}, "files": [], "x": ['
 def test_hostile_page_needs_bounded_memory(
     begin: bytes, piece: bytes, end: bytes, kind: str
 ) -> None:
-    data = begin + piece * ((2 << 20) // len(piece)) + end
+    data = begin + piece * ((1 << 20) // len(piece)) + end
     tracemalloc.start()
     try:
         with contextlib.suppress(SourceError):
             read_page(data, kind, "https://host/simple/x/", "shown")
-        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
         tracemalloc.stop()
 
