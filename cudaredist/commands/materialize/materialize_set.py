@@ -68,6 +68,8 @@ from cudaredist.tasks import each, raise_if_stopped
 _log = logging.getLogger(__name__)
 
 _COMPILER = "compiler"
+_STATIC_LIBRARY = "libnvptxcompiler"
+"""The package of the component `compiler` that only programs for the target use."""
 _SHOWN = 3
 
 
@@ -420,8 +422,9 @@ def _select_packages(
             PackageName.of_target(attr, target.platform): entry
             for attr, entry in selection.packages.items()
         }
+        tools = {attr: p for attr, p in compiler.packages.items() if attr != _STATIC_LIBRARY}
         selection = SelectedPackages(
-            compiler.packages | packages,
+            tools | packages,
             compiler.required + selection.required,
             compiler.warnings + selection.warnings,
         )

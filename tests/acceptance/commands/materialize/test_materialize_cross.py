@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.running import expect_error, expect_output
-from support.toolkits import MadeSet, Materialize, listing, put_packages, record
+from support.toolkits import STATIC, MadeSet, Materialize, listing, put_packages, record
 
 TARGET = "targets/sbsa-linux"
 FILES = {
@@ -85,15 +85,21 @@ def test_removed_package_of_target_is_named_in_hint(materialize: Materialize) ->
     expect_error(result, 2, "would be removed: libcublas:linux-sbsa", "--component libcublas`")
 
 
-def test_cross_root_downloads_no_dependency_of_host_compiler(materialize: Materialize) -> None:
+def test_cross_root_downloads_no_library_of_host(materialize: Materialize) -> None:
     made_set = put_packages(MadeSet())
     made_set.add("cuda_crt", {"bin/crt/link.stub": b"// stub\n"}, depends=["cuda_cudart"])
-    made_set.archives = {p: d for p, d in made_set.archives.items() if "cudart" not in p}
+    made_set.add("libnvptxcompiler", {"lib/libnvptxcompiler_static.a": STATIC})
+    libraries = {"cuda_cudart", "libnvptxcompiler"}
+    made_set.archives = {
+        path: data
+        for path, data in made_set.archives.items()
+        if path.partition("/")[0] not in libraries
+    }
     made_set.put()
     expect_output(materialize("--target", put_target()), 0)
     names = record()["packages"].keys()
     assert {"cuda_crt", "cuda_cudart:linux-sbsa"} <= names
-    assert "cuda_cudart" not in names
+    assert not libraries & names
 
 
 @pytest.mark.usefixtures("made_set")
