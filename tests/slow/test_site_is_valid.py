@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.optional_programs import find_program, needs
-from support.small_sets import make_data
+from support.small_sets import make_data, make_sets
 
 from cudaredist.commands.site.render_site import site_files
 from cudaredist.commands.site.site_data import read_site_data
@@ -35,9 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sites")
     make_data(root / "small")
     stores = {"shipped": Store(shipped_data(), "wheels"), "small": Store(root / "small/data")}
+    sets = {one.cuda.attribute: one for one in (make_sets(root / "small")["linux-x86_64"],)}
     for name, store in stores.items():
         write_site(
-            site_files(read_site_data(Index(store, Cache(root / "cache")))),
+            site_files(read_site_data(Index(store, Cache(root / "cache")), sets)),
             root / "sites" / name,
             (),
         )

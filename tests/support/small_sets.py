@@ -106,10 +106,12 @@ def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
     return sets
 
 
-def site_contents(store: Store) -> dict[str, bytes]:
-    """Return the files of the site of a data folder."""
+def site_contents(store: Store, *sets: PackageSet) -> dict[str, bytes]:
+    """Return the files of the site of a data folder and package sets."""
     with tempfile.TemporaryDirectory() as folder:
-        data = read_site_data(Index(store, Cache(Path(folder))))
+        data = read_site_data(
+            Index(store, Cache(Path(folder))), {one.cuda.attribute: one for one in sets}
+        )
     return {path: content() for path, content in site_files(data).items()}
 
 

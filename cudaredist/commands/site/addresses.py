@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-_RESERVED = frozenset({"assets", "compilers", "gpus", "packages", "search"})
+_RESERVED = frozenset({"assets", "compilers", "gpus", "packages", "search", "sets"})
 PAGE_NAME = "index.html"
 
 
@@ -42,6 +42,11 @@ def files_address(package: str) -> str:
 def gpu_address(capability: str) -> str:
     """Return the address of a capability's page."""
     return f"gpus/{_segment(capability)}"
+
+
+def set_address(attribute: str) -> str:
+    """Return the address of a package set's page."""
+    return f"sets/{_segment(attribute)}"
 
 
 def relative(target: str, source: str) -> str:

@@ -5,7 +5,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudaredist.cli.options import Data, Options, cache_dir_option, output_path_option
+from cudaredist.cli.options import (
+    Data,
+    Options,
+    cache_dir_option,
+    output_path_option,
+    select_option,
+)
 from cudaredist.cli.session import Session, command, open_cache
 
 if TYPE_CHECKING:
@@ -20,6 +26,7 @@ class SiteOptions(Options):
     output: Path = output_path_option(
         "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
     )
+    set: list[Path] | None = select_option("Package set to add. Repeatable.", metavar="FILE")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
@@ -31,26 +38,32 @@ def site(options: SiteOptions, session: Session) -> int:
     Examples:
 
         cudaredist site --output site
-        cudaredist site --output site --json
+        cudaredist site --output site --set build/linux-x86_64/cuda-13.0.3.json --json
 
-    The site has a page for each release, package, product and compute capability, a page of host
-    compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
+    The site has a page for each release, package, product, compute capability and --set, a page of
+    host compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
     server. Each page is also available as JSON (`index.json`). The same data gives the same bytes.
     If a run is interrupted, the next one resumes it. If nothing changed since the
     last run, no page is rendered.
     """
     from cudaredist.commands.site.render_site import site_files
+    from cudaredist.commands.site.set_pages import read_sets
     from cudaredist.commands.site.site_data import read_site_data
     from cudaredist.commands.site.write_site import update_site
     from cudaredist.store.facts_index import Index
 
+    sets, hashes = read_sets(options.set or ())
     store = session.read_store(options.data)
     cache = open_cache(options.cache_dir)
     index = Index(store, cache)
     session.share_files(with_group=True)
     session.lock(options.output)()
+    state = index.state()
     report = update_site(
-        lambda: site_files(read_site_data(index)), options.output, index.state(), cache
+        lambda: site_files(read_site_data(index, sets)),
+        options.output,
+        state and " ".join([state, *hashes]),
+        cache,
     )
     return session.finish(report, _text)
 

@@ -10,6 +10,7 @@ from cudaredist.commands.explain.report import (
     ExplainedArchive,
     NewestTogether,
     PackageCoverage,
+    SetSummary,
 )
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, CompilerVerdict, NvccRelease
@@ -229,6 +230,49 @@ class FilesPage(SitePage):
     spans: tuple[Span, ...]
     platforms: tuple[str, ...]
     folders: dict[str, tuple[FileSpan, ...]]
+
+
+class GraphNode(OwnModel):
+    """A package in a drawing: its left middle, and its width."""
+
+    package: str
+    x: int
+    y: int
+    width: int
+
+
+class GraphEdge(OwnModel):
+    """A line from a package to one that it requires."""
+
+    package: str
+    requires: str
+    path: str = Field(description="Path of SVG")
+
+
+class DependencyGraph(OwnModel):
+    """A drawing of packages and their dependencies."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    width: int
+    height: int
+    thickness: int = Field(description="Height of a package")
+
+
+class SetPage(SitePage):
+    """One package set."""
+
+    kind: Literal["set"] = "set"
+    summary: SetSummary
+    depends: dict[str, tuple[str, ...]] = Field(description="Direct dependencies by package")
+    graph: DependencyGraph = Field(description="Without packages that have no dependencies")
+
+
+class SetsPage(SitePage):
+    """All package sets of the site."""
+
+    kind: Literal["sets"] = "sets"
+    sets: tuple[SetSummary, ...]
 
 
 class GpuPage(SitePage):

@@ -20,6 +20,7 @@ from cudaredist.commands.site.addresses import (
     product_address,
     relative,
     release_address,
+    set_address,
 )
 from cudaredist.commands.site.package_pages import (
     make_files_page,
@@ -27,7 +28,7 @@ from cudaredist.commands.site.package_pages import (
     make_packages_page,
     package_histories,
 )
-from cudaredist.commands.site.page_models import PackagePage, SitePage
+from cudaredist.commands.site.page_models import PackagePage, SetsPage, SitePage
 from cudaredist.commands.site.plots import LinePlot, bar_plot, line_plot
 from cudaredist.commands.site.release_pages import (
     make_product_page,
@@ -37,6 +38,7 @@ from cudaredist.commands.site.release_pages import (
     product_title,
 )
 from cudaredist.commands.site.search_index import make_index, span_words
+from cudaredist.commands.site.set_pages import make_set_page
 from cudaredist.commands.site.site_data import SiteData
 from cudaredist.commands.site.table_pages import (
     make_compilers_page,
@@ -46,6 +48,7 @@ from cudaredist.commands.site.table_pages import (
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words
+from cudaredist.tables.gpus.coverage import describe_coverage
 
 _ASSETS = ("copy.js", "icon.svg", "search.js", "style.css")
 _Address = Callable[..., str]
@@ -92,6 +95,11 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
             pages[files_address(name)] = make_files_page(name, history.spans, data)
     for gpu in make_gpu_pages(data):
         pages[gpu_address(gpu.capability)] = gpu
+    sets = [make_set_page(one) for one in data.sets.values()]
+    pages |= {set_address(one.title): one for one in sets}
+    if sets:
+        summaries = tuple(one.summary for one in sets)
+        pages["sets"] = SetsPage(channel=data.channel, title="Package sets", sets=summaries)
     return pages
 
 
@@ -113,11 +121,13 @@ def _environment(data: SiteData) -> Environment:
         "releases": frozenset(
             (redist, str(one.label)) for redist, group in data.releases.items() for one in group
         ),
+        "has_sets": bool(data.sets),
         "capabilities": frozenset(data.capabilities),
         "span_words": span_words,
         "bar_plot": bar_plot,
         "history_tables": history_tables,
         "size_plot": size_plot,
+        "coverage_words": describe_coverage,
     }
     return environment
 
@@ -142,6 +152,7 @@ def _html(
         "to_package": partial(link, package_address),
         "to_files": partial(link, files_address),
         "to_gpu": partial(link, gpu_address),
+        "to_set": partial(link, set_address),
     }
 
     def name_html(text: str) -> str:

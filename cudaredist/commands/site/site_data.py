@@ -26,6 +26,7 @@ from cudaredist.commands.explain.report import (
 )
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
+from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
@@ -41,6 +42,8 @@ from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_poli
 from cudaredist.tables.explain_driver import gpu_facts
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explanation import Topic
+
+_NO_SETS: Mapping[str, PackageSet] = {}
 
 
 class ArchiveFacts(NamedTuple):
@@ -105,9 +108,11 @@ class SiteData:
     """Libraries whose symbols are unknown in a release."""
     unexamined: int
     """Archives without features."""
+    sets: Mapping[str, PackageSet]
+    """By attribute."""
 
 
-def read_site_data(index: Index) -> SiteData:
+def read_site_data(index: Index, sets: Mapping[str, PackageSet] = _NO_SETS) -> SiteData:
     """Read all facts that the site shows.
 
     Raises `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file
@@ -158,6 +163,7 @@ def read_site_data(index: Index) -> SiteData:
         unexamined=sum(
             not one.explained.is_examined for group in archives.values() for one in group
         ),
+        sets=sets,
     )
 
 

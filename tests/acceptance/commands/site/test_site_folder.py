@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.running import expect_error, snapshot
-from support.small_sets import make_data
+from support.small_sets import make_data, make_sets
 from support.toolkits import modes_of_all
 
 from cudaredist.store.data_folder import shipped_data
@@ -162,6 +162,49 @@ def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Pa
         3,
         "cannot write site/loop/x",
     )
+
+
+def test_site_is_rendered_after_a_change_of_sets(
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 0)
+    make_sets(data.parent)
+    path = data.parent / "sets/linux-x86_64/cuda-12.9.1.json"
+    call = ("site", "-o", "site", "--data-dir", data, "--no-shipped-data", "--json")
+    first = json.loads(run(*call).stdout)
+    added = json.loads(run(*call, "--set", path).stdout)
+    assert added["files"] == first["files"] + 4
+    page = Path("site/sets/cudaPackages_12_9/index.html")
+    assert "linux-x86_64" in page.read_text()
+    assert json.loads(run(*call, "--set", path).stdout)["written"] == 0
+    other = json.loads(path.read_text())
+    other["packages"]["libcublas"]["version"] = "99.1"
+    Path("other.json").write_text(json.dumps(other))
+    assert json.loads(run(*call, "--set", "other.json").stdout)["written"] == 3
+    assert "99.1" in page.read_text()
+    assert json.loads(run(*call).stdout)["removed"] == 4
+
+
+def test_site_of_two_sets_with_one_attribute_is_refused(run: Run, data: Path) -> None:
+    make_sets(data.parent)
+    paths = [
+        data.parent / f"sets/{name}/cuda-12.9.1.json" for name in ("linux-x86_64", "linux-sbsa")
+    ]
+    result = run("site", "-o", "site", "--data-dir", data, "--set", paths[0], "--set", paths[1])
+    expect_error(result, 2, "two package sets have the attribute cudaPackages_12_9", str(paths[1]))
+    assert not Path("site").exists()
+
+
+@pytest.mark.parametrize(("text", "code"), [(None, 2), ("{}", 5), ("no JSON", 5)])
+def test_site_of_a_file_that_is_not_a_set_is_refused(
+    run: Run, data: Path, text: str | None, code: int
+) -> None:
+    if text is not None:
+        Path("set.json").write_text(text)
+    expect_error(
+        run("site", "-o", "site", "--data-dir", data, "--set", "set.json"), code, "set.json"
+    )
+    assert not Path("site").exists()
 
 
 def test_site_without_manifests_names_a_command(run: Run, tmp_path: Path) -> None:

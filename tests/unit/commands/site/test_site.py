@@ -10,11 +10,12 @@ from urllib.parse import unquote, urlsplit
 
 import html5lib
 import pytest
+from markupsafe import escape
 from support import binaries
 from support.factory import manifest
 from support.releases import put, release
 from support.running import succeed
-from support.small_sets import library, make_data, site_contents
+from support.small_sets import library, make_data, make_sets, site_contents
 
 from cudaredist.commands.site.addresses import (
     package_address,
@@ -23,6 +24,8 @@ from cudaredist.commands.site.addresses import (
     release_address,
 )
 from cudaredist.commands.site.plots import bar_plot, line_plot
+from cudaredist.commands.site.set_pages import dependency_graph
+from cudaredist.formats.packageset import PackageSet
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.store.data_folder import Store, shipped_data
 
@@ -83,9 +86,9 @@ def html_problems(content: bytes) -> list[str]:
 HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
 
 
-def site_of(root: Path) -> dict[str, bytes]:
-    """Return the files of the site of a data folder, with the shipped tables."""
-    return site_contents(Store(root, base=Store(shipped_data())))
+def site_of(root: Path, *sets: PackageSet) -> dict[str, bytes]:
+    """Return the files of the site of a data folder and sets, with the shipped tables."""
+    return site_contents(Store(root, base=Store(shipped_data())), *sets)
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +101,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def files(small: Path) -> dict[str, bytes]:
-    """The site of the small data."""
-    return site_of(small)
+    """The site of the small data and a package set."""
+    return site_of(small, make_sets(small.parent)["linux-x86_64"])
 
 
 @pytest.mark.parametrize(
@@ -147,7 +150,7 @@ def test_every_page_type_is_written_with_its_json(files: dict[str, bytes]) -> No
     }
     assert kinds == {
         *("start", "product", "release", "packages", "package", "files"),
-        *("gpus", "gpu", "compilers", "search"),
+        *("gpus", "gpu", "compilers", "search", "sets", "set"),
     }
     pages = {posixpath.dirname(path) for path in files if path.endswith("index.html")}
     assert pages == {posixpath.dirname(path) for path in files if path.endswith("index.json")}
@@ -189,6 +192,41 @@ def test_page_without_addresses_names_the_wheel(tmp_path: Path) -> None:
     row = next(row for row in page.split("<tr>") if 'class="hash"' in row)
     assert ".whl</td>" in row
     assert "<td>unknown</td>" in row
+
+
+def test_set_page_lists_packages_reasons_and_dependencies(files: dict[str, bytes]) -> None:
+    folder = "sets/cudaPackages_12_9"
+    data, page = json.loads(files[f"{folder}/index.json"]), files[f"{folder}/index.html"].decode()
+    assert data["depends"]["libcusolver"] == ["libcublas"]
+    link = '<a href="../../packages/libcublas/index.html">'
+    assert f"{link}libcublas</a>" in page
+    assert re.search(f"{link}\\s*<rect", page)
+    assert "<title>libcusolver requires libcublas</title>" in page
+    missing = {one["package"]: one["reason"] for one in data["summary"]["missing"]}
+    assert missing["nsight_vse"]
+    assert str(escape(missing["nsight_vse"])) in page
+
+
+def test_list_of_sets_is_linked_only_if_there_is_one(files: dict[str, bytes], small: Path) -> None:
+    assert 'href="sets/index.html"' in files["index.html"].decode()
+    without = site_of(small)
+    assert 'href="sets/index.html"' not in without["index.html"].decode()
+    assert [path for path in without if path.startswith("sets/")] == []
+
+
+def test_graph_has_packages_to_the_right_of_those_they_require() -> None:
+    graph = dependency_graph(
+        {"base": set(), "one": {"two", "base"}, "two": {"one"}, "app": {"base", "one"}}
+    )
+    across = {one.package: one.x for one in graph.nodes}
+    assert across["base"] < across["one"] == across["two"] < across["app"]
+    assert len({(one.x, one.y) for one in graph.nodes}) == 4
+    assert [(one.package, one.requires) for one in graph.edges if one.package == "app"] == [
+        ("app", "base"),
+        ("app", "one"),
+    ]
+    assert all(one.x + one.width < graph.width and one.y < graph.height for one in graph.nodes)
+    assert dependency_graph({}).nodes == ()
 
 
 def test_package_page_lists_sonames_and_dependencies(files: dict[str, bytes]) -> None:
@@ -247,7 +285,7 @@ def test_gpu_page_has_the_highest_driver(files: dict[str, bytes]) -> None:
 
 
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
-    assert site_of(small) == files
+    assert site_of(small, make_sets(small.parent)["linux-x86_64"]) == files
 
 
 def test_hostile_names_appear_as_text(tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""The pages of package sets, with the graphs of their dependencies."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from cudaredist.commands.explain.summarize_set import summarize
+from cudaredist.commands.site.page_models import DependencyGraph, GraphEdge, GraphNode, SetPage
+from cudaredist.errors import UsageError
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.sets.read_set import read_package_set
+
+_COLUMN, _ROW, _HEIGHT, _MARGIN, _CURVE = 230, 34, 26, 34, 26
+_LETTER, _PADDING = 8, 20
+
+
+def read_sets(paths: Iterable[Path]) -> tuple[dict[str, PackageSet], list[str]]:
+    """Return the package sets by attribute, and the hashes of their files.
+
+    Raises `UsageError` for two sets with one attribute.
+    """
+    sets: dict[str, PackageSet] = {}
+    hashes: list[str] = []
+    for path in paths:
+        package_set, sha256 = read_package_set(path)
+        attribute = package_set.cuda.attribute
+        if attribute in sets:
+            raise UsageError(
+                f"two package sets have the attribute {attribute}, the second in {path}",
+                hint="write one site for each of them",
+            )
+        sets[attribute] = package_set
+        hashes.append(sha256)
+    return sets, hashes
+
+
+def make_set_page(package_set: PackageSet) -> SetPage:
+    """Return the page of a package set."""
+    attribute = package_set.cuda.attribute
+    own = {
+        name: package
+        for name, package in package_set.packages.items()
+        if package.alias_of is None and package.status == "available"
+    }
+    requires = {
+        name: {one.attr for one in package.depends if one.attr in own} - {name}
+        for name, package in own.items()
+    }
+    connected = {one for name, others in requires.items() if others for one in (name, *others)}
+    return SetPage(
+        channel=package_set.channel,
+        title=attribute,
+        summary=summarize(attribute, package_set),
+        depends={name: tuple(sorted(others)) for name, others in requires.items()},
+        graph=dependency_graph({name: requires[name] for name in requires if name in connected}),
+    )
+
+
+def dependency_graph(requires: Mapping[str, AbstractSet[str]]) -> DependencyGraph:
+    """Return a drawing with each package to the right of those that it requires."""
+    rows: dict[str, float] = {}
+    nodes: dict[str, GraphNode] = {}
+    columns = _columns(requires)
+    tallest = max(map(len, columns), default=0)
+    for number, column in enumerate(columns):
+        middles = {
+            name: sum(rows.get(one, 0) for one in requires[name]) / (len(requires[name]) or 1)
+            for name in column
+        }
+        for row, name in enumerate(sorted(column, key=lambda name: (middles[name], name))):
+            nodes[name] = GraphNode(
+                package=name,
+                x=_MARGIN + number * _COLUMN,
+                y=round((row + (tallest - len(column)) / 2) * _ROW) + _ROW // 2,
+                width=len(name) * _LETTER + _PADDING,
+            )
+        rows |= {name: nodes[name].y for name in column}
+    return DependencyGraph(
+        nodes=tuple(nodes.values()),
+        edges=tuple(
+            GraphEdge(package=name, requires=other, path=_path(nodes[name], nodes[other]))
+            for name in nodes
+            for other in sorted(requires[name])
+        ),
+        width=max((one.x + one.width for one in nodes.values()), default=0) + _MARGIN,
+        height=tallest * _ROW,
+        thickness=_HEIGHT,
+    )
+
+
+def _columns(requires: Mapping[str, AbstractSet[str]]) -> Sequence[AbstractSet[str]]:
+    """Group packages by the longest path to one that requires none.
+
+    Packages that require each other are in one group.
+    """
+    reached = {name: set(others) for name, others in requires.items()}
+    for through in requires:
+        for others in reached.values():
+            if through in others:
+                others.update(reached[through])
+    columns: list[AbstractSet[str]] = []
+    left = set(requires)
+    while left:
+        ready = {name for name in left if all(name in reached[o] for o in reached[name] & left)}
+        columns.append(ready)
+        left -= ready
+    return columns
+
+
+def _path(start: GraphNode, end: GraphNode) -> str:
+    """Return the line from a package to one that it requires, for SVG."""
+    across = end.x if end.x == start.x else end.x + end.width
+    bend = start.x - _CURVE if end.x == start.x else (start.x + across) // 2
+    return f"M{start.x} {start.y}C{bend} {start.y} {bend} {end.y} {across} {end.y}"
