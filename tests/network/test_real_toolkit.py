@@ -140,6 +140,8 @@ def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) ->
     libraries = ("-cudart", "shared", "-Xlinker", "--no-as-needed", "-lcublas")
     options = (*host_compiler, "-arch=sm_90", *libraries)
     run(root / "bin/nvcc", *options, SOURCE / "saxpy.cu", "-o", tmp_path / "program")
+    linked = tmp_path / "linked"
+    run(root / "bin/nvcc", *options, "-dlto", "-rdc=true", SOURCE / "saxpy.cu", "-o", linked)
     cudaredist("export", "cmake", *pair, "-o", toolchain)
     build = tmp_path / "cmake"
     cmake = Path(sys.executable).parent / "cmake"
@@ -149,6 +151,7 @@ def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) ->
     search = f"LD_LIBRARY_PATH={root}/targets/sbsa-linux/lib"
     for program, needed in (
         (tmp_path / "program", {"libcudart.so.13", "libcublas.so.13"}),
+        (linked, {"libcudart.so.13", "libcublas.so.13"}),
         (build / "saxpy_shared", {"libcudart.so.13"}),
     ):
         facts = read(program)

@@ -20,6 +20,7 @@ RECORD_NAME = ".cudaredist.json"
 VERSION_NAME = "version.json"
 OURS = "cudaredist"
 """Owner of the files that are not from a package."""
+_NVVM = "libnvvm"
 _LIBRARIES = frozenset({"include", "lib", "lib64"})
 
 
@@ -77,6 +78,9 @@ class CrossTarget:
         def at(path: str) -> str | None:
             folder, _, rest = path.partition("/")
             is_library = folder in _LIBRARIES or path.startswith("share/pkgconfig/")
+            if name == _NVVM and folder in {"lib", "lib64"}:
+                # `lib` has the target's library. nvlink loads the one in `nvvm/lib64`.
+                return "/".join(filter(None, ("nvvm/lib64", rest)))
             if is_host:
                 return None if is_library else path
             if not is_library and folder != "share":

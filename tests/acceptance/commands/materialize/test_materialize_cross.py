@@ -102,6 +102,26 @@ def test_cross_root_downloads_no_library_of_host(materialize: Materialize) -> No
     assert not libraries & names
 
 
+def test_cross_root_has_nvvm_of_host_for_link_time_optimization(materialize: Materialize) -> None:
+    """A wheel has the library in `lib`."""
+    files: dict[str, bytes | str] = {"lib/libnvvm.so.4": b"host", "lib/libnvvm.so": "libnvvm.so.4"}
+    for made_set, path in (
+        (MadeSet(), "set.json"),
+        (MadeSet(platform="linux-sbsa"), "target.json"),
+    ):
+        put_packages(made_set)
+        library = f"lib of {made_set.platform}".encode()
+        made_set.add("libnvvm", files | {"lib/libnvvm.so.4": library, "lib64": "lib"})
+        made_set.packages["cuda_nvcc"]["depends"] = []
+        made_set.write(Path(path))
+        made_set.put_archives(Path("source"))
+    expect_output(materialize("--target", "target.json", "--exclude", "cuda_nvcc"), 0)
+    root = listing(Path("root"))
+    assert root["nvvm/lib64/libnvvm.so.4"] == b"lib of linux-x86_64"
+    assert root["nvvm/lib64/libnvvm.so"] == "libnvvm.so.4"
+    assert root[f"{TARGET}/lib/libnvvm.so.4"] == b"lib of linux-sbsa"
+
+
 @pytest.mark.usefixtures("made_set")
 def test_cross_root_excludes_package_of_both_sets(materialize: Materialize) -> None:
     expect_output(materialize("--target", put_target(), "--exclude", "cuda_crt"), 0)
