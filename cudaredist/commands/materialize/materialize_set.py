@@ -70,6 +70,7 @@ _log = logging.getLogger(__name__)
 _COMPILER = "compiler"
 _STATIC_LIBRARY = "libnvptxcompiler"
 """The package of the component `compiler` that only programs for the target use."""
+_PROGRAM_OUTPUTS = frozenset({"out", "bin", "doc", "samples", "python"})
 _SHOWN = 3
 
 
@@ -421,6 +422,7 @@ def _select_packages(
         packages: dict[str, SetPackage] = {
             PackageName.of_target(attr, target.platform): entry
             for attr, entry in selection.packages.items()
+            if not _has_programs_only(entry)
         }
         tools = {attr: p for attr, p in compiler.packages.items() if attr != _STATIC_LIBRARY}
         selection = SelectedPackages(
@@ -431,6 +433,12 @@ def _select_packages(
     for warning in selection.warnings:
         _log.warning("%s", warning)
     return selection
+
+
+def _has_programs_only(package: SetPackage) -> bool:
+    """Check if a package certainly has no headers or libraries."""
+    is_unclear = package.collapsed or package.normalise or not package.contents
+    return not is_unclear and package.contents.keys() <= _PROGRAM_OUTPUTS
 
 
 def _unpacked_size(package: SetPackage) -> int:

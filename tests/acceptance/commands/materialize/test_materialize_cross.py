@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.running import expect_error, expect_output
-from support.toolkits import STATIC, MadeSet, Materialize, listing, put_packages, record
+from support.toolkits import PROGRAM, STATIC, MadeSet, Materialize, listing, put_packages, record
 
 TARGET = "targets/sbsa-linux"
 FILES = {
@@ -100,6 +100,20 @@ def test_cross_root_downloads_no_library_of_host(materialize: Materialize) -> No
     names = record()["packages"].keys()
     assert {"cuda_crt", "cuda_cudart:linux-sbsa"} <= names
     assert not libraries & names
+
+
+def test_cross_root_downloads_no_program_of_target(materialize: Materialize) -> None:
+    files = {"LICENSE": b"EULA\n", "bin/cuobjdump": PROGRAM}
+    for platform, path in (("linux-x86_64", "set.json"), ("linux-sbsa", "target.json")):
+        made_set = put_packages(MadeSet(platform=platform))
+        tool = made_set.add("cuda_cuobjdump", files)
+        if path == "target.json":
+            del made_set.archives[tool]
+        made_set.write(Path(path))
+        made_set.put_archives(Path("source"))
+    expect_output(materialize("--target", "target.json"), 0)
+    assert "cuda_cuobjdump:linux-sbsa" not in record()["packages"]
+    assert "bin/cuobjdump" in listing(Path("root"))
 
 
 def test_cross_root_has_nvvm_of_host_for_link_time_optimization(materialize: Materialize) -> None:
