@@ -16,8 +16,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from support.factory import manifest
 from support.optional_programs import find_program
+from support.running import succeed
 
 from cudaredist.commands.site.render_site import site_files
+from cudaredist.commands.site.set_pages import read_sets
 from cudaredist.commands.site.site_data import read_site_data
 from cudaredist.commands.site.write_site import write_site
 from cudaredist.commands.which.find_symbols import find_symbols
@@ -44,6 +46,8 @@ PAGES = {
     "gpu": "gpus/7.0/index.html",
     "target": "gpus/10.0a/index.html",
     "compilers": "compilers/index.html",
+    "sets": "sets/index.html",
+    "set": "sets/cudaPackages_13_0/index.html",
     "search": "search/index.html?q=cublas",
     "symbols": "search/index.html?q=_ZN5cudnn",
 }
@@ -70,7 +74,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the site of the shipped data below a prefix."""
     root = tmp_path_factory.mktemp("served")
     index = Index(SHIPPED, Cache(root / "cache"))
-    write_site(site_files(read_site_data(index)), root / PREFIX, ())
+    path = root / "set.json"
+    succeed("build", "--cuda", "13.0", "--platform", "linux-x86_64", "--output", path, "--quiet")
+    sets, _ = read_sets([path])
+    write_site(site_files(read_site_data(index, sets)), root / PREFIX, ())
     return root
 
 
