@@ -38,14 +38,13 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
     host_platform, platform = host.platform.redist_system, target.platform.redist_system
     pair = Cross(host=host_platform, target=platform)
     for cross in filter(None, (host.cross, target.cross)):
-        if (cross.host, cross.target) != (pair.host, pair.target):
-            is_swapped = (cross.target, cross.host) == (pair.host, pair.target)
+        if cross != pair:
+            is_swapped = cross == Cross(host=platform, target=host_platform)
+            solution = "exchange SET and --target" if is_swapped else "use the two sets of one pair"
             raise UsageError(
                 f"the pair has the host {cross.host} and the target {cross.target}, but SET is for "
                 f"{host_platform} and --target for {platform}",
-                hint="exchange SET and --target"
-                if is_swapped
-                else "use the two sets of one `cudaredist build --target`",
+                hint=f"{solution}; `cudaredist build --target` writes both",
             )
     check_pair(pair)
     differences = [

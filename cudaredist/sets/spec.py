@@ -145,7 +145,7 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
     try:
         platform = _resolve_platform(request, named, cuda, data)
         if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
-            unpublished = _unpublished(request.system, platform, cuda, data)
+            unpublished = _unpublished(request, platform, cuda, data)
             return RefusedSet(cuda, request.capabilities, named, unpublished, is_unpublished=True)
         flags = make_flags(
             request.capabilities,
@@ -234,15 +234,14 @@ def _jetson_problems(
         yield f"in CUDA {cuda}, {', '.join(above)} requires {SBSA}, not {JETSON}"
 
 
-def _unpublished(
-    system: str | None, platform: Platform, cuda: Version, data: SetData
-) -> UsageError:
+def _unpublished(request: Request, platform: Platform, cuda: Version, data: SetData) -> UsageError:
     if platform == UNSUPPORTED:
         known = data.policies.platforms.platforms.values()
         systems = {name for entry in known for name in entry.nix_systems}
-        return UnknownNameError("supported Nix system", system or "", systems)
+        return UnknownNameError("supported Nix system", request.system or "", systems)
     published = data.cuda_platforms(cuda)
-    call = corrected(platform, published)
+    # In a pair, few other platforms are possible.
+    call = None if request.cross else corrected(platform, published)
     hint = f"published: {', '.join(published)}"
     return UsageError(
         f"CUDA {cuda} is not published for {platform}",

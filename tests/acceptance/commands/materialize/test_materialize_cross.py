@@ -167,7 +167,7 @@ def test_cross_root_of_mixed_sets_is_refused(run: Run, materialize: Materialize,
 
 @pytest.mark.parametrize(
     ("host", "target", "words"),
-    [("linux-sbsa", "linux-x86_64", "exchange"), ("linux-x86_64", "linux-aarch64", "one `cuda")],
+    [("linux-sbsa", "linux-x86_64", "exchange"), ("linux-x86_64", "linux-aarch64", "one pair")],
 )
 @pytest.mark.parametrize("command", ["materialize", "export"])
 def test_set_of_another_pair_is_refused(
