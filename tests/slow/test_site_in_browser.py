@@ -37,6 +37,7 @@ HANGING = 600_000
 PAGES = {
     "start": "index.html",
     "product": "cuda/index.html",
+    "compare": "cuda/compare/index.html?before=12.9.1&after=13.0.2",
     "release": "cuda/13.0.2/index.html",
     "variants": "cudnn/9.10.2/index.html",
     "packages": "packages/index.html",
@@ -381,3 +382,18 @@ def test_button_copies_the_hash_of_an_archive(page: Page, base: str) -> None:
     page.locator("#top-search").focus()
     page.keyboard.press("ControlOrMeta+V")
     expect(page.locator("#top-search")).to_have_value(cell.locator("code").inner_text())
+
+
+def test_two_releases_are_compared(page: Page, base: str) -> None:
+    page.goto(f"{base}cuda/13.0.2/index.html")
+    page.get_by_role("link", name="Compare with 12.9.2").click()
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="libcublas"))
+    expect(row.first).to_contain_text("12.9.2.10")
+    expect(row.first).to_contain_text("13.1.0.3")
+    page.get_by_label("Before").select_option("11.8.0")
+    expect(page).to_have_url(re.compile(r"before=11\.8\.0&after=13\.0\.2"))
+    expect(row.first).to_contain_text("11.11.3.6")
+    code = page.get_by_role("region", name="Device code")
+    expect(code.get_by_role("row", name="libcublas sm_90").first).to_be_visible()
+    page.get_by_label("After").select_option("11.8.0")
+    expect(page.get_by_text("No differences.")).to_have_count(3)

@@ -29,6 +29,16 @@ def release_address(redist: str, release: str) -> str:
     return f"{product_address(redist)}/{_segment(release)}"
 
 
+def compare_address(redist: str) -> str:
+    """Return the address of the page that compares a product's releases."""
+    return f"{product_address(redist)}/compare"
+
+
+def compare_script_path(redist: str) -> str:
+    """Return the path of the script with the facts of a product's releases."""
+    return f"assets/compare/{product_address(redist)}.js"
+
+
 def package_address(package: str) -> str:
     """Return the address of a package's page."""
     return f"packages/{_segment(package)}"

@@ -110,6 +110,15 @@ class ProductPage(SitePage):
     releases: tuple[ReleaseSummary, ...]
 
 
+class ComparePage(SitePage):
+    """Two releases of a product side by side. A script has their facts."""
+
+    kind: Literal["compare"] = "compare"
+    redist: str
+    product: str
+    releases: tuple[str, ...] = Field(description="The newest first")
+
+
 class ProductSummary(OwnModel):
     """One product in a list."""
 

@@ -13,6 +13,8 @@ from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import DiffStyle, diff_sections, diff_summary
 from cudaredist.commands.explain.package_history import history_tables
 from cudaredist.commands.site.addresses import (
+    compare_address,
+    compare_script_path,
     files_address,
     gpu_address,
     package_address,
@@ -22,6 +24,7 @@ from cudaredist.commands.site.addresses import (
     release_address,
     set_address,
 )
+from cudaredist.commands.site.compare_pages import compare_script, make_compare_page
 from cudaredist.commands.site.package_pages import (
     make_files_page,
     make_package_page,
@@ -50,7 +53,7 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words
 from cudaredist.tables.gpus.coverage import describe_coverage
 
-_ASSETS = ("copy.js", "icon.svg", "search.js", "style.css")
+_ASSETS = ("compare.js", "copy.js", "icon.svg", "search.js", "style.css")
 _Address = Callable[..., str]
 
 
@@ -62,6 +65,8 @@ def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
     packages = frozenset(page.title for page in pages.values() if isinstance(page, PackagePage))
     environment = _environment(data)
     files: dict[str, Callable[[], bytes]] = {}
+    for redist in filter(data.has_history, data.releases):
+        files[compare_script_path(redist)] = partial(compare_script, redist, data)
     for address, page in pages.items():
         folder = f"{address}/" if address else ""
         files[f"{folder}index.html"] = partial(_html, environment, address, page, packages)
@@ -87,6 +92,8 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
     }
     for redist in data.releases:
         pages[product_address(redist)] = make_product_page(redist, data)
+        if data.has_history(redist):
+            pages[compare_address(redist)] = make_compare_page(redist, data)
         for release in make_release_pages(redist, data):
             pages[release_address(redist, release.summary.release)] = release
     for name, history in histories.items():
@@ -148,6 +155,8 @@ def _html(
         "to_file": lambda path: relative(path, address),
         "to_page": lambda other: page_link(other, address),
         "to_product": partial(link, product_address),
+        "to_compare": partial(link, compare_address),
+        "to_compare_script": lambda redist: relative(compare_script_path(redist), address),
         "to_release": partial(link, release_address),
         "to_package": partial(link, package_address),
         "to_files": partial(link, files_address),

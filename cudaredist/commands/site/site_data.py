@@ -111,6 +111,10 @@ class SiteData:
     sets: Mapping[str, PackageSet]
     """By attribute."""
 
+    def has_history(self, redist: str) -> bool:
+        """Check if a product has several releases."""
+        return len(self.releases[redist]) > 1
+
 
 def read_site_data(index: Index, sets: Mapping[str, PackageSet] = _NO_SETS) -> SiteData:
     """Read all facts that the site shows.

@@ -150,7 +150,7 @@ def test_every_page_type_is_written_with_its_json(files: dict[str, bytes]) -> No
     }
     assert kinds == {
         *("start", "product", "release", "packages", "package", "files"),
-        *("gpus", "gpu", "compilers", "search", "sets", "set"),
+        *("gpus", "gpu", "compilers", "compare", "search", "sets", "set"),
     }
     pages = {posixpath.dirname(path) for path in files if path.endswith("index.html")}
     assert pages == {posixpath.dirname(path) for path in files if path.endswith("index.json")}
@@ -282,6 +282,23 @@ def test_gpu_page_has_the_highest_driver(files: dict[str, bytes]) -> None:
     ]
     assert drivers == ["580"]
     assert "branch 580" in text
+
+
+def test_comparison_has_the_facts_of_all_releases(files: dict[str, bytes]) -> None:
+    page = json.loads(files["cudnn/compare/index.json"])
+    script = files["assets/compare/cudnn.js"].decode("ascii")
+    releases = json.loads(script.removeprefix("window.cudaredistReleases=").removesuffix(";\n"))
+    assert sorted(releases) == sorted(page["releases"])
+    for label, facts in releases.items():
+        release = json.loads(files[f"cudnn/{label}/index.json"])
+        shown = {one["package"]: one for one in release["packages"]}
+        assert facts["packages"].keys() == shown.keys()
+        for name, package in facts["packages"].items():
+            assert package["version"] == shown[name]["version"]
+            unpacked = [one["unpacked"] for one in shown[name]["archives"]]
+            assert sorted(unpacked, key=str) == sorted(
+                (size for size, *_ in package["places"].values()), key=str
+            )
 
 
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
