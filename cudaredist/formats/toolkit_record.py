@@ -85,6 +85,9 @@ class ToolkitRecord(OwnFile):
     )
     layout: Literal["merged", "split"]
     static: bool = Field(description="Whether static libraries are installed")
+    libraries: tuple[str, ...] = optional(
+        "Names of the libraries of a runtime root. Absent: packages are complete", ()
+    )
     packages: dict[str, ToolkitPackage] = Field(
         description="By name. Packages of a target have its platform, as in cuda_crt:linux-sbsa"
     )

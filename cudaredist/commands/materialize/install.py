@@ -45,6 +45,8 @@ class Toolkit:
     target: CrossTarget | None
     layout: Layout
     with_static: bool
+    libraries: tuple[str, ...] = ()
+    """Names of the libraries of a runtime root."""
 
     def is_recorded(self, record: ToolkitRecord) -> bool:
         """Check if a record belongs to this toolkit.
@@ -64,6 +66,7 @@ class Toolkit:
             targets={self.target.platform: self.target.set_sha256} if self.target else {},
             layout=self.layout,
             static=self.with_static,
+            libraries=self.libraries,
             packages={
                 attr: ToolkitPackage(
                     version=package.version or "",

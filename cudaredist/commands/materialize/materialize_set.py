@@ -23,8 +23,9 @@ from cudaredist.commands.materialize.merge import (
     Plan,
     make_plan,
 )
+from cudaredist.commands.materialize.oci import write_layout
 from cudaredist.commands.materialize.options import MaterializeOptions
-from cudaredist.commands.materialize.report import ToolkitReport
+from cudaredist.commands.materialize.report import OciImage, ToolkitReport
 from cudaredist.commands.materialize.root import (
     altered_paths,
     is_empty,
@@ -34,7 +35,8 @@ from cudaredist.commands.materialize.root import (
     real_path,
     toolkit_report,
 )
-from cudaredist.commands.materialize.staging import StagingDirectory
+from cudaredist.commands.materialize.runtime import RuntimeLibraries, runtime_libraries
+from cudaredist.commands.materialize.staging import StagingDirectory, remove_tree
 from cudaredist.commands.materialize.unpack import Unpacked, earlier_content, is_unpacked, unpack
 from cudaredist.errors import (
     ContentError,
@@ -92,7 +94,14 @@ class Materialization:
         target = None
         if options.target is not None:
             target = CrossTarget(*read_target_set(value, options.target))
-        selection = _select_packages(value, target, options)
+        self.runtime: RuntimeLibraries | None = None
+        if options.programs:
+            store = Store(data_folder(options.data_dir, writing=False), value.channel)
+            self.runtime = runtime_libraries(value, package_set, options.programs, store, session)
+            names = sorted(self.runtime.paths)
+            selection = select(value, names, (), {}, with_dependencies=False)
+        else:
+            selection = _select_packages(value, target, options)
         bases = session.connect(network, value.channel)
         if network.offline and (value.channel == "wheels" or not network.base_url):
             bases = ()
@@ -111,6 +120,7 @@ class Materialization:
             target=target,
             layout=options.layout,
             with_static=options.static,
+            libraries=tuple(sorted(self.runtime.names)) if self.runtime else (),
         )
         service = partial(
             ArchiveService,
@@ -128,6 +138,7 @@ class Materialization:
             self._services.append(self.sources)
         self._path = real_path(self.root)
         self._staging = StagingDirectory(self._path)
+        self._image: OciImage | None = None
         self._sizes: dict[str | None, int | None] = {}
         """Sizes from the source's listing, by hash."""
 
@@ -156,6 +167,8 @@ class Materialization:
                 self._staging.clear()
                 raise
             self._check_replaceable(record)
+            if self.options.format == "oci":
+                self._to_oci(created)
             try:
                 self._staging.swap_in()
             except WriteError:
@@ -258,6 +271,14 @@ class Materialization:
         self._services[0].pending = len(pending)
         size = total_size(request.size for request in requests)
         self._services[0].progress.expect(len(requests), size)
+
+    def _to_oci(self, record: ToolkitRecord) -> None:
+        """Replace the new root by an image layout with its files."""
+        new, layout = self._staging.new, self._staging.folder / "oci"
+        remove_tree(layout)
+        self._image = write_layout(layout, new, record)
+        remove_tree(new)
+        layout.rename(new)
 
     # -- archives
 
@@ -366,7 +387,9 @@ class Materialization:
             )
             for attr, content in unpacked.items()
         }
-        return make_plan(
+        if self.runtime is not None:
+            trees = {attr: self.runtime.tree(attr, tree) for attr, tree in trees.items()}
+        plan = make_plan(
             trees,
             {attr: content.contents for attr, content in unpacked.items()},
             layout=self.toolkit.layout,
@@ -374,6 +397,9 @@ class Materialization:
             platform=Platform(self.toolkit.package_set.platform.redist_system),
             target=self.toolkit.target,
         )
+        if self.runtime is not None:
+            plan.links.pop("lib64", None)
+        return plan
 
     def _check_programs(self, plan: Plan) -> None:
         names = {
@@ -394,7 +420,17 @@ class Materialization:
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
         fetched = 0 if self.sources is None else self.sources.fetched
-        return toolkit_report(self.root, record, status, fetched_bytes=fetched)
+        report = toolkit_report(self.root, record, status, fetched_bytes=fetched)
+        if self.runtime is None:
+            return report
+        packages = self.toolkit.packages.values()
+        about = {
+            "libraries": record.libraries,
+            "optional_libraries": self.runtime.optional,
+            "full_size": sum(map(_unpacked_size, packages)),
+            "image": self._image,
+        }
+        return report.model_copy(update=about)
 
 
 def _select_packages(

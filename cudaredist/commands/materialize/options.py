@@ -18,6 +18,7 @@ from cudaredist.cli.options import (
 from cudaredist.cli.session import Refusal
 
 LayoutName: TypeAlias = Literal["merged", "split"]
+FormatName: TypeAlias = Literal["root", "oci"]
 
 
 class MaterializeOptions(Options):
@@ -36,8 +37,12 @@ class MaterializeOptions(Options):
         "Package set of the platform to compile for.", metavar="TARGET_SET"
     )
     layout: LayoutName = output_option("One tree, or one for each output.", default="merged")
+    format: FormatName = output_option("A toolkit root, or an OCI image layout.", default="root")
     component: list[str] | None = select_option(
         "compiler, runtime, math, all or a package. Repeatable."
+    )
+    programs: list[Path] | None = select_option(
+        "Program or folder whose libraries to install. Repeatable.", names="--for", metavar="PATH"
     )
     exclude: list[str] | None = select_option(
         "Package to skip, even if required. Repeatable.", metavar="PACKAGE"
@@ -67,6 +72,26 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (
         lambda o: o.target is not None and (o.verify or o.remove),
         "--target cannot be combined with --verify or --remove",
+    ),
+    (
+        lambda o: o.format == "oci" and not o.programs,
+        "--format oci requires --for",
+    ),
+    (
+        lambda o: bool(o.programs) and o.component != ["runtime"],
+        "--for requires --component runtime, and no other component",
+    ),
+    (
+        lambda o: bool(o.programs) and (o.target is not None or o.layout == "split"),
+        "--for cannot be combined with --target or --layout split",
+    ),
+    (
+        lambda o: bool(o.programs) and o.exclude is not None,
+        "--for cannot be combined with --exclude",
+    ),
+    (
+        lambda o: bool(o.programs) and (o.verify or o.remove),
+        "--for cannot be combined with --verify or --remove",
     ),
     (
         lambda o: o.target is not None and o.layout == "split",

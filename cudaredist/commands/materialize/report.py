@@ -4,7 +4,17 @@ from typing import Literal
 
 from pydantic import Field
 
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import Report
+
+
+class OciImage(OwnModel):
+    """The image of an OCI image layout."""
+
+    manifest: str = Field(description="Digest of the manifest")
+    layer: str = Field(description="Digest of the layer, and its diff_id: it is not compressed")
+    layer_size: int
+    environment: tuple[str, ...]
 
 
 class ToolkitReport(Report):
@@ -20,6 +30,17 @@ class ToolkitReport(Report):
     packages: tuple[str, ...]
     files: int
     size: int = Field(description="Bytes of all files")
+    libraries: tuple[str, ...] = Field(
+        default=(), description="Names of the libraries of a runtime root"
+    )
+    optional_libraries: tuple[str, ...] = Field(
+        default=(),
+        description="Libraries of other packages that those of a runtime root may open",
+    )
+    full_size: int | None = Field(
+        default=None, description="Bytes of the whole packages of a runtime root"
+    )
+    image: OciImage | None = None
     fetched_bytes: int = Field(description="Bytes from the network, without local archives")
     problems: tuple[str, ...] = Field(description="Altered files and links")
     foreign: tuple[str, ...] = Field(

@@ -25,6 +25,15 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
             f"{report.files:,} files, {report.size:,} bytes"
         )
     yield f"{report.root}: {report.status}; {about}"
+    if report.full_size is not None:
+        yield f"{report.full_size:,} bytes in the whole packages; libraries: " + ", ".join(
+            report.libraries
+        )
+    if report.optional_libraries:
+        names = ", ".join(report.optional_libraries)
+        yield f"not installed, although these libraries may open them: {names}"
+    if report.image is not None:
+        yield f"layer {report.image.layer}, manifest {report.image.manifest}"
     if report.status == "altered":
         root = quoted(report.root)
         yield f"to restore it, run `cudaredist materialize set.json --root {root} --replace`"

@@ -1,0 +1,107 @@
+"""Write a runtime root as an OCI image layout, with the same bytes in every run."""
+
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cudaredist.commands.materialize.merge import OURS
+from cudaredist.commands.materialize.report import OciImage
+from cudaredist.errors import WritingTo
+from cudaredist.formats.toolkit_record import ToolkitRecord
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import sha256_of
+from cudaredist.sets.package_tree import folders_above
+from cudaredist.store.files import hash_of, write_file
+
+_FOLDER = "usr/local/cuda"
+_EPOCH = "1970-01-01T00:00:00Z"
+_TYPE = "application/vnd.oci.image."
+_ARCHITECTURES = {"x86_64": "amd64", "sbsa": "arm64", "aarch64": "arm64", "ppc64le": "ppc64le"}
+
+
+def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
+    """Write a layout whose image has one layer: the root's libraries in `/usr/local/cuda`.
+
+    The layer is not compressed, because compressed bytes depend on the version of zlib. Raises
+    `WriteError`.
+    """
+    blobs = folder / "blobs/sha256"
+    with WritingTo(folder):
+        blobs.mkdir(parents=True)
+        layer = folder / "layer"
+        _write_tar(layer, root, record)
+        digest, layer_size = hash_of(layer), layer.stat().st_size
+        layer.rename(blobs / digest)
+    system, _, machine = record.platform.partition("-")
+    environment = [
+        f"LD_LIBRARY_PATH=/{_FOLDER}/lib",
+        "NVIDIA_VISIBLE_DEVICES=all",
+        "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    ]
+    config = {
+        "created": _EPOCH,
+        "architecture": _ARCHITECTURES[machine],
+        "os": system,
+        "config": {
+            "Env": environment,
+            "Labels": {
+                "org.opencontainers.image.title": f"CUDA {record.cuda} runtime libraries",
+                "org.opencontainers.image.version": record.cuda,
+                "com.nvidia.cuda.libraries": " ".join(record.libraries),
+            },
+        },
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        "history": [{"created": _EPOCH, "created_by": OURS}],
+    }
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": f"{_TYPE}manifest.v1+json",
+        "config": _blob(blobs, "config.v1+json", config),
+        "layers": [_descriptor("layer.v1.tar", digest, layer_size)],
+    }
+    described = _blob(blobs, "manifest.v1+json", manifest)
+    described |= {"annotations": {"org.opencontainers.image.ref.name": record.cuda}}
+    index = {"schemaVersion": 2, "mediaType": f"{_TYPE}index.v1+json", "manifests": [described]}
+    write_file(folder / "index.json", canonical_json(index))
+    write_file(folder / "oci-layout", canonical_json({"imageLayoutVersion": "1.0.0"}))
+    return OciImage(
+        manifest=described["digest"],
+        layer=f"sha256:{digest}",
+        layer_size=layer_size,
+        environment=tuple(environment),
+    )
+
+
+def _write_tar(path: Path, root: Path, record: ToolkitRecord) -> None:
+    """Write the files and links of packages, sorted, without times and owners."""
+    files = {name: file for name, file in record.files.items() if file.package != OURS}
+    names = {f"{_FOLDER}/{name}": name for name in (*files, *record.links)}
+    folders = {folder for name in names for folder in folders_above(name)}
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted({*names, *folders}):
+            member = tarfile.TarInfo(name)
+            member.mode = 0o755
+            if name in folders:
+                member.type = tarfile.DIRTYPE
+                tar.addfile(member)
+            elif names[name] in record.links:
+                member.type, member.mode = tarfile.SYMTYPE, 0o777
+                member.linkname = record.links[names[name]].target
+                tar.addfile(member)
+            else:
+                file = files[names[name]]
+                member.size, member.mode = file.size, 0o755 if file.executable else 0o644
+                with (root / names[name]).open("rb") as content:
+                    tar.addfile(member, content)
+
+
+def _blob(blobs: Path, kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    data = canonical_json(document)
+    digest = sha256_of(data)
+    write_file(blobs / digest, data)
+    return _descriptor(kind, digest, len(data))
+
+
+def _descriptor(kind: str, digest: str, size: int) -> dict[str, Any]:
+    return {"mediaType": f"{_TYPE}{kind}", "digest": f"sha256:{digest}", "size": size}

@@ -1,0 +1,142 @@
+"""Select the shared libraries that programs need from a package set."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cudaredist.cli.session import Session, open_cache
+from cudaredist.commands.audit.audit_program import audit_programs
+from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.report import AuditReport
+from cudaredist.errors import ContentError
+from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, SetPackage
+from cudaredist.sets.package_tree import PackageTree
+from cudaredist.store.data_folder import Store
+
+_log = logging.getLogger(__name__)
+
+_WITHOUT_PROVIDER = frozenset({"missing", "unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeLibraries:
+    """The libraries of a runtime root."""
+
+    paths: dict[str, set[str]]
+    """By package."""
+    names: frozenset[str]
+    """The names that programs and libraries load them by."""
+    optional: tuple[str, ...]
+    """Libraries of other packages that these may open, which are left out."""
+
+    def tree(self, attr: str, tree: PackageTree) -> PackageTree:
+        """Return the libraries of a package, and the links that a program needs."""
+        kept = self.paths[attr]
+        files = {path: entry for path, entry in tree.files.items() if path in kept}
+        links = {
+            link: end
+            for link, end in tree.links.items()
+            if end in files and link.rpartition("/")[2] in self.names
+        }
+        if missing := kept - files.keys():
+            raise ContentError(f"{attr}: the archive does not contain {', '.join(sorted(missing))}")
+        return replace(tree, files=files, links=links)
+
+
+def runtime_libraries(
+    package_set: PackageSet, path: Path, programs: Sequence[Path], store: Store, session: Session
+) -> RuntimeLibraries:
+    """Return the libraries that programs need, and those that the libraries need.
+
+    Raises `ContentError` if a program cannot be read, or needs a library or symbol that neither the
+    set nor the system provides.
+    """
+    report = audit_programs(
+        programs,
+        store,
+        AuditRequirements(),
+        is_together=True,
+        package_set=path,
+        cache=open_cache(None),
+        progress=session.progress("reading"),
+    )
+    (audited,) = report.programs
+    for unread in (*audited.unread, *audited.skipped):
+        _log.warning("the libraries that %s needs are not known completely", unread)
+    problems = list(_problems(audited))
+    if problems:
+        raise ContentError(
+            "; ".join(problems),
+            hint="name the files that provide other libraries with --for, too",
+        )
+    needs = [need for need in audited.libraries if need.status == "provided"]
+    platform = package_set.platform.redist_system
+    if not needs:
+        raise ContentError(f"no library of the set for {platform} is needed")
+    return close(package_set, [need.soname for need in needs])
+
+
+def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
+    """Return libraries of a set, and those that they need or are known to open.
+
+    A library opens its needs of policy, and the parts of its own package that its data names.
+    """
+    paths: dict[str, set[str]] = defaultdict(set)
+    names: set[str] = set()
+    optional: dict[str, None] = {}
+    pending = [(_provider(package_set, soname), soname) for soname in sonames]
+    while pending:
+        attr, soname = pending.pop()
+        names.add(soname)
+        package = package_set.packages[attr]
+        path = _path_of(package, soname)
+        if path in paths[attr]:
+            continue
+        paths[attr].add(path)
+        loads: list[Needed | Opened] = [each for each in package.needs if each.by_path == path]
+        loads += (each for each in package.opens if each.by_path == path)
+        for need in loads:
+            by = need.satisfied_by
+            if isinstance(by, InSet):
+                if isinstance(need, Opened) and by.attr != attr:
+                    optional[need.soname] = None
+                else:
+                    pending.append((by.attr, need.soname))
+            elif isinstance(need, Needed) and by is None:
+                raise ContentError(f"{path} of {attr} needs {need.soname}: no package provides it")
+    left = sorted(name for name in optional if not any(_stem(n) == _stem(name) for n in names))
+    return RuntimeLibraries(dict(paths), frozenset(names), tuple(left))
+
+
+def _problems(report: AuditReport) -> Iterable[str]:
+    yield from (error.message for error in report.errors)
+    for need in report.libraries:
+        if need.status in _WITHOUT_PROVIDER and need.kind != "opened":
+            yield f"neither the set nor the system provides {need.soname} for {need.by[0]}"
+    for finding in report.findings:
+        if finding.exit_code and finding.kind != "missing-library":
+            yield finding.message
+
+
+def _provider(package_set: PackageSet, soname: str) -> str:
+    """Return the package with a library, the main version before others."""
+    providers = [one.attr for one in package_set.sonames[soname] if not one.stub]
+    return min(providers, key=lambda attr: (package_set.packages[attr].pname != attr, attr))
+
+
+def _path_of(package: SetPackage, name: str) -> str:
+    """Return the path of a library with a name, or of one that a link has the name of."""
+    libraries = [library for library in package.provides if not library.stub]
+    for library in libraries:
+        if name in {library.soname, library.path.rpartition("/")[2]}:
+            return library.path
+    for library in libraries:
+        if _stem(library.soname) == _stem(name):
+            return library.path
+    raise ContentError(f"{package.attr} has no library {name}")
+
+
+def _stem(name: str) -> str:
+    return name.partition(".so")[0]
