@@ -160,6 +160,45 @@ def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) ->
         assert run(*emulator, "-E", search, program, code=1).stdout == "no device\n"
 
 
+def test_runtime_root_runs_program_and_every_needed_file_is_required(tmp_path: Path) -> None:
+    set_path, root = tmp_path / "set.json", tmp_path / "cuda"
+    program, runtime = tmp_path / "program", tmp_path / "runtime"
+    cudaredist(
+        *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
+        *("--platform", "linux-x86_64", "--output", set_path),
+    )
+    options = (set_path, "--data-dir", DATA, "--root")
+    selection = ("runtime", "libcublas", "libcufft")
+    components = [word for name in selection for word in ("--component", name)]
+    cudaredist("materialize", *options, root, *components)
+    names = ("cudart", "cublas", "cufft")
+    (tmp_path / "program.c").write_text(
+        "#include <cublas_v2.h>\n#include <cuda_runtime_api.h>\n#include <cufft.h>\n"
+        "#include <stdio.h>\nint main(void) { int n, v; cufftGetVersion(&v); "
+        "cublasGetProperty(MAJOR_VERSION, &v); "
+        'printf("%d\\n", cudaGetDeviceCount(&n)); return 0; }\n'
+    )
+    run(
+        *("gcc", "-I", root / "include", tmp_path / "program.c", "-o", program),
+        *("-L", root / "lib", f"-Wl,-rpath-link,{root / 'lib'}", *(f"-l{n}" for n in names)),
+    )
+    for_program = (*options, runtime, "--component", "runtime", "--for", program)
+    report = json.loads(cudaredist("materialize", *for_program, "--json").stdout)
+    files = {path.name for path in (runtime / "lib").iterdir()}
+    loaded = {"libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcufft.so.12"}
+    # cuBLASLt opens these.
+    assert files == {*loaded, "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"}
+    assert report["size"] < report["full_size"]
+    search = {"LD_LIBRARY_PATH": str(runtime / "lib")}
+    assert run(program, **search).stdout in {"35\n", "100\n", "0\n"}
+    assert "not found" not in run("ldd", program, **search).stdout
+    for name in sorted(loaded):
+        path = runtime / "lib" / name
+        path.rename(tmp_path / name)
+        assert name in run(program, code=127, **search).stderr
+        (tmp_path / name).rename(path)
+
+
 def test_release_without_nvcc_compiles_host_programs(tmp_path: Path) -> None:
     set_path, root = tmp_path / "set.json", tmp_path / "cuda"
     cudaredist(
