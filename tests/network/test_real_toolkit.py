@@ -189,13 +189,13 @@ def test_runtime_root_runs_program_and_every_needed_file_is_required(tmp_path: P
     # cuBLASLt opens these.
     assert files == {*loaded, "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"}
     assert report["size"] < report["full_size"]
-    search = {"LD_LIBRARY_PATH": str(runtime / "lib")}
-    assert run(program, **search).stdout in {"35\n", "100\n", "0\n"}
-    assert "not found" not in run("ldd", program, **search).stdout
+    search = str(runtime / "lib")
+    assert run(program, LD_LIBRARY_PATH=search).stdout in {"35\n", "100\n", "0\n"}
+    assert "not found" not in run("ldd", program, LD_LIBRARY_PATH=search).stdout
     for name in sorted(loaded):
         path = runtime / "lib" / name
         path.rename(tmp_path / name)
-        assert name in run(program, code=127, **search).stderr
+        assert name in run(program, code=127, LD_LIBRARY_PATH=search).stderr
         (tmp_path / name).rename(path)
 
 

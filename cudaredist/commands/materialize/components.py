@@ -1,14 +1,26 @@
 """Select the packages of a toolkit from a package set."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cudaredist.commands.materialize.merge import CrossTarget
+from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import PackageSet, SetPackage
-from cudaredist.formats.toolkit_record import ComponentSet
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.toolkit_record import ComponentPolicy, ComponentSet, PackageName
 from cudaredist.hints import again
+from cudaredist.store.data_folder import Store
+from cudaredist.store.locate import data_folder
+
+_log = logging.getLogger(__name__)
 
 ALL = "all"
+_COMPILER = "compiler"
+_STATIC_LIBRARY = "libnvptxcompiler"
+"""The package of the component `compiler` that only programs for the target use."""
+_PROGRAM_OUTPUTS = frozenset({"out", "bin", "doc", "samples", "python"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +33,50 @@ class SelectedPackages:
     """Named sets selected as a whole; all their programs must exist."""
     warnings: tuple[str, ...]
     """One for each broken or withheld package of the named sets."""
+
+
+def select_packages(
+    package_set: PackageSet,
+    target: CrossTarget | None,
+    options: MaterializeOptions,
+    of_runtime: Sequence[str],
+) -> SelectedPackages:
+    """Select packages by the data folder's component policy.
+
+    If there is a target, the options select its packages, and the host provides the compiler
+    without the packages of headers and libraries that it requires. Both sets have no excluded ones.
+    Packages of a runtime root are selected without others. Raises `UsageError`, and
+    `InvalidFileError` if the policy is invalid.
+    """
+    if of_runtime:
+        return select(package_set, of_runtime, (), {}, with_dependencies=False)
+    store = Store(data_folder(options.data_dir, writing=False))
+    policy = read_own_file(store.read_policy("components"), ComponentPolicy)
+    names, excluded = options.component or (), options.exclude or ()
+    if target is None:
+        selection = select(package_set, names, excluded, policy.components)
+    else:
+        if names:
+            # nvcc also requires its own headers for the target.
+            names = [*names, _COMPILER]
+        selection = select(target.package_set, names, excluded, policy.components)
+        compiler = select(
+            package_set, [_COMPILER], excluded, policy.components, with_dependencies=False
+        )
+        packages: dict[str, SetPackage] = {
+            PackageName.of_target(attr, target.platform): entry
+            for attr, entry in selection.packages.items()
+            if not _has_programs_only(entry)
+        }
+        tools = {attr: p for attr, p in compiler.packages.items() if attr != _STATIC_LIBRARY}
+        selection = SelectedPackages(
+            tools | packages,
+            compiler.required + selection.required,
+            compiler.warnings + selection.warnings,
+        )
+    for warning in selection.warnings:
+        _log.warning("%s", warning)
+    return selection
 
 
 def select(
@@ -146,3 +202,9 @@ def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> N
 
 def _reasons(package: SetPackage) -> str:
     return "; ".join(reason.text for reason in package.reasons)
+
+
+def _has_programs_only(package: SetPackage) -> bool:
+    """Check if a package certainly has no headers or libraries."""
+    is_unclear = package.collapsed or package.normalise or not package.contents
+    return not is_unclear and package.contents.keys() <= _PROGRAM_OUTPUTS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cudaredist.cli.options import ArchiveJobs, parse_size
 from cudaredist.cli.session import Session
-from cudaredist.commands.materialize.components import SelectedPackages, select
+from cudaredist.commands.materialize.components import select_packages
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
 from cudaredist.commands.materialize.merge import (
     RECORD_NAME,
@@ -35,7 +35,7 @@ from cudaredist.commands.materialize.root import (
     real_path,
     toolkit_report,
 )
-from cudaredist.commands.materialize.runtime import RuntimeLibraries, runtime_libraries
+from cudaredist.commands.materialize.runtime import runtime_libraries
 from cudaredist.commands.materialize.staging import StagingDirectory, remove_tree
 from cudaredist.commands.materialize.unpack import Unpacked, earlier_content, is_unpacked, unpack
 from cudaredist.errors import (
@@ -50,9 +50,8 @@ from cudaredist.errors import (
     WriteError,
     shortened,
 )
-from cudaredist.formats.packageset import PackageSet, SetPackage
-from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.toolkit_record import ComponentPolicy, PackageName, ToolkitRecord
+from cudaredist.formats.packageset import SetPackage
+from cudaredist.formats.toolkit_record import PackageName, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
@@ -62,17 +61,11 @@ from cudaredist.sets.package_tree import make_tree
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.sources.chain import most_severe
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
-from cudaredist.store.data_folder import Store
 from cudaredist.store.kept_archive import kept_bytes
-from cudaredist.store.locate import data_folder
 from cudaredist.tasks import each, raise_if_stopped
 
 _log = logging.getLogger(__name__)
 
-_COMPILER = "compiler"
-_STATIC_LIBRARY = "libnvptxcompiler"
-"""The package of the component `compiler` that only programs for the target use."""
-_PROGRAM_OUTPUTS = frozenset({"out", "bin", "doc", "samples", "python"})
 _SHOWN = 3
 
 
@@ -94,14 +87,9 @@ class Materialization:
         target = None
         if options.target is not None:
             target = CrossTarget(*read_target_set(value, options.target))
-        self.runtime: RuntimeLibraries | None = None
-        if options.programs:
-            store = Store(data_folder(options.data_dir, writing=False), value.channel)
-            self.runtime = runtime_libraries(value, package_set, options.programs, store, session)
-            names = sorted(self.runtime.paths)
-            selection = select(value, names, (), {}, with_dependencies=False)
-        else:
-            selection = _select_packages(value, target, options)
+        self.runtime = runtime_libraries(value, options, session) if options.programs else None
+        libraries = () if self.runtime is None else tuple(self.runtime.paths)
+        selection = select_packages(value, target, options, libraries)
         bases = session.connect(network, value.channel)
         if network.offline and (value.channel == "wheels" or not network.base_url):
             bases = ()
@@ -431,50 +419,6 @@ class Materialization:
             "image": self._image,
         }
         return report.model_copy(update=about)
-
-
-def _select_packages(
-    package_set: PackageSet, target: CrossTarget | None, options: MaterializeOptions
-) -> SelectedPackages:
-    """Select packages by the data folder's component policy.
-
-    If there is a target, the options select its packages, and the host provides the compiler
-    without the packages of headers and libraries that it requires. Both sets have no excluded ones.
-    Raises `UsageError`, and `InvalidFileError` if the policy is invalid.
-    """
-    store = Store(data_folder(options.data_dir, writing=False))
-    policy = read_own_file(store.read_policy("components"), ComponentPolicy)
-    names, excluded = options.component or (), options.exclude or ()
-    if target is None:
-        selection = select(package_set, names, excluded, policy.components)
-    else:
-        if names:
-            # nvcc also requires its own headers for the target.
-            names = [*names, _COMPILER]
-        selection = select(target.package_set, names, excluded, policy.components)
-        compiler = select(
-            package_set, [_COMPILER], excluded, policy.components, with_dependencies=False
-        )
-        packages: dict[str, SetPackage] = {
-            PackageName.of_target(attr, target.platform): entry
-            for attr, entry in selection.packages.items()
-            if not _has_programs_only(entry)
-        }
-        tools = {attr: p for attr, p in compiler.packages.items() if attr != _STATIC_LIBRARY}
-        selection = SelectedPackages(
-            tools | packages,
-            compiler.required + selection.required,
-            compiler.warnings + selection.warnings,
-        )
-    for warning in selection.warnings:
-        _log.warning("%s", warning)
-    return selection
-
-
-def _has_programs_only(package: SetPackage) -> bool:
-    """Check if a package certainly has no headers or libraries."""
-    is_unclear = package.collapsed or package.normalise or not package.contents
-    return not is_unclear and package.contents.keys() <= _PROGRAM_OUTPUTS
 
 
 def _unpacked_size(package: SetPackage) -> int:

@@ -2,18 +2,19 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.audit.audit_program import audit_programs
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
+from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.errors import ContentError
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, SetPackage
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.data_folder import Store
+from cudaredist.store.locate import data_folder
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class RuntimeLibraries:
 
 
 def runtime_libraries(
-    package_set: PackageSet, path: Path, programs: Sequence[Path], store: Store, session: Session
+    package_set: PackageSet, options: MaterializeOptions, session: Session
 ) -> RuntimeLibraries:
     """Return the libraries that programs need, and those that the libraries need.
 
@@ -54,11 +55,11 @@ def runtime_libraries(
     set nor the system provides.
     """
     report = audit_programs(
-        programs,
-        store,
+        options.programs or (),
+        Store(data_folder(options.data_dir, writing=False), package_set.channel),
         AuditRequirements(),
         is_together=True,
-        package_set=path,
+        package_set=options.package_set,
         cache=open_cache(None),
         progress=session.progress("reading"),
     )

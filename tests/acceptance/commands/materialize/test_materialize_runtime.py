@@ -168,7 +168,7 @@ def test_runtime_root_with_other_options_is_refused(
 def blob(root: Path, descriptor: dict[str, Any]) -> bytes:
     """Return a blob that has the descriptor's digest and size."""
     method, _, digest = descriptor["digest"].partition(":")
-    data = (root / "blobs" / method / digest).read_bytes()
+    data = Path(root, "blobs", str(method), str(digest)).read_bytes()
     assert (hashlib.sha256(data).hexdigest(), len(data)) == (digest, descriptor["size"])
     return data
 
