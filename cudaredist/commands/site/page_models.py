@@ -241,40 +241,12 @@ class FilesPage(SitePage):
     folders: dict[str, tuple[FileSpan, ...]]
 
 
-class GraphNode(OwnModel):
-    """A package in a drawing: its left middle, and its width."""
-
-    package: str
-    x: int
-    y: int
-    width: int
-
-
-class GraphEdge(OwnModel):
-    """A line from a package to one that it requires."""
-
-    package: str
-    requires: str
-    path: str = Field(description="Path of SVG")
-
-
-class DependencyGraph(OwnModel):
-    """A drawing of packages and their dependencies."""
-
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[GraphEdge, ...]
-    width: int
-    height: int
-    thickness: int = Field(description="Height of a package")
-
-
 class SetPage(SitePage):
     """One package set."""
 
     kind: Literal["set"] = "set"
     summary: SetSummary
     depends: dict[str, tuple[str, ...]] = Field(description="Direct dependencies by package")
-    graph: DependencyGraph = Field(description="Without packages that have no dependencies")
 
 
 class SetsPage(SitePage):

@@ -41,7 +41,7 @@ from cudaredist.commands.site.release_pages import (
     product_title,
 )
 from cudaredist.commands.site.search_index import make_index, span_words
-from cudaredist.commands.site.set_pages import make_set_page
+from cudaredist.commands.site.set_pages import dependency_graph, make_set_page
 from cudaredist.commands.site.site_data import SiteData
 from cudaredist.commands.site.table_pages import (
     make_compilers_page,
@@ -133,6 +133,7 @@ def _environment(data: SiteData) -> Environment:
         "span_words": span_words,
         "bar_plot": bar_plot,
         "history_tables": history_tables,
+        "dependency_graph": dependency_graph,
         "size_plot": size_plot,
         "coverage_words": describe_coverage,
     }

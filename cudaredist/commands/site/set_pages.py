@@ -3,15 +3,37 @@
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.commands.explain.summarize_set import summarize
-from cudaredist.commands.site.page_models import DependencyGraph, GraphEdge, GraphNode, SetPage
+from cudaredist.commands.site.page_models import SetPage
 from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.read_set import read_package_set
 
 _COLUMN, _ROW, _HEIGHT, _MARGIN, _CURVE = 230, 34, 26, 34, 26
 _LETTER, _PADDING = 8, 20
+
+
+class GraphNode(NamedTuple):
+    """A package in a drawing: the middle of its left side, and its width."""
+
+    package: str
+    x: int
+    y: int
+    width: int
+
+
+class DependencyGraph(NamedTuple):
+    """A drawing of packages and their dependencies."""
+
+    nodes: tuple[GraphNode, ...]
+    lines: tuple[tuple[str, str, str], ...]
+    """A package, one that it requires, and the path for SVG."""
+
+    width: int
+    height: int
+    thickness: int = _HEIGHT
 
 
 def read_sets(paths: Iterable[Path]) -> tuple[dict[str, PackageSet], list[str]]:
@@ -46,45 +68,42 @@ def make_set_page(package_set: PackageSet) -> SetPage:
         name: {one.attr for one in package.depends if one.attr in own} - {name}
         for name, package in own.items()
     }
-    connected = {one for name, others in requires.items() if others for one in (name, *others)}
     return SetPage(
         channel=package_set.channel,
         title=attribute,
         summary=summarize(attribute, package_set),
         depends={name: tuple(sorted(others)) for name, others in requires.items()},
-        graph=dependency_graph({name: requires[name] for name in requires if name in connected}),
     )
 
 
-def dependency_graph(requires: Mapping[str, AbstractSet[str]]) -> DependencyGraph:
-    """Return a drawing with each package to the right of those that it requires."""
-    rows: dict[str, float] = {}
+def dependency_graph(depends: Mapping[str, Iterable[str]]) -> DependencyGraph:
+    """Return a drawing with each package to the right of those that it requires.
+
+    Packages without a connection are omitted.
+    """
+    linked = {one for name, others in depends.items() for other in others for one in (name, other)}
+    requires = {name: set(depends[name]) for name in depends if name in linked}
     nodes: dict[str, GraphNode] = {}
     columns = _columns(requires)
     tallest = max(map(len, columns), default=0)
     for number, column in enumerate(columns):
         middles = {
-            name: sum(rows.get(one, 0) for one in requires[name]) / (len(requires[name]) or 1)
+            name: sum(nodes[one].y for one in requires[name] - column) / (len(requires[name]) or 1)
             for name in column
         }
+        top = (tallest - len(column)) * _ROW // 2 + _ROW // 2
         for row, name in enumerate(sorted(column, key=lambda name: (middles[name], name))):
-            nodes[name] = GraphNode(
-                package=name,
-                x=_MARGIN + number * _COLUMN,
-                y=round((row + (tallest - len(column)) / 2) * _ROW) + _ROW // 2,
-                width=len(name) * _LETTER + _PADDING,
-            )
-        rows |= {name: nodes[name].y for name in column}
+            width = len(name) * _LETTER + _PADDING
+            nodes[name] = GraphNode(name, _MARGIN + number * _COLUMN, top + row * _ROW, width)
     return DependencyGraph(
-        nodes=tuple(nodes.values()),
-        edges=tuple(
-            GraphEdge(package=name, requires=other, path=_path(nodes[name], nodes[other]))
+        tuple(nodes.values()),
+        tuple(
+            (name, other, _path(nodes[name], nodes[other]))
             for name in nodes
             for other in sorted(requires[name])
         ),
         width=max((one.x + one.width for one in nodes.values()), default=0) + _MARGIN,
         height=tallest * _ROW,
-        thickness=_HEIGHT,
     )
 
 
