@@ -202,6 +202,11 @@ class Materialization:
                 f"{', '.join(removed)}",
                 hint=f"to keep them, run `{again(options)}`; to remove them, use --replace",
             )
+        if record.libraries != self.toolkit.libraries and not self.options.replace:
+            raise UsageError(
+                f"{self.root} has other files of these packages, which would be replaced",
+                hint=f"run `{again('--replace')}`",
+            )
         foreign = list_root(self._path).foreign_to(record)
         if foreign:
             raise UsageError(

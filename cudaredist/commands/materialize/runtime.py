@@ -10,7 +10,7 @@ from cudaredist.commands.audit.audit_program import audit_programs
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.options import MaterializeOptions
-from cudaredist.errors import ContentError
+from cudaredist.errors import ContentError, UsageError
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, SetPackage
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.data_folder import Store
@@ -49,11 +49,14 @@ class RuntimeLibraries:
 def runtime_libraries(
     package_set: PackageSet, options: MaterializeOptions, session: Session
 ) -> RuntimeLibraries:
-    """Return the libraries that programs need, and those that the libraries need.
+    """Return the libraries that programs for Linux need, and those that the libraries need.
 
     Raises `ContentError` if a program cannot be read, or needs a library or symbol that neither the
     set nor the system provides.
     """
+    platform = package_set.platform.redist_system
+    if not platform.startswith("linux-"):
+        raise UsageError(f"--for requires a package set for Linux, not for {platform}")
     report = audit_programs(
         options.programs or (),
         Store(data_folder(options.data_dir, writing=False), package_set.channel),
@@ -73,7 +76,6 @@ def runtime_libraries(
             hint="name the files that provide other libraries with --for, too",
         )
     needs = [need for need in audited.libraries if need.status == "provided"]
-    platform = package_set.platform.redist_system
     if not needs:
         raise ContentError(f"no library of the set for {platform} is needed")
     return close(package_set, [need.soname for need in needs])
@@ -91,7 +93,9 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
     while pending:
         attr, soname = pending.pop()
         names.add(soname)
-        package = package_set.packages[attr]
+        package = package_set.packages.get(attr)
+        if package is None or package.status != "available":
+            raise ContentError(f"{attr}, which provides {soname}, is not available in the set")
         path = _path_of(package, soname)
         if path in paths[attr]:
             continue
@@ -123,7 +127,12 @@ def _problems(report: AuditReport) -> Iterable[str]:
 
 def _provider(package_set: PackageSet, soname: str) -> str:
     """Return the package with a library, the main version before others."""
-    providers = [one.attr for one in package_set.sonames[soname] if not one.stub]
+    providers = [
+        package.attr
+        for package in package_set.packages.values()
+        if package.status == "available" and package.alias_of is None
+        if any(library.soname == soname and not library.stub for library in package.provides)
+    ]
     return min(providers, key=lambda attr: (package_set.packages[attr].pname != attr, attr))
 
 

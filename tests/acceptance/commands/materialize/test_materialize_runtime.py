@@ -73,12 +73,6 @@ def runtime_set(run: object) -> None:
     # Not needed, so it is not downloaded.
     made_set.archives = {p: d for p, d in made_set.archives.items() if "cufft" not in p}
     made_set.put()
-    document = json.loads(Path("set.json").read_bytes())
-    document["sonames"] = {
-        soname: [{"attr": attr, "output": "out", "path": f"lib/{soname}.96", "stub": False}]
-        for soname, attr in OWNERS.items()
-    }
-    Path("set.json").write_text(json.dumps(document))
 
 
 def program(*needed: str, machine: str = "x86_64") -> Sequence[object]:
@@ -122,6 +116,37 @@ def test_runtime_root_of_two_programs_has_libraries_of_both(materialize: Materia
     Path("other").write_bytes(binaries.elf(kind="program", needed=("libcudart.so.13",)))
     expect_output(materialize(*program("libnvblas.so.13"), "--for", "other"), 0)
     assert listing(Path("root")).keys() == files_of("libnvblas.so.13", "libcudart.so.13")
+
+
+@pytest.mark.usefixtures("runtime_set")
+def test_runtime_root_for_another_program_requires_replace(materialize: Materialize) -> None:
+    expect_output(materialize(*program("libcublas.so.13", "libnvblas.so.13")), 0)
+    options = program("libcublas.so.13")
+    expect_error(materialize(*options), 2, "has other files of these packages", "--replace")
+    assert Path("root/lib/libnvblas.so.13").exists()
+    expect_output(materialize(*options, "--replace"), 0, "written")
+    assert not Path("root/lib/libnvblas.so.13").exists()
+
+
+@pytest.mark.usefixtures("runtime_set")
+def test_runtime_root_of_set_with_missing_provider_is_refused(materialize: Materialize) -> None:
+    document = json.loads(Path("set.json").read_bytes())
+    del document["packages"]["cuda_nvrtc"]
+    Path("set.json").write_text(json.dumps(document))
+    result = materialize(*program("libcublas.so.13"))
+    expect_error(result, 5, "cuda_nvrtc, which provides libnvrtc.so.13, is not available")
+
+
+def test_runtime_root_of_set_for_windows_is_refused(materialize: Materialize) -> None:
+    MadeSet(platform="windows-x86_64").put()
+    expect_error(materialize(*program("libcublas.so.13")), 2, "requires a package set for Linux")
+
+
+@pytest.mark.usefixtures("runtime_set")
+def test_runtime_root_of_damaged_program_is_refused(materialize: Materialize) -> None:
+    options = program()
+    Path("program").write_bytes(b"no program")
+    expect_error(materialize(*options), 5, "not a program, library or archive")
 
 
 @pytest.mark.parametrize(
