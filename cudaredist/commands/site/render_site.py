@@ -12,6 +12,7 @@ from cudaredist import __version__
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import DiffStyle, diff_sections, diff_summary
 from cudaredist.commands.explain.package_history import history_tables
+from cudaredist.commands.explain.report import PackageCoverage
 from cudaredist.commands.site.addresses import (
     compare_address,
     compare_script_path,
@@ -132,6 +133,7 @@ def _environment(data: SiteData) -> Environment:
         "capabilities": frozenset(data.capabilities),
         "span_words": span_words,
         "bar_plot": bar_plot,
+        "support_bars": partial(support_bars, data=data),
         "history_tables": history_tables,
         "dependency_graph": dependency_graph,
         "size_plot": size_plot,
@@ -194,6 +196,20 @@ def change_sections(
 
 def _line(text: str) -> Markup:
     return Markup(text.replace(" -> ", " → ").replace(" -&gt; ", " → "))  # noqa: S704 - the style has escaped the data
+
+
+def support_bars(part: PackageCoverage, data: SiteData) -> list[tuple[str, float, float]]:
+    """Return the kind, start and end of bars over the releases of a product, in percent.
+
+    A bar spans the releases that run on a GPU by machine code (`sm`) or PTX (`compute`).
+    """
+    labels = [str(facts.label) for facts in data.releases.get(part.redist, ())]
+    share = 100 / max(1, len(labels))
+    return [
+        (kind, labels.index(span.first) * share, (labels.index(span.newest) + 1) * share)
+        for kind, span in (("sm", part.native), ("compute", part.ptx))
+        if span and {span.first, span.newest} <= set(labels)
+    ]
 
 
 def size_plot(page: PackagePage) -> Mapping[str, LinePlot]:

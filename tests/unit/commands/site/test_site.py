@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 import html5lib
@@ -17,6 +19,7 @@ from support.releases import put, release
 from support.running import succeed
 from support.small_sets import library, make_data, make_sets, site_contents
 
+from cudaredist.commands.explain.report import PackageCoverage
 from cudaredist.commands.site.addresses import (
     package_address,
     page_link,
@@ -24,7 +27,9 @@ from cudaredist.commands.site.addresses import (
     release_address,
 )
 from cudaredist.commands.site.plots import bar_plot, line_plot
+from cudaredist.commands.site.render_site import support_bars
 from cudaredist.commands.site.set_pages import dependency_graph
+from cudaredist.commands.site.site_data import SiteData
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.store.data_folder import Store, shipped_data
@@ -282,6 +287,28 @@ def test_gpu_page_has_the_highest_driver(files: dict[str, bytes]) -> None:
     ]
     assert drivers == ["580"]
     assert "branch 580" in text
+
+
+@pytest.mark.parametrize(
+    ("native", "ptx", "bars"),
+    [
+        (("12.9.1", "12.9.1"), None, [("sm", 0.0, 50.0)]),
+        (("12.9.1", "12.9.1"), ("13.0.0", "13.0.0"), [("sm", 0.0, 50.0), ("compute", 50.0, 100.0)]),
+        (None, ("12.9.1", "13.0.0"), [("compute", 0.0, 100.0)]),
+        (("9.0.0", "12.9.1"), None, []),  # a release that the site does not have
+    ],
+)
+def test_support_is_shown_over_the_releases(
+    native: tuple[str, str] | None,
+    ptx: tuple[str, str] | None,
+    bars: list[tuple[str, float, float]],
+) -> None:
+    spans = [one and {"first": one[0], "newest": one[1]} for one in (native, ptx)]
+    about = {"capability": "7.0", "redist": "cuda", "package": "libx", "without": None}
+    counts = {"releases": 2, "unknown": 0, "native": spans[0], "ptx": spans[1]}
+    part = PackageCoverage.model_validate(about | counts)
+    facts = [SimpleNamespace(label=label) for label in ("12.9.1", "13.0.0")]
+    assert support_bars(part, cast("SiteData", SimpleNamespace(releases={"cuda": facts}))) == bars
 
 
 def test_comparison_has_the_facts_of_all_releases(files: dict[str, bytes]) -> None:
