@@ -11,7 +11,7 @@ from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.errors import ContentError, UsageError
-from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, SetPackage
+from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import data_folder
@@ -92,11 +92,13 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
     pending = [(_provider(package_set, soname), soname) for soname in sonames]
     while pending:
         attr, soname = pending.pop()
-        names.add(soname)
         package = package_set.packages.get(attr)
         if package is None or package.status != "available":
             raise ContentError(f"{attr}, which provides {soname}, is not available in the set")
-        path = _path_of(package, soname)
+        library = _library_of(package, soname)
+        path = library.path
+        # The version may be added to a name in data at run time.
+        names |= {soname, library.soname}
         if path in paths[attr]:
             continue
         paths[attr].add(path)
@@ -136,15 +138,15 @@ def _provider(package_set: PackageSet, soname: str) -> str:
     return min(providers, key=lambda attr: (package_set.packages[attr].pname != attr, attr))
 
 
-def _path_of(package: SetPackage, name: str) -> str:
-    """Return the path of a library with a name, or of one that a link has the name of."""
+def _library_of(package: SetPackage, name: str) -> Provided:
+    """Return the library with a name, or the one that a link has the name of."""
     libraries = [library for library in package.provides if not library.stub]
     for library in libraries:
         if name in {library.soname, library.path.rpartition("/")[2]}:
-            return library.path
+            return library
     for library in libraries:
         if _stem(library.soname) == _stem(name):
-            return library.path
+            return library
     raise ContentError(f"{package.attr} has no library {name}")
 
 
