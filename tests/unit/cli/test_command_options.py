@@ -52,6 +52,7 @@ COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-define
 FOLDER: dict[str, Any] = {"url": "https://x", "manifest_dir": Path("m")}
 REDIST: dict[str, Any] = {"redist": ["cuda"], "typed": frozenset({"url", "redist"})}
 SET = Path("set.json")
+FOR_PROGRAM: Any = {"root": Path("cuda"), "component": ["runtime"], "programs": [Path("x")]}
 LONG_HELP = {"forward_compat", "format"}
 
 ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
@@ -130,6 +131,11 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             MaterializeOptions(root=Path("cuda"), verify=True, remove=True),
             MaterializeOptions(root=Path("cuda"), package_set=SET, verify=True),
             MaterializeOptions(root=Path("cuda"), target=SET, verify=True),
+            MaterializeOptions(root=Path("cuda"), package_set=SET, format="oci"),
+            MaterializeOptions(root=Path("cuda"), package_set=SET, programs=[Path("x")]),
+            MaterializeOptions(package_set=SET, layout="split", **FOR_PROGRAM),
+            MaterializeOptions(package_set=SET, exclude=["nccl"], **FOR_PROGRAM),
+            MaterializeOptions(verify=True, **FOR_PROGRAM),
             MaterializeOptions(root=Path("cuda"), package_set=SET, target=SET, layout="split"),
             MaterializeOptions(root=Path("cuda"), replace=True, verify=True),
             MaterializeOptions(root=Path("cuda")),
