@@ -42,6 +42,7 @@ GROWING = tuple(LIMITS)[:4]
 
 def user_cpu(call: str, folder: Path) -> float:
     """Return the user CPU of a command in seconds, with the cache in a folder."""
+    shutil.rmtree(folder / "site", ignore_errors=True)  # a second run would render nothing
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     command = [sys.executable, "-m", "cudaredist", *call.format(folder=folder).split()]
     variables = {"CUDAREDIST_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": ""}
