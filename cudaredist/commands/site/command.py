@@ -38,7 +38,8 @@ def site(options: SiteOptions, session: Session) -> int:
     Examples:
 
         cudaredist site --output site
-        cudaredist site --output site --set build/linux-x86_64/cuda-13.0.3.json --json
+        cudaredist build --cuda 13 --platform linux-x86_64 --output set.json
+        cudaredist site --output site --set set.json --json
 
     The site has a page for each release, package, product, compute capability and --set, a page of
     host compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
