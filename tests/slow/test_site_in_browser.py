@@ -384,6 +384,12 @@ def test_button_copies_the_hash_of_an_archive(page: Page, base: str) -> None:
     expect(page.locator("#top-search")).to_have_value(cell.locator("code").inner_text())
 
 
+def test_common_platform_of_builds_for_several_majors_is_compared(page: Page, base: str) -> None:
+    page.goto(f"{base}cudnn/compare/index.html?before=9.10.2&after=9.11.1")
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="cudnn"))
+    expect(row.first).to_contain_text("linux-x86_64/cuda12")
+
+
 def test_two_releases_are_compared(page: Page, base: str) -> None:
     page.goto(f"{base}cuda/13.0.2/index.html")
     page.get_by_role("link", name="Compare with 12.9.2").click()

@@ -170,6 +170,11 @@ class Materialization:
         if not os.path.lexists(self._path):
             return None
         record = read_record(self._path)
+        if record is not None and self.options.format == "oci":
+            raise UsageError(
+                f"{self.root} is a toolkit root, and cannot become an image",
+                hint="name a new folder with --root",
+            )
         if record is None and not is_empty(self._path):
             raise UsageError(
                 f"{self.root} exists and is not a cudaredist toolkit root (no {RECORD_NAME})",

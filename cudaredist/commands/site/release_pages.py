@@ -60,6 +60,7 @@ def make_start_page(data: SiteData, packages: int) -> StartPage:
 
 def _cuda_summaries(releases: Iterable[ReleaseFacts], data: SiteData) -> Iterator[CudaSummary]:
     """Yield the releases of CUDA, the oldest first."""
+    known: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     for facts in releases:
         label = str(facts.label)
@@ -67,7 +68,9 @@ def _cuda_summaries(releases: Iterable[ReleaseFacts], data: SiteData) -> Iterato
         supported = values.get("supported")
         names = supported if isinstance(supported, tuple) else ()
         gpus = tuple(str(name) for name in names if str(name)[-1].isdigit())
-        present = (*gpus, *_platforms([facts]))
+        # Without an entry in the table, the GPUs are unknown: the next release with one counts.
+        known_now = gpus or known
+        present = _platforms([facts])
         compilers = data.compat and data.compat.releases.get(label)
         drivers = {system: lowest_driver(facts.label, system, data.drivers) for system in SYSTEMS}
         yield CudaSummary(
@@ -78,9 +81,12 @@ def _cuda_summaries(releases: Iterable[ReleaseFacts], data: SiteData) -> Iterato
             gcc=compilers.compilers.get("gcc") if compilers else None,
             gpus=gpus,
             newest={name: one for name, one in data.fitting[label].items() if name != CUDA},
-            dropped=tuple(name for name in before if name not in present),
+            dropped=(
+                *(name for name in known if name not in known_now),
+                *(name for name in before if name not in present),
+            ),
         )
-        before = present
+        known, before = known_now, present
 
 
 def make_product_page(redist: str, data: SiteData) -> ProductPage:

@@ -228,6 +228,16 @@ def test_oci_image_is_complete_and_equal_in_two_runs(materialize: Materialize) -
     expect_error(result, 2, "is not a cudaredist toolkit root")
 
 
+@pytest.mark.usefixtures("runtime_set")
+def test_image_does_not_replace_a_root(materialize: Materialize) -> None:
+    expect_output(materialize(*program("libcublas.so.13")), 0)
+    before = set(Path("root").rglob("*"))
+    for more in ((), ("--replace",)):
+        result = materialize(*program("libcublas.so.13"), "--format", "oci", *more)
+        expect_error(result, 2, "root is a toolkit root, and cannot become an image")
+    assert set(Path("root").rglob("*")) == before
+
+
 @needs("skopeo", "umoci")
 @pytest.mark.usefixtures("runtime_set")
 def test_oci_image_is_loaded_by_skopeo_and_umoci(materialize: Materialize) -> None:

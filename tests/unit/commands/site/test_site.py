@@ -311,6 +311,21 @@ def test_support_is_shown_over_the_releases(
     assert support_bars(part, cast("SiteData", SimpleNamespace(releases={"cuda": facts}))) == bars
 
 
+def test_release_without_an_entry_in_the_table_drops_no_gpus(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests/cuda"
+    folder.mkdir(parents=True)
+    for label in ("12.9.1", "12.99.0", "13.0.2"):
+        content = manifest(label, packages=["libx"])
+        (folder / f"redistrib_{label}.json").write_bytes(content)
+    tables = tmp_path, shipped_data()
+    for name in ("gpus.json", "nvcc_compat.json"):
+        (tables[0] / name).write_bytes((tables[1] / name).read_bytes())
+    start = json.loads(site_of(tmp_path)["index.json"])
+    dropped = {one["release"]: one["dropped"] for one in start["cuda"]}
+    assert dropped["12.99.0"] == []
+    assert "7.0" in dropped["13.0.2"]
+
+
 def test_comparison_has_the_facts_of_all_releases(files: dict[str, bytes]) -> None:
     page = json.loads(files["cudnn/compare/index.json"])
     script = files["assets/compare/cudnn.js"].decode("ascii")
