@@ -47,7 +47,7 @@ def _release(facts: ReleaseFacts) -> dict[str, Any]:
         fact.name: _words(fact.value)
         for topic in facts.topics
         for fact in topic.facts
-        # Topics are of a release line, and each of its releases can have a driver of its own.
+        # Topics describe a release line, and each of its releases can have its own driver.
         if fact.name != "driver.native" or f"CUDA {facts.label}:" in fact.statement
     }
     stated.pop("releases", None)

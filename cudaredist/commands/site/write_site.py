@@ -32,7 +32,7 @@ def update_site(
 ) -> SiteReport:
     """Write the site, unless nothing changed since the last run.
 
-    `state` is that of the data and the program, empty if it is not known.
+    `state` identifies the data and the program, empty if it is not known.
     """
     earlier, key = earlier_files(output), sha256_of(str(output.resolve()).encode())
     sizes, digest = _examine(output, earlier, state)
@@ -47,7 +47,10 @@ def update_site(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Switch the collector off: it takes a seventh of the time, and finds nothing to free."""
+    """Disable garbage collection.
+
+    It takes a seventh of the time, and finds nothing to free.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
