@@ -131,7 +131,7 @@ class _Connection:
             soname = need.soname
             if need.kind == "dlopen" and provider is not None:
                 sonames = (library.soname for library in self.drafts[provider.attr].provides)
-                soname = next((name for name in sonames if _stem(name) == soname), soname)
+                soname = next((name for name in sonames if stem_of(name) == soname), soname)
             update = {"satisfied_by": satisfied_by, "soname": soname}
             resolved.append(need.model_copy(update=update))
         resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
@@ -149,7 +149,7 @@ class _Connection:
         key = key_of(need.soname)
 
         def fitting(names: Iterable[str]) -> Iterable[str]:
-            return (name for name in names if _stem(name) == key) if is_loaded else (key,)
+            return (name for name in names if stem_of(name) == key) if is_loaded else (key,)
 
         own = self.of_package.get(draft.attr, {})
         for name in fitting(own):
@@ -171,9 +171,9 @@ class _Connection:
 
         Libraries already confirmed by policy are not repeated.
         """
-        confirmed = {(n.by_path, _stem(n.soname)) for n in draft.needs if n.kind == "dlopen"}
+        confirmed = {(n.by_path, stem_of(n.soname)) for n in draft.needs if n.kind == "dlopen"}
         for soname, path, output in _names_in(draft, "opens"):
-            if (path, _stem(soname)) not in confirmed:
+            if (path, stem_of(soname)) not in confirmed:
                 outside = find_external(soname, self.data.policies.libraries)
                 satisfied_by: InSet | OutsideSet | None = None
                 if outside is None or outside.owner not in _SYSTEM:
@@ -318,7 +318,7 @@ def _loading_rules(draft: Draft, spec: SetSpec, data: SetData) -> list[LoadedLib
 def _loaded(libraries: Sequence[Provided], rules: Iterable[LoadedLibrary]) -> Iterator[Needed]:
     for rule in rules:
         for library in libraries:
-            if not library.stub and _stem(library.soname) == rule.by:
+            if not library.stub and stem_of(library.soname) == rule.by:
                 yield _need(rule.loads, library.path, library.output, "dlopen")
 
 
@@ -326,7 +326,8 @@ def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "d
     return Needed(soname=soname, by_path=path, output=output, satisfied_by=None, kind=kind)
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
+    """Return a library's name without `.so` and its version."""
     return name.partition(".so")[0]
 
 

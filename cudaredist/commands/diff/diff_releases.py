@@ -30,6 +30,7 @@ from cudaredist.formats.registry import (
     read_own_file,
     schema_version_of,
 )
+from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
@@ -40,7 +41,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
-from cudaredist.store.layered_tables import read_layered
+from cudaredist.store.layered_tables import LayeredTable, read_layered
 from cudaredist.store.read_data import load_features, load_manifest, located, require_manifests
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.gpus.coverage import CoverageRules
@@ -60,8 +61,9 @@ class _Side:
 class ComparedTables:
     """The tables that releases are compared with."""
 
-    def __init__(self, store: Store) -> None:
-        compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
+    def __init__(
+        self, compat: LayeredTable[NvccCompat] | None, gpus: LayeredTable[Gpus] | None
+    ) -> None:
         self.compat = compat.table if compat else None
         self.gpus = gpus.table if gpus else None
         self.rules = CoverageRules(gpus.table) if gpus else None
@@ -74,7 +76,9 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     different redistributables, the report has a note. Raises `UsageError` for a side that is
     neither a file nor a local release, and for files of different kinds.
     """
-    tables = functools.cache(functools.partial(ComparedTables, store))
+    tables = functools.cache(
+        lambda: ComparedTables(read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE))
+    )
     first, second = _read(old, store, tables), _read(new, store, tables)
     if first.kind != second.kind:
         raise UsageError(

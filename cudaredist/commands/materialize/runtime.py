@@ -12,6 +12,7 @@ from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.errors import ContentError, UsageError
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
+from cudaredist.sets.libraries import stem_of
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import data_folder
@@ -113,7 +114,7 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
                     pending.append((by.attr, need.soname))
             elif isinstance(need, Needed) and by is None:
                 raise ContentError(f"{path} of {attr} needs {need.soname}: no package provides it")
-    left = sorted(name for name in optional if not any(_stem(n) == _stem(name) for n in names))
+    left = sorted(name for name in optional if not any(stem_of(n) == stem_of(name) for n in names))
     return RuntimeLibraries(dict(paths), frozenset(names), tuple(left))
 
 
@@ -145,10 +146,6 @@ def _library_of(package: SetPackage, name: str) -> Provided:
         if name in {library.soname, library.path.rpartition("/")[2]}:
             return library
     for library in libraries:
-        if _stem(library.soname) == _stem(name):
+        if stem_of(library.soname) == stem_of(name):
             return library
     raise ContentError(f"{package.attr} has no library {name}")
-
-
-def _stem(name: str) -> str:
-    return name.partition(".so")[0]

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+from cudaredist.commands.explain.newest_together import COMMON_PLATFORMS
 from cudaredist.commands.site.page_models import ComparePage
 from cudaredist.commands.site.release_pages import product_title
-from cudaredist.commands.site.site_data import ReleaseFacts, SiteData
+from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.tables.explanation import FactValue
 
 
@@ -32,12 +33,12 @@ def _release(facts: ReleaseFacts) -> dict[str, Any]:
     packages: dict[str, dict[str, Any]] = {
         package.name: {
             "version": ", ".join(map(str, package.versions)),
-            "license": facts.licenses[package.name],
             "places": {},
         }
         for package in facts.manifest.packages
     }
-    for one in facts.archives:
+    newest_variant_first = sorted(facts.archives, key=lambda x: x.archive.id.place, reverse=True)
+    for one in sorted(newest_variant_first, key=_rank):
         packages[one.archive.package]["places"][one.archive.id.place] = [
             one.history.size,
             one.history.symbols,
@@ -52,6 +53,12 @@ def _release(facts: ReleaseFacts) -> dict[str, Any]:
     }
     stated.pop("releases", None)
     return {"facts": stated, "packages": packages}
+
+
+def _rank(one: ArchiveFacts) -> int:
+    """Return the place of an archive's platform among the common ones, which come first."""
+    name = one.archive.platform
+    return COMMON_PLATFORMS.index(name) if name in COMMON_PLATFORMS else len(COMMON_PLATFORMS)
 
 
 def _words(value: FactValue) -> str:

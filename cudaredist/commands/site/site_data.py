@@ -124,9 +124,10 @@ def read_site_data(index: Index, sets: Mapping[str, PackageSet] = _NO_SETS) -> S
     """
     store = index.store
     compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
-    compared = ComparedTables(store)
+    compared = ComparedTables(compat, gpus)
     redists = index.redists()
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
+    licenses = read_own_file(store.read_policy("licenses"), LicensePolicy)
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
     query = "SELECT id FROM symbol_groups WHERE imported_from IS NULL"
     symbols = read_names(index, [group for (group,) in index.rows(query)])
@@ -134,7 +135,7 @@ def read_site_data(index: Index, sets: Mapping[str, PackageSet] = _NO_SETS) -> S
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
     exports = ReleaseExports(index, names)
     releases = {
-        redist: tuple(_releases(redist, store, archives, exports, tables, compared))
+        redist: tuple(_releases(redist, store, archives, exports, tables, compared, licenses))
         for redist in redists
     }
     capabilities: dict[str, Topic] = {}
@@ -206,6 +207,7 @@ def _releases(
     exports: ReleaseExports,
     tables: CudaTables | None,
     compared: ComparedTables,
+    licenses: LicensePolicy,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable."""
     loaded = {
@@ -213,7 +215,6 @@ def _releases(
         for label in store.manifests(redist).labels()
     }
     changes = compare_in_order(redist, loaded, store, compared)
-    licenses = read_own_file(store.read_policy("licenses"), LicensePolicy)
     before: str | None = None
     for label, (manifest, _) in loaded.items():
         topics: tuple[Topic, ...] = ()

@@ -59,8 +59,8 @@
     const code = [];
     for (const name of union(first.packages, second.packages)) {
       const [old, now] = [first.packages[name], second.packages[name]];
-      const places = Object.keys((old ?? now).places).filter((place) => (now ?? old).places[place]);
-      const place = places.sort((a, b) => rank(a) - rank(b) || (a < b ? 1 : -1))[0];
+      // The most common platform is the first.
+      const place = Object.keys((old ?? now).places).find((name) => (now ?? old).places[name]);
       const [oldSize, oldSymbols, oldCode] = old?.places[place] ?? [];
       const [newSize, newSymbols, newCode] = now?.places[place] ?? [];
       const row = [
@@ -81,12 +81,6 @@
       }
     }
     return [packages, code];
-  }
-
-  function rank(place) {
-    const order = ["linux-x86_64", "linux-sbsa", "linux-aarch64", "windows-x86_64"];
-    const position = order.indexOf(place.split("/")[0]);
-    return position < 0 ? order.length : position;
   }
 
   function show() {
