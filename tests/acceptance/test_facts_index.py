@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import sqlite3
@@ -304,7 +305,7 @@ def test_edited_data_gives_the_rows_of_a_new_index(
         assert edited == rows_of(open_index(root / "data", root / f"new{number}"))
 
 
-def test_archives_of_package_are_found_by_release_and_package(
+def test_archives_of_package_are_found_by_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = Index(Store(tmp_path), Cache(tmp_path / "cache"))
@@ -317,4 +318,6 @@ def test_archives_of_package_are_found_by_release_and_package(
 
     monkeypatch.setattr(index, "rows", rows)
     assert not list(index.archives(["cuda"], "package IN (SELECT value FROM json_each(?))", ["x"]))
-    assert "release=? AND package=?" in str(plans)
+    # SQLite 3.40 adds the condition on the release, 3.53 does not.
+    search = r"SEARCH archives USING INDEX \w+ \((release=\? AND )?package=\?\)"
+    assert re.search(search, str(plans))
