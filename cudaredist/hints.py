@@ -36,9 +36,7 @@ _call = _Call()
 
 @contextmanager
 def calling(
-    command: str,
-    words: Mapping[str, tuple[str, ...]],
-    options: Mapping[str, Collection[str]],
+    command: str, words: Mapping[str, tuple[str, ...]], options: Mapping[str, Collection[str]]
 ) -> Iterator[None]:
     """Set the call that hints repeat."""
     _call.command, _call.words, _call.options = command, words, options

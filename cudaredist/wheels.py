@@ -9,7 +9,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from email.message import Message
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -17,6 +18,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import ArchiveId
 
 _PROGRAMS = (
     *("cccl", "crt", "culibos", "cuobjdump", "cupti", "cuxxfilt", "nvcc", "nvdisasm", "nvrtc"),
@@ -300,9 +302,7 @@ def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -
         lowest = min((wheel.version for wheel in fitting), default=None)
         candidates = [wheel for wheel in fitting if wheel.version == lowest]
     return min(
-        candidates,
-        key=lambda wheel: (wheel.is_yanked, wheel.rank_on(platform) or 0),
-        default=None,
+        candidates, key=lambda wheel: (wheel.is_yanked, wheel.rank_on(platform) or 0), default=None
     )
 
 
@@ -314,38 +314,37 @@ class Metadata(NamedTuple):
     requires: tuple[str, ...]
 
 
-def newest_wheel(wheels: Mapping[tuple[str, str | None], Wheel]) -> Wheel:
-    """Return the wheel with the metadata and version of a package."""
-    return max(wheels.values(), key=lambda wheel: wheel.version)
+def newest_wheels(wheels: Mapping[ArchiveId, Wheel]) -> dict[str, Wheel]:
+    """Return the wheel with the metadata and version of each package."""
+    newest: dict[str, Wheel] = {}
+    for archive, wheel in wheels.items():
+        newest[archive.package] = max(
+            newest.get(archive.package, wheel), wheel, key=attrgetter("version")
+        )
+    return newest
 
 
 def manifest_bytes(
-    redist: str,
-    label: str,
-    wheels: Mapping[str, Mapping[tuple[str, str | None], Wheel]],
-    metadata: Mapping[str, Metadata],
+    redist: str, label: str, wheels: Mapping[ArchiveId, Wheel], metadata: Mapping[str, Metadata]
 ) -> bytes:
-    """Return a deterministic manifest of wheels by package, platform and variant.
+    """Return a deterministic manifest of wheels.
 
     It has no sizes, because not every index has them.
     """
-    document: dict[str, object] = {"release_label": label, "release_product": redist}
-    for package, archive_wheels in wheels.items():
-        entry: dict[str, object] = {
+    document: dict[str, Any] = {"release_label": label, "release_product": redist}
+    for package, newest in newest_wheels(wheels).items():
+        document[package] = {
             "name": metadata[package].summary,
             "license": metadata[package].license,
-            "version": ".".join(map(str, newest_wheel(archive_wheels).version.release)),
+            "version": ".".join(map(str, newest.version.release)),
         }
-        variants = sorted({variant for _, variant in archive_wheels if variant is not None})
-        if variants:
-            entry["cuda_variant"] = [variant.removeprefix("cuda") for variant in variants]
-        archives: dict[str, dict[str | None, dict[str, str | None]]] = {}
-        for (platform, variant), wheel in archive_wheels.items():
-            archives.setdefault(platform, {})[variant] = {
-                "relative_path": f"{wheel.project}/{wheel.file_name}",
-                "sha256": wheel.sha256,
-            }
-        for platform, by_variant in archives.items():
-            entry[platform] = by_variant.get(None, by_variant)
-        document[package] = entry
+    for (package, platform, variant), wheel in wheels.items():
+        entry = document[package]
+        archive = {"relative_path": f"{wheel.project}/{wheel.file_name}", "sha256": wheel.sha256}
+        if variant is None:
+            entry[platform] = archive
+        else:
+            entry.setdefault(platform, {})[variant] = archive
+            variants = {*entry.get("cuda_variant", ()), variant.removeprefix("cuda")}
+            entry["cuda_variant"] = sorted(variants)
     return canonical_json(document)

@@ -62,8 +62,7 @@ class Credentials:
         ]
         parts = url.path.split("/")
         return max(
-            on_server or [bare],
-            key=lambda index: _shared(index.path.rstrip("/").split("/"), parts),
+            on_server or [bare], key=lambda index: _shared(index.path.rstrip("/").split("/"), parts)
         )
 
     def _from_keyring(self, service: str, name: str) -> Login | None:

@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from cudaredist.errors import (
     ArchiveMismatchError,
@@ -39,23 +38,19 @@ class FolderSource(Source):
     def labels(self, folder: str) -> tuple[Version, ...]:
         """Return the labels of the manifests in a folder, in ascending order."""
         place = self._root / folder
-        try:
+        with reading(place, "no such folder"):
             if not self._root.is_dir():
                 hint = server_line("set --base-url to the address or folder that contains compute/")
                 raise SourceError(str(self._root), "no such folder", hint=hint)
-            labels = {listed_label(entry.name) for entry in place.iterdir()} - {None}
-        except (FileNotFoundError, NotADirectoryError):
-            raise NotAtSourceError(str(place), "no such folder") from None
-        except OSError as error:
-            raise SourceError(str(place), error.strerror or str(error)) from error
+            labels = {label for entry in place.iterdir() if (label := listed_label(entry.name))}
         if not labels:
             raise EmptyIndexError(str(place))
-        return tuple(sorted(label for label in labels if label is not None))
+        return tuple(sorted(labels))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - files have none
         """Return the bytes of a regular file of at most `limit` bytes."""
         place = self._root / path
-        with _opened(place) as file:
+        with reading(place), open_file(place, follow=True) as file:
             data = file.read(limit + 1)
         if len(data) > limit:
             raise TooLargeError(str(place), limit)
@@ -64,7 +59,7 @@ class FolderSource(Source):
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of a regular file, beginning at byte `start`."""
         place = self._root / path
-        with _opened(place) as file:
+        with reading(place), open_file(place, follow=True) as file:
             total = os.fstat(file.fileno()).st_size
             if size is not None and total != size:
                 raise ArchiveMismatchError(str(place), "size", f"{size:,}", f"{total:,} bytes")
@@ -75,7 +70,7 @@ class FolderSource(Source):
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:  # noqa: ARG002 - files have none
         """Return some bytes of a regular file, by default its last."""
         place = self._root / path
-        with _opened(place) as file:
+        with reading(place), open_file(place, follow=True) as file:
             total = os.fstat(file.fileno()).st_size
             begin = max(0, total - length) if start is None else start
             file.seek(begin)
@@ -86,12 +81,11 @@ class FolderSource(Source):
 
 
 @contextlib.contextmanager
-def _opened(place: Path) -> Iterator[BinaryIO]:
-    """Open a regular file. Translate errors to `NotAtSourceError` and `SourceError`."""
+def reading(place: Path, missing: str = "no such file") -> Iterator[None]:
+    """Translate errors of a local path to `NotAtSourceError` and `SourceError`."""
     try:
-        with open_file(place, follow=True) as file:
-            yield file
+        yield
     except (FileNotFoundError, NotADirectoryError):
-        raise NotAtSourceError(str(place), "no such file") from None
+        raise NotAtSourceError(str(place), missing) from None
     except OSError as error:
         raise SourceError(str(place), error.strerror or str(error)) from error

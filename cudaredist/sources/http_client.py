@@ -25,7 +25,6 @@ from cudaredist import __version__
 from cudaredist.errors import (
     CannotResumeError,
     SourceError,
-    StoppedError,
     TooLargeError,
     TransientError,
     UsageError,
@@ -35,13 +34,16 @@ from cudaredist.sources.http_response import (
     INVALID_REDIRECT,
     LEAST,
     Download,
+    check_encoding,
     client_error,
     content_range,
+    stated_length,
     status_error,
     strong_etag,
 )
-from cudaredist.sources.http_retry import pause_after, retrying
+from cudaredist.sources.http_retry import Attempts, retrying
 from cudaredist.sources.protocol import Part, Settings, without_credentials
+from cudaredist.tasks import raise_if_stopped
 
 _log = logging.getLogger(__name__)
 
@@ -91,15 +93,15 @@ class HttpClient:
         self._access = access
         self._transport = transport
         self._watch = Watch(settings.timeout)
-        self._clients: list[httpx.Client] = []
-        self._local = threading.local()
+        self._clients: dict[tuple[int, str], httpx.Client] = {}
+        """A client for each thread and kind of connection."""
         self._mutex = threading.Lock()
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     def close(self) -> None:
         """Close all connections."""
         self._watch.close()
-        for client in self._clients:
+        for client in list(self._clients.values()):
             client.close()
 
     def is_allowed(self, url: httpx.URL) -> bool:
@@ -125,11 +127,11 @@ class HttpClient:
         After a `TransientError` of the request or of `use`, both are retried.
         """
         attempt = partial(self._attempt, address, limit, dict(headers or {}))
-        return retrying(self._settings)(lambda: use(attempt()))
+        return retrying(self._settings, lambda: use(attempt()))
 
     def part(self, address: str, start: int | None, length: int, etag: str | None = None) -> Part:
         """Return some bytes of a file by a range request, with retries."""
-        return retrying(self._settings)(self._part, address, start, length, etag)
+        return retrying(self._settings, partial(self._part, address, start, length, etag))
 
     def _part(self, address: str, start: int | None, length: int, etag: str | None) -> Part:
         shown = shown_address(address)
@@ -165,7 +167,7 @@ class HttpClient:
         so that a long download survives many of them.
         """
         download = Download(shown_address(address), start, size)
-        failures, waited, reached = 0, 0.0, start
+        attempts, reached = Attempts(self._settings), start
         while True:
             try:
                 yield from self._remaining(address, download)
@@ -173,19 +175,13 @@ class HttpClient:
                 raise
             except TransientError as error:
                 if download.received - reached >= LEAST:
-                    failures, waited, reached = 0, 0.0, download.received
-                failures += 1
-                pause = pause_after(error, failures)
-                waited += pause
-                if failures > self._settings.retries or waited > self._settings.longest_wait:
-                    raise
+                    attempts, reached = Attempts(self._settings), download.received
+                attempts.count(error)
                 if not download.can_resume:
                     raise CannotResumeError(error.where, error.reason, hint=error.hint) from error
-                _log.info("%s; resuming at byte %d in %.1f s", error, download.received, pause)
-                if self._settings.stop.wait(pause):
-                    raise StoppedError from None
             else:
                 return
+            attempts.wait()
 
     def _remaining(self, address: str, download: Download) -> Iterator[bytes]:
         """Request the remaining bytes of a download and yield them."""
@@ -204,8 +200,7 @@ class HttpClient:
                     if time.monotonic() >= deadline:
                         raise self._silent(download.place)
                     break
-                if self._settings.stop.is_set():
-                    raise StoppedError
+                raise_if_stopped(self._settings.stop)
                 yield chunk
         download.finish()
 
@@ -249,47 +244,45 @@ class HttpClient:
         For small files, that takes longer than the request itself.
         """
         kind = "trusted" if self._is_trusted(url) else url.scheme
-        client: httpx.Client | None = getattr(self._local, kind, None)
-        if client is None:
-            client = httpx.Client(
+        key = threading.get_ident(), kind
+        if key not in self._clients:
+            self._clients[key] = httpx.Client(
                 headers={"User-Agent": f"cudaredist/{__version__}", "Accept-Encoding": "identity"},
                 timeout=self._settings.timeout,
                 transport=self._transport,
                 verify=self._tls(kind),
                 proxy=self._access.proxy,
             )
-            setattr(self._local, kind, client)
-            self._clients.append(client)
-        return client
+        return self._clients[key]
 
     def _tls(self, kind: str) -> ssl.SSLContext:
         """Return the cached TLS context for a kind of connection.
 
-        Reading all certificate authorities is slow. A client for http gets a context that trusts
-        nobody, so that it cannot be used for https.
+        Reading all certificate authorities is slow.
         """
         with self._mutex:
-            if kind == "http":
-                return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             if kind not in self._contexts:
-                context = self._contexts[kind] = self._new_context(kind)
-                if self._access.client_cert is not None:
-                    context.load_cert_chain(self._access.client_cert)
+                self._contexts[kind] = self._new_context(kind)
             return self._contexts[kind]
 
     def _new_context(self, kind: str) -> ssl.SSLContext:
         cert = self._access.cert
+        if kind == "http":
+            # It trusts nobody, so that it cannot be used for https.
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if kind == "trusted":
-            return httpx.create_ssl_context(verify=False)
-        if cert is not None:
+            context = httpx.create_ssl_context(verify=False)
+        elif cert is not None:
             is_folder = Path(cert).is_dir()
-            return ssl.create_default_context(
-                cafile=None if is_folder else cert, capath=cert if is_folder else None
-            )
-        context = httpx.create_ssl_context()
-        if not os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
-            # A company's authorities are often only in the system's store. pip uses that too.
-            context.load_default_certs()
+            files, folders = (None, cert) if is_folder else (cert, None)
+            context = ssl.create_default_context(cafile=files, capath=folders)
+        else:
+            context = httpx.create_ssl_context()
+            if not os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
+                # A company's authorities are often only in the system's store. pip uses that too.
+                context.load_default_certs()
+        if self._access.client_cert is not None:
+            context.load_cert_chain(self._access.client_cert)
         return context
 
     def _attempt(self, address: str, limit: int, headers: dict[str, str]) -> HttpAnswer:
@@ -337,18 +330,18 @@ class HttpClient:
     def _sent(self, url: httpx.URL, headers: dict[str, str]) -> httpx.Response:
         """Send a request, retrying with other credentials after a refusal."""
         response = self._sent_with(url, headers, self._access.credentials(url, False))  # noqa: FBT003 - the callback's flag
-        if response.status_code == _UNAUTHORIZED:
-            other = self._access.credentials(url, True)  # noqa: FBT003 - likewise
-            if other is not None:
-                response.close()
-                response = self._sent_with(url, headers, other)
-        return response
+        if response.status_code != _UNAUTHORIZED:
+            return response
+        other = self._access.credentials(url, True)  # noqa: FBT003 - likewise
+        if other is None:
+            return response
+        response.close()
+        return self._sent_with(url, headers, other)
 
     def _sent_with(
         self, url: httpx.URL, headers: dict[str, str], auth: tuple[str, str] | None
     ) -> httpx.Response:
-        if self._settings.stop.is_set():
-            raise StoppedError
+        raise_if_stopped(self._settings.stop)
         client = self._client(url)
         request = client.build_request(
             "GET", url, headers=headers, extensions={"trace": self._watch.note}
@@ -382,17 +375,13 @@ class HttpClient:
 
         Raises `TooLargeError` if the encoded or decoded body has more than `limit` bytes.
         """
-        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        length = response.headers.get("Content-Length", "")
-        if encoding not in {"identity", "", "gzip", "x-gzip"}:
-            raise SourceError(shown, "the server used an encoding that was not requested")
-        inflate = None if encoding in {"identity", ""} else zlib.decompressobj(_GZIP)
-        if inflate is None and length.isascii() and length.isdigit() and int(length[:18]) > limit:
+        is_encoded = check_encoding(shown, response, {"gzip", "x-gzip"})
+        inflate = zlib.decompressobj(_GZIP) if is_encoded else None
+        if inflate is None and (stated_length(response) or 0) > limit:
             raise TooLargeError(shown, limit)
         body = bytearray()
         for chunk in response.iter_raw():
-            if self._settings.stop.is_set():
-                raise StoppedError
+            raise_if_stopped(self._settings.stop)
             if time.monotonic() >= deadline:
                 raise self._too_slow(shown)
             body += chunk if inflate is None else _inflated(inflate, chunk, limit, body, shown)

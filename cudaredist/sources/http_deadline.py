@@ -9,6 +9,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import httpcore
@@ -17,30 +18,23 @@ _PAUSE = 0.1
 """Seconds between two checks."""
 
 
-class _Connections(threading.local):
-    """The connections of one thread."""
-
-    def __init__(self) -> None:
-        self.streams: list[httpcore.NetworkStream] = []
-
-
 class Watch:
     """A watch over the connections of several threads."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._of_thread = _Connections()
-        self._deadlines: dict[int, tuple[float, list[httpcore.NetworkStream]]] = {}
+        # By thread. A new thread may get the number, and the connections, of one that ended.
+        self._streams: defaultdict[int, list[httpcore.NetworkStream]] = defaultdict(list)
+        self._deadlines: dict[int, float] = {}
         self._closed = threading.Event()
         self._mutex = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def note(self, event: str, info: Mapping[str, object]) -> None:
         """Record a new connection of this thread from httpcore's trace."""
-        if event.endswith(".complete"):
-            stream = info.get("return_value")
-            if isinstance(stream, httpcore.NetworkStream):
-                self._of_thread.streams.append(stream)
+        stream = info.get("return_value")
+        if event.endswith(".complete") and isinstance(stream, httpcore.NetworkStream):
+            self._streams[threading.get_ident()].append(stream)
 
     @contextlib.contextmanager
     def answer(self) -> Iterator[float]:
@@ -49,9 +43,8 @@ class Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, daemon=True, name="watch")
                 self._thread.start()
-        deadline = time.monotonic() + self._seconds
         owner = threading.get_ident()
-        self._deadlines[owner] = (deadline, self._of_thread.streams)
+        deadline = self._deadlines[owner] = time.monotonic() + self._seconds
         try:
             yield deadline
         finally:
@@ -64,9 +57,9 @@ class Watch:
     def _look(self) -> None:
         while not self._closed.wait(_PAUSE):
             now = time.monotonic()
-            for deadline, streams in list(self._deadlines.values()):
+            for owner, deadline in list(self._deadlines.items()):
                 if now >= deadline:
-                    _end(list(streams))
+                    _end(list(self._streams[owner]))
 
 
 def _end(streams: list[httpcore.NetworkStream]) -> None:

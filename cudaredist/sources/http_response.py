@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from email.utils import parsedate_to_datetime
 
 import httpx
@@ -61,14 +61,10 @@ class Download:
 
         Raises `SourceError` if the body does not continue the file.
         """
-        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if encoding not in {"identity", ""}:
-            raise SourceError(self.place, "the server used an encoding that was not requested")
-        validator = strong_etag(response.headers.get("ETag")) or response.headers.get(
-            "Last-Modified"
-        )
-        length = response.headers.get("Content-Length", "")
-        total = int(length[:18]) if length.isascii() and length.isdigit() else None
+        check_encoding(self.place, response)
+        headers = response.headers
+        validator = strong_etag(headers.get("ETag")) or headers.get("Last-Modified")
+        total = stated_length(response)
         if response.status_code == _UNSATISFIABLE:
             if not self.received:
                 raise status_error(self.place, response)
@@ -135,6 +131,20 @@ def content_range(shown: str, response: httpx.Response) -> tuple[int, int, int |
         if first <= last and (total is None or last < total):
             return first, last, total
     raise CannotResumeError(shown, "the server sent a part without a valid Content-Range header")
+
+
+def check_encoding(shown: str, response: httpx.Response, accepted: Collection[str] = ()) -> bool:
+    """Return whether a body is encoded. Raises `SourceError` for an encoding not accepted."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in {"identity", "", *accepted}:
+        raise SourceError(shown, "the server used an encoding that was not requested")
+    return encoding in accepted
+
+
+def stated_length(response: httpx.Response) -> int | None:
+    """Return the value of `Content-Length`, None without a valid one."""
+    length = response.headers.get("Content-Length", "")
+    return int(length[:18]) if length.isascii() and length.isdigit() else None
 
 
 def strong_etag(value: str | None) -> str | None:

@@ -2,34 +2,52 @@
 
 import logging
 import random
+from collections.abc import Callable
+from typing import TypeVar
 
-import tenacity
-
-from cudaredist.errors import TransientError
+from cudaredist.errors import StoppedError, TransientError
 from cudaredist.sources.protocol import Settings
 
 _log = logging.getLogger(__name__)
 
-
-def retrying(settings: Settings) -> tenacity.Retrying:
-    """Return a caller that retries after each `TransientError`."""
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(TransientError),
-        stop=lambda state: (
-            state.attempt_number > settings.retries
-            or state.idle_for + state.upcoming_sleep > settings.longest_wait
-        ),
-        wait=lambda state: pause_after(_error(state), state.attempt_number),
-        sleep=tenacity.sleep_using_event(settings.stop),
-        before_sleep=_log_retry,
-        reraise=True,
-    )
+_Result = TypeVar("_Result")
 
 
-def pause_after(error: BaseException | None, failures: int) -> float:
-    """Return the server's `Retry-After`, but at least the back-off."""
-    requested = error.retry_after if isinstance(error, TransientError) else None
-    return max(backoff(failures), requested or 0.0)
+class Attempts:
+    """Consecutive failures of the requests for one file."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._failures, self._waited, self._pause = 0, 0.0, 0.0
+
+    def count(self, error: TransientError) -> None:
+        """Count a failure. Raises its error if there must be no other attempt.
+
+        The pause is the server's `Retry-After`, but at least the back-off.
+        """
+        self._failures += 1
+        self._pause = max(backoff(self._failures), error.retry_after or 0.0)
+        self._waited += self._pause
+        settings = self._settings
+        if self._failures > settings.retries or self._waited > settings.longest_wait:
+            raise error
+        _log.info("attempt %d failed: %s; retry in %.1f s", self._failures, error, self._pause)
+
+    def wait(self) -> None:
+        """Pause before the next attempt. Raises `StoppedError`."""
+        if self._settings.stop.wait(self._pause):
+            raise StoppedError
+
+
+def retrying(settings: Settings, attempt: Callable[[], _Result]) -> _Result:
+    """Return the result of an attempt, repeated after each `TransientError`."""
+    attempts = Attempts(settings)
+    while True:
+        try:
+            return attempt()
+        except TransientError as error:
+            attempts.count(error)
+        attempts.wait()
 
 
 def backoff(failures: int) -> float:
@@ -39,12 +57,3 @@ def backoff(failures: int) -> float:
     """
     longest: float = min(20.0, 0.5 * 2.0 ** min(failures - 1, 10))
     return longest + random.uniform(0, 0.5)  # noqa: S311 - no secret
-
-
-def _error(state: tenacity.RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _log_retry(state: tenacity.RetryCallState) -> None:
-    pause = state.upcoming_sleep
-    _log.info("attempt %d failed: %s; retry in %.1f s", state.attempt_number, _error(state), pause)

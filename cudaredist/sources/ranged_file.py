@@ -19,7 +19,6 @@ class RangedFile(io.RawIOBase):
         self._part = read(None, _TAIL, None)
         self._position = 0
         self.size = self._part.total
-        self.fetched = len(self._part.data)
 
     def seekable(self) -> bool:
         """Return True."""
@@ -47,7 +46,6 @@ class RangedFile(io.RawIOBase):
                 raise ValueError(f"the zip directory has {length:,} bytes, more than {_LIMIT:,}")
             more = min(max(length, _TAIL), self.size - self._position)
             self._part = part = self._read(self._position, more, part.etag)
-            self.fetched += len(part.data)
         begin = self._position - part.start
         data = part.data[begin : begin + length] if length else b""
         self._position += len(data)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from email.parser import HeaderParser
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -38,9 +38,9 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.hints import redacted
-from cudaredist.primitives import sha256_of
+from cudaredist.primitives import Sha256, sha256_of
 from cudaredist.sources.credentials import Credentials
-from cudaredist.sources.folder import FolderSource
+from cudaredist.sources.folder import FolderSource, reading
 from cudaredist.sources.http_client import HttpAnswer, HttpClient, shown_address
 from cudaredist.sources.index import INDEX_LIMIT
 from cudaredist.sources.index_page import ACCEPT, LINKS_LIMIT, read_page
@@ -62,13 +62,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 LocalMetadata: TypeAlias = Callable[[Wheel], bytes | None]
 """Finds the metadata of a wheel on this machine."""
-
-
-class _Contents(NamedTuple):
-    """The results of reading a whole wheel."""
-
-    sha256: str
-    metadata: bytes
 
 
 class WheelIndex:
@@ -121,10 +114,10 @@ class WheelIndex:
 
         A wheel is read if no index states its hash.
         """
-        contents = [None if wheel.sha256 else self._once(self._contents, wheel) for wheel in wheels]
+        contents = {w: self._once(self._contents, w) for w in wheels if not w.sha256}
         return [
-            wheel if future is None else wheel._replace(sha256=future.result().sha256)
-            for wheel, future in zip(wheels, contents, strict=True)
+            wheel._replace(sha256=contents[wheel].result()[0]) if wheel in contents else wheel
+            for wheel in wheels
         ]
 
     def sizes(self, wheels: Sequence[Wheel]) -> list[int | None]:
@@ -206,7 +199,7 @@ class WheelIndex:
                 raise
             except SourceError as error:
                 _log.debug("%s: %s", wheel.file_name, error)
-        text = (data or self._contents(wheel).metadata).decode("utf-8", "replace")
+        text = (data or self._contents(wheel)[1]).decode("utf-8", "replace")
         # The parser of `packaging` takes quadratic time for many different headers.
         headers = HeaderParser().parsestr(text)
         requires = tuple(headers.get_all("Requires-Dist", ()))
@@ -221,6 +214,9 @@ class WheelIndex:
             license=next((x for x in lines if x.strip("*")), "unknown")[:_LICENSE_LIMIT],
             requires=requires,
         )
+
+    def _metadata_at_end(self, wheel: Wheel) -> bytes:
+        return metadata_in(RangedFile(partial(self.part, wheel)), wheel.file_name)
 
     def _metadata_file(self, wheel: Wheel) -> bytes | None:
         if wheel.metadata_sha256 is None:
@@ -237,10 +233,7 @@ class WheelIndex:
 
         return self._client.read(address, METADATA_LIMIT, use=verified)
 
-    def _metadata_at_end(self, wheel: Wheel) -> bytes:
-        return metadata_in(RangedFile(partial(self.part, wheel)), wheel.file_name)
-
-    def _contents(self, wheel: Wheel) -> _Contents:
+    def _contents(self, wheel: Wheel) -> tuple[Sha256, bytes]:
         """Read a whole wheel and return its hash and metadata."""
         digest, metadata = hashlib.sha256(), bytearray()
 
@@ -254,7 +247,7 @@ class WheelIndex:
                 for chunk in content if is_metadata(member.name) else ():
                     metadata += chunk
                     check_metadata(metadata, wheel.file_name)
-        return _Contents(digest.hexdigest(), bytes(metadata))
+        return digest.hexdigest(), bytes(metadata)
 
 
 def _url(address: str) -> httpx.URL:
@@ -305,8 +298,8 @@ def _merged(project: str, pages: Sequence["Future[list[Wheel]]"]) -> list[Wheel]
 
 def _in_folder(path: Path) -> list[Wheel]:
     """Return the wheels of a local folder, page or wheel file."""
-    try:
-        wheels: list[Wheel] = []
+    wheels: list[Wheel] = []
+    with reading(path, "no such file or folder"):
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
             address = file.absolute().as_uri()
             if file.suffix in {".html", ".htm"}:
@@ -316,8 +309,4 @@ def _in_folder(path: Path) -> list[Wheel]:
                     wheels += read_page(page, "text/html", address, str(file))
             elif wheel := parse_wheel(file.name, address):
                 wheels.append(wheel._replace(size=file.stat().st_size))
-    except FileNotFoundError:
-        raise NotAtSourceError(str(path), "no such file or folder") from None
-    except OSError as error:
-        raise SourceError(str(path), error.strerror or str(error)) from error
     return wheels

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 
 from cudaredist.errors import NotAtSourceError, TooLargeError
-from cudaredist.primitives import Version, label_of_manifest_name, parse_label
+from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
 from cudaredist.sources.protocol import Delivery, Settings
 from cudaredist.sources.wheel_index import INDEX, LocalMetadata, WheelIndex
 from cudaredist.wheels import (
@@ -16,15 +16,13 @@ from cudaredist.wheels import (
     lower_bound,
     manifest_bytes,
     newest_builds,
-    newest_wheel,
+    newest_wheels,
     package_of,
     parse_wheel,
     requirements_on,
 )
 
 _log = logging.getLogger(__name__)
-
-_Places = dict[tuple[str, str | None], Wheel]
 
 
 class WheelSource:
@@ -50,8 +48,7 @@ class WheelSource:
         """Return a redistributable's labels: its wheels' versions, truncated to three numbers."""
         redist = _redist_in(folder)
         family = _family(redist)
-        wheels = self._index.wheels([*family.projects.values()])
-        labels = {label for listed in wheels.values() for label in _newest_builds(listed, family)}
+        labels = {label for builds in self._builds(family).values() for label in builds}
         if not labels:
             reason = f"no wheels of {redist}"
             raise NotAtSourceError(
@@ -68,18 +65,13 @@ class WheelSource:
         redist = _redist_in(folder)
         if label is None:
             raise NotAtSourceError(INDEX, f"{name} is not a manifest")
-        packages = self._packages(redist, str(label))
-        if not packages:
+        archives = self._archives(redist, str(label))
+        if not archives:
             raise NotAtSourceError(INDEX, f"no wheels of {redist} {label}")
-        wheels = [wheel for places in packages.values() for wheel in places.values()]
-        verified = dict(zip(wheels, self._index.verified(wheels), strict=True))
-        packages = {
-            package: {place: verified[wheel] for place, wheel in places.items()}
-            for package, places in packages.items()
-        }
-        metadata = self._index.metadata([newest_wheel(places) for places in packages.values()])
-        of_package = dict(zip(packages, metadata, strict=True))
-        data = manifest_bytes(redist, str(label), packages, of_package)
+        archives = dict(zip(archives, self._index.verified([*archives.values()]), strict=True))
+        newest = newest_wheels(archives)
+        metadata = dict(zip(newest, self._index.metadata([*newest.values()]), strict=True))
+        data = manifest_bytes(redist, str(label), archives, metadata)
         if len(data) > limit:
             raise TooLargeError(self.place_of(path), limit)
         return Delivery(self.name, data)
@@ -112,24 +104,28 @@ class WheelSource:
         family = _family(redist)
         if family.package:
             return []
-        projects = [*family.projects.values()]
-        listed = self._index.wheels(projects).values()
-        wheels = [w for of_one in listed for w in _newest_builds(of_one, family).get(label, ())]
+        wheels = [w for builds in self._builds(family).values() for w in builds.get(label, ())]
         if not wheels:
-            raise NotAtSourceError(INDEX, f"no {', '.join(projects)} {label}")
+            raise NotAtSourceError(INDEX, f"no {', '.join(family.projects.values())} {label}")
         return self._index.verified(wheels)
 
-    def _packages(self, redist: str, label: str) -> dict[str, _Places]:
-        """Return the wheels of a release by package, platform and variant."""
-        family = _family(redist)
+    def _builds(self, family: Family) -> dict[str | None, dict[str, list[Wheel]]]:
+        """Return the wheels of the newest builds by variant and label."""
         listed = self._index.wheels([*family.projects.values()])
-        newest = {
+        return {
             variant: _newest_builds(listed[project], family)
             for variant, project in family.projects.items()
         }
+
+    def _archives(self, redist: str, label: str) -> dict[ArchiveId, Wheel]:
+        """Return the wheels of a release."""
+        family = _family(redist)
+        newest = self._builds(family)
         releases = {v: builds[label][0] for v, builds in newest.items() if label in builds}
         if family.package is None:
-            required = [one.requires for one in self._index.metadata([*releases.values()])]
+            required = [
+                metadata.requires for metadata in self._index.metadata([*releases.values()])
+            ]
         else:
             required = [(f"{wheel.project}=={wheel.version}",) for wheel in releases.values()]
         requirements_of = {
@@ -139,7 +135,7 @@ class WheelSource:
         }
         names = dict.fromkeys(name for pins in requirements_of.values() for name in pins)
         wheels = self._index.wheels([*names])
-        packages: dict[str, _Places] = {}
+        archives: dict[ArchiveId, Wheel] = {}
         for (platform, variant), requirements in requirements_of.items():
             for project, versions in requirements.items():
                 if lower_bound(versions) is None:
@@ -148,11 +144,11 @@ class WheelSource:
                 wheel = best_wheel(wheels[project], platform, versions)
                 if wheel is not None:
                     package = family.package or _package_of(project)
-                    packages.setdefault(package, {})[platform, variant] = wheel
+                    archives[ArchiveId(package, platform, variant)] = wheel
         labels = {name for builds in newest.values() for name in builds}
         if family.package is None and label == max(labels, key=Version.parse, default=None):
-            _warn_about_newer(wheels, (w for places in packages.values() for w in places.values()))
-        return packages
+            _warn_about_newer(wheels, archives.values())
+        return archives
 
 
 def _redist_in(folder: str) -> str:

@@ -13,10 +13,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.archives.members import ArchiveReader
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.errors import (
@@ -111,7 +112,7 @@ class ArchiveService:
         with lock:
             facts = self.known(request.sha256)
             if facts is not None:
-                self._count_done()
+                self.count_done()
                 self.progress.done()
                 return Examined(facts, is_read=False)
             facts = self._gather(request)
@@ -158,14 +159,14 @@ class ArchiveService:
         raises `SourceError`, `ArchiveMismatchError` or `InvalidArchiveError`. Also raises
         `WriteError` if the archive cannot be kept, and `StoppedError`.
         """
-        return self._run(request, use, keep_at, opener=open_archive)
+        return _Reading(self, request, self._opened(request, use), keep_at).run()
 
     def fetch(self, request: ArchiveRequest, keep_at: Path) -> None:
         """Keep an archive at a path, verified but not opened.
 
         Raises what `read` raises.
         """
-        self._run(request, list, keep_at, opener=_unopened)
+        _Reading(self, request, partial(deque, maxlen=0), keep_at).run()
 
     def kept_at(self, request: ArchiveRequest) -> Path | None:
         """Return the path of an archive in the cache, or None."""
@@ -196,29 +197,23 @@ class ArchiveService:
         """The number of threads for the decompression of one archive."""
         return max(1, self.jobs // max(1, self.pending))
 
-    def _count_done(self, opened: int = 0) -> None:
+    def count_done(self, opened: int = 0) -> None:
+        """Count an archive that is not pending any more."""
         with self._mutex:
             self.opened += opened
             self.pending -= 1
 
-    def _run(
-        self,
-        request: ArchiveRequest,
-        use: Callable[[ArchiveReader], _Result],
-        keep_at: Path | None,
-        *,
-        is_temporary: bool = False,
-        opener: Callable[..., Any],
-    ) -> _Result:
-        raise_if_stopped(self.stop)
-        number, is_done = self.progress.begin(request.name, request.size), False
-        try:
-            result = _Reading(self, request, use, number, keep_at, is_temporary, opener).read()
-            is_done = True
-        finally:
-            self.progress.end(number, is_done=is_done)
-            self._count_done(opened=1)
-        return result
+    def _opened(
+        self, request: ArchiveRequest, use: Callable[[ArchiveReader], _Result]
+    ) -> Callable[[Iterator[bytes]], _Result]:
+        """Return a function that opens the bytes of an archive for another one."""
+
+        def use_bytes(chunks: Iterator[bytes]) -> _Result:
+            reader = open_archive(request.name, chunks, size=request.size, jobs=self.threads)
+            with contextlib.closing(reader):
+                return use(reader)
+
+        return use_bytes
 
     def _gather(self, request: ArchiveRequest) -> Facts:
         stored = self.kept_at(request)
@@ -227,7 +222,8 @@ class ArchiveService:
         folder = None if self.cache is None else self.cache.temporary_folder()
         with contextlib.closing(Scratch(folder)) as scratch:
             use = partial(gather, storage=scratch, is_wheel=request.name.endswith(".whl"))
-            facts = self._run(request, use, keep_at, is_temporary=is_temporary, opener=open_archive)
+            reading = _Reading(self, request, self._opened(request, use), keep_at, is_temporary)
+            facts = reading.run()
         if keep_at is not None and is_temporary:
             remove_part(keep_at)
         return facts
@@ -250,25 +246,33 @@ class ArchiveService:
             return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reading(Generic[_Result]):
     """An archive that is being read."""
 
     service: ArchiveService
     request: ArchiveRequest
-    use: Callable[[Any], _Result]
-    number: int
+    use: Callable[[Iterator[bytes]], _Result]
     keep_at: Path | None
-    is_temporary: bool
-    opener: Callable[..., Any]
+    is_temporary: bool = False
+    number: int = 0
+    """The number in the progress."""
 
-    def read(self) -> _Result:
+    def run(self) -> _Result:
         """Read the stored archive, else fetch it from a source."""
-        result = self._from_kept()
-        if result is not None:
-            return result
-        chain = self.service.chains[self.request.bases]
-        return chain.consume(self.request.paths, self._from_source, size=self.request.size)
+        service, request = self.service, self.request
+        raise_if_stopped(service.stop)
+        self.number, is_done = service.progress.begin(request.name, request.size), False
+        try:
+            result = self._from_kept()
+            if result is None:
+                chain = service.chains[request.bases]
+                result = chain.consume(request.paths, self._from_source, size=request.size)
+            is_done = True
+        finally:
+            service.progress.end(self.number, is_done=is_done)
+            service.count_done(opened=1)
+        return result
 
     def _from_kept(self) -> _Result | None:
         """Read the stored archive.
@@ -294,12 +298,12 @@ class _Reading(Generic[_Result]):
                 self.service.count_fetched(len(chunk))
                 yield chunk
 
-        path = self.keep_at
-        if path is None:
+        if self.keep_at is None:
             return self._once(location, counted)
         with contextlib.ExitStack() as stack:
             try:
-                part = stack.enter_context(PartialArchive(path, is_temporary=self.is_temporary))
+                part = PartialArchive(self.keep_at, is_temporary=self.is_temporary)
+                stack.enter_context(part)
             except WriteError as error:
                 if not self.is_temporary:
                     raise
@@ -332,64 +336,38 @@ class _Reading(Generic[_Result]):
 
     def _once(self, location: str, stream: ByteStream) -> _Result:
         """Read an archive once, from its first byte, and verify it."""
-        request, service = self.request, self.service
-        verifier = _Verifier(request, location)
+        size, sha256, progress = self.request.size, self.request.sha256, self.service.progress
+        digest, count = hashlib.sha256(), 0
 
         def chunks() -> Iterator[bytes]:
+            nonlocal count
             for chunk in stream(0):
-                verifier.update(chunk)
-                service.progress.advance(self.number, len(chunk))
+                digest.update(chunk)
+                count += len(chunk)
+                if size is not None and count > size:
+                    raise ArchiveMismatchError(location, "size", f"{size:,}", "larger")
+                progress.advance(self.number, len(chunk))
                 yield chunk
+
+        def check() -> None:
+            if size not in {None, count}:
+                raise ArchiveMismatchError(location, "size", f"{size:,}", f"{count:,} bytes")
+            if sha256 not in {None, digest.hexdigest()}:
+                raise ArchiveMismatchError(location, "SHA-256", sha256, digest.hexdigest())
 
         passing = chunks()
         try:
             try:
-                reader = self.opener(request.name, passing, size=request.size, jobs=service.threads)
-                with contextlib.closing(reader):
-                    result = self.use(reader)
+                result = self.use(passing)
             except InvalidArchiveError as error:
                 # An invalid archive with the right hash is NVIDIA's defect. With the wrong hash,
                 # it is damaged.
-                if request.sha256 is not None:
-                    for _ in passing:
-                        if verifier.count > _DRAIN_LIMIT:
-                            break
-                    verifier.check()
+                if sha256 is not None:
+                    deque(takewhile(lambda _: count <= _DRAIN_LIMIT, passing), maxlen=0)
+                    check()
                 raise InvalidArchiveError(location, error.reason) from error
-            verifier.check()
+            check()
         except BaseException:
-            service.progress.advance(self.number, -verifier.count)
+            progress.advance(self.number, -count)
             raise
         return result
-
-
-def _unopened(_: str, chunks: Iterator[bytes], **__: object) -> Iterator[Member]:
-    """Read a whole archive, and yield no members."""
-    deque(chunks, maxlen=0)
-    yield from ()
-
-
-class _Verifier:
-    """The size and SHA-256 of a stream, compared with the manifest's."""
-
-    def __init__(self, request: ArchiveRequest, location: str) -> None:
-        self._request = request
-        self._location = location
-        self._digest = hashlib.sha256()
-        self.count = 0
-
-    def update(self, chunk: bytes) -> None:
-        self._digest.update(chunk)
-        self.count += len(chunk)
-        size = self._request.size
-        if size is not None and self.count > size:
-            raise ArchiveMismatchError(self._location, "size", f"{size:,}", "larger")
-
-    def check(self) -> None:
-        """Raise `ArchiveMismatchError` if the size or the hash is wrong."""
-        size, sha256 = self._request.size, self._request.sha256
-        if size is not None and self.count != size:
-            raise ArchiveMismatchError(self._location, "size", f"{size:,}", f"{self.count:,} bytes")
-        actual = self._digest.hexdigest()
-        if sha256 is not None and actual != sha256:
-            raise ArchiveMismatchError(self._location, "SHA-256", sha256, actual)

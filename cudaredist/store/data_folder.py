@@ -110,25 +110,22 @@ class Store:
         self.base = base
         self.manifest_root = root
         """The folder that contains the manifests and features: this one or the base's."""
-        self._set_folders()
         if base is not None and not self.redists():
             self.manifest_root = base.root
-            self._set_folders()
 
-    def _set_folders(self) -> None:
+    def _folder(self, part: str) -> Path:
+        """Return the folder of the channel's manifests or features."""
         # The default channel, NVIDIA's server, has no folder of its own.
-        below = "" if self.channel == "redist" else self.channel
-        self._manifests = self.manifest_root / "manifests" / below
-        self._features = self.manifest_root / "features" / below
+        return self.manifest_root / part / ("" if self.channel == "redist" else self.channel)
 
     @property
     def lock_path(self) -> Path:
         """The path of the lock, which records the fetched manifests."""
-        return self._manifests / "lock.json"
+        return self._folder("manifests") / "lock.json"
 
     def redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with manifests, sorted."""
-        return self._names_below(self._manifests, self.manifests)
+        return self._names_below("manifests", self.manifests)
 
     def sweep(self) -> None:
         """Remove the temporary files of the lock and of bumps."""
@@ -137,7 +134,7 @@ class Store:
 
     def manifests(self, redist: str) -> ManifestFolder:
         """Return the folder of one redistributable's manifests."""
-        return ManifestFolder(self._manifests / redist)
+        return ManifestFolder(self._folder("manifests") / redist)
 
     def lock(self) -> Lock:
         """Return the lock, empty if the file is missing.
@@ -193,11 +190,11 @@ class Store:
 
     @property
     def _pending_path(self) -> Path:
-        return self._manifests / ".bump"
+        return self._folder("manifests") / ".bump"
 
     def features(self, redist: str) -> FeatureFolder:
         """Return the folder of one redistributable's feature files."""
-        return FeatureFolder(self._features / redist)
+        return FeatureFolder(self._folder("features") / redist)
 
     def feature_stores(self) -> tuple["Store", ...]:
         """Return the layers with feature files of the channel, the data folder first."""
@@ -207,9 +204,9 @@ class Store:
 
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with feature files, sorted."""
-        return self._names_below(self._features, self.features)
+        return self._names_below("features", self.features)
 
-    def _names_below(self, part: Path, folder_of: Callable[[str], _LabelFolder]) -> tuple[str, ...]:
+    def _names_below(self, part: str, folder_of: Callable[[str], _LabelFolder]) -> tuple[str, ...]:
         """Return the names of subfolders with labels, and of unreadable ones.
 
         `wheels` is not a redistributable, but the folder of the wheels channel.
@@ -221,7 +218,7 @@ class Store:
             except ReadError:
                 return True
 
-        return tuple(filter(may_have_labels, sorted(names_in(part))))
+        return tuple(filter(may_have_labels, sorted(names_in(self._folder(part)))))
 
     def table_path(self, name: str) -> Path:
         """Return the path for a table, `nvcc_compat` or `gpus`."""

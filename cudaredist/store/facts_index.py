@@ -75,8 +75,11 @@ class Index:
         # If no index of all layers exists, begin with a copy of the shipped data's index.
         keys = (index_key(one) for one in (store, store.base) if one is not None)
         path = next(filter(None, map(cache.stored_index, keys)), None)
-        self._is_new = path is None
-        self._use(_open_file(path) if path else self._make())
+        self._is_new = False
+        if path is None:
+            self._make()
+        else:
+            self._use(_open_file(path))
         try:
             self._refresh()
         except sqlite3.DatabaseError:
@@ -117,13 +120,17 @@ class Index:
         Raises the error of the first release with a file that cannot be read.
         """
         labels = self.store.manifests(redist).labels()
-        query = """
-            SELECT label FROM documents
-            WHERE (kind, layer, name) = ('release', ?, ?) AND NOT is_readable"""
-        for label in sorted(parse_label(text) for (text,) in self.rows(query, self.layer, redist)):
+        broken = self._unreadable("release")
+        of_redist = [text for layer, name, text in broken if (layer, name) == (self.layer, redist)]
+        for label in sorted(map(parse_label, of_redist)):
             load_manifest(self.store, redist, label)
             load_features(self.store, redist, label)
         return labels
+
+    def _unreadable(self, kind: str) -> list[tuple[Layer, str, str]]:
+        """Return layer, name and label of the files that cannot be read, sorted."""
+        query = "SELECT layer, name, label FROM documents WHERE kind = ? AND NOT is_readable"
+        return sorted(self.rows(query, kind))
 
     def redists(self) -> tuple[str, ...]:
         """Return the redistributables with manifests, after a check of all their files.
@@ -136,10 +143,7 @@ class Index:
         return redists
 
     def archives(
-        self,
-        redists: Collection[str],
-        condition: str = "TRUE",
-        *values: str | Collection[object],
+        self, redists: Collection[str], condition: str = "TRUE", *values: str | Collection[object]
     ) -> Iterator[IndexedArchive]:
         """Yield the archives of manifests that fulfill a condition, in the manifests' order.
 
@@ -171,9 +175,7 @@ class Index:
         Each release has the features of its highest layer. Raises the error of the first feature
         file that cannot be read.
         """
-        query = """
-            SELECT layer, name, label FROM documents WHERE kind = 'release' AND NOT is_readable"""
-        for layer, redist, label in sorted(self.rows(query)):
+        for layer, redist, label in self._unreadable("release"):
             load_features(self._stores[layer], redist, parse_label(label))
         query = """
             SELECT redist, label, package, platform, variant, contents
@@ -204,28 +206,27 @@ class Index:
 
         `libraries` limits the check to the tables of these libraries.
         """
-        query = "SELECT layer, name FROM documents WHERE kind = 'symbols' AND NOT is_readable"
-        for layer, soname in sorted(self.rows(query)):
+        for layer, soname, _ in self._unreadable("symbols"):
             if libraries is None or soname in libraries:
                 table = self._symbols[layer].document(soname)
                 for group in (*table.exports, *table.imports) if table else ():
                     group.symbols()
-
-    def _make(self) -> sqlite3.Connection:
-        database = _open_memory()
-        database.executescript(index_schema())
-        return database
 
     def _use(self, database: sqlite3.Connection) -> None:
         """Use a database, and close it at the end of this object's life."""
         self._database = database
         weakref.finalize(self, database.close)
 
+    def _make(self) -> None:
+        """Use a new database."""
+        self._is_new = True
+        self._use(_open_memory())
+        self._database.executescript(index_schema())
+
     def _renew(self) -> None:
         """Make the index again."""
         self._database.close()
-        self._is_new = True
-        self._use(self._make())
+        self._make()
         self._refresh()
 
     def _refresh(self) -> None:

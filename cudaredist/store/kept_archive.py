@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from cudaredist.errors import CannotResumeError, SourceError, WriteError, WritingTo
+from cudaredist.errors import CannotResumeError, WriteError, WritingTo
 from cudaredist.locks import lock_handle
 from cudaredist.private import ForeignFileError, discard, open_private, private_size
+from cudaredist.sources.folder import reading
 from cudaredist.sources.protocol import ByteStream
 
 _log = logging.getLogger(__name__)
@@ -159,11 +160,8 @@ class PartialArchive:
 
 def kept_bytes(keep_at: Path) -> int:
     """Return the number of stored bytes of an archive, complete or partial."""
-    for path in (keep_at, _part_of(keep_at)):
-        size = private_size(path)
-        if size is not None:
-            return size
-    return 0
+    sizes = (private_size(path) for path in (keep_at, _part_of(keep_at)))
+    return next((size for size in sizes if size is not None), 0)
 
 
 def remove_part(keep_at: Path) -> None:
@@ -196,12 +194,9 @@ def stream_of(path: Path) -> ByteStream:
     """Return a stream of a file of this user."""
 
     def chunks(start: int) -> Iterator[bytes]:
-        try:
-            with open_private(path) as file:
-                file.seek(start)
-                while chunk := file.read(_CHUNK):
-                    yield chunk
-        except OSError as error:
-            raise SourceError(str(path), error.strerror or str(error)) from error
+        with reading(path), open_private(path) as file:
+            file.seek(start)
+            while chunk := file.read(_CHUNK):
+                yield chunk
 
     return chunks

@@ -9,11 +9,7 @@ from typing import TypeVar
 from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
-from cudaredist.formats.registry import (
-    names_schema_version,
-    parse_own_json,
-    read_own_file,
-)
+from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Manifest

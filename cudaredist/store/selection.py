@@ -39,12 +39,7 @@ class Selection:
 
     @classmethod
     def parse(
-        cls,
-        versions: Sequence[str],
-        minimum: str | None,
-        maximum: str | None,
-        *,
-        pre: bool = False,
+        cls, versions: Sequence[str], minimum: str | None, maximum: str | None, *, pre: bool = False
     ) -> "Selection":
         """Parse the values of the options.
 

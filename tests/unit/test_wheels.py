@@ -13,6 +13,7 @@ from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import ArchiveId
 from cudaredist.redists import REDISTS
 from cudaredist.wheels import (
     COMPONENTS,
@@ -163,12 +164,12 @@ def test_wheel_manifest_is_a_valid_manifest() -> None:
         name = f"{project}-{version}-py3-none-any.whl"
         return Wheel(project, Version(version), name, frozenset(), "", "a" * 64)
 
-    places: dict[tuple[str, str | None], Wheel] = {
-        ("linux-x86_64", "cuda12"): one("nvidia-cudnn-cu12", "9.13.0.50"),
-        ("linux-x86_64", "cuda13"): one("nvidia-cudnn-cu13", "9.13.0.50.post1"),
+    archives = {
+        ArchiveId("cudnn", "linux-x86_64", "cuda12"): one("nvidia-cudnn-cu12", "9.13.0.50"),
+        ArchiveId("cudnn", "linux-x86_64", "cuda13"): one("nvidia-cudnn-cu13", "9.13.0.50.post1"),
     }
     about = Metadata("Summary", "EULA", ())
-    data = manifest_bytes("cudnn", "9.13.0", {"cudnn": places}, {"cudnn": about})
+    data = manifest_bytes("cudnn", "9.13.0", archives, {"cudnn": about})
     manifest = read_manifest(data)
     assert manifest.shape == "nested"
     assert not manifest.warnings
@@ -176,10 +177,8 @@ def test_wheel_manifest_is_a_valid_manifest() -> None:
     assert [str(version) for version in package.versions] == ["9.13.0.50"]
     assert [archive.variant for archive in package.archives] == ["cuda12", "cuda13"]
     assert {archive.size for archive in package.archives} == {None}
-    alone: dict[tuple[str, str | None], Wheel] = {
-        (platform, None): one("nvidia-x", "1.0") for platform in PLATFORMS
-    }
-    flat = read_manifest(manifest_bytes("cuda", "13.0.2", {"x": alone}, {"x": about}))
+    alone = {ArchiveId("x", platform, None): one("nvidia-x", "1.0") for platform in PLATFORMS}
+    flat = read_manifest(manifest_bytes("cuda", "13.0.2", alone, {"x": about}))
     assert flat.shape == "flat"
     assert not flat.warnings
     assert json.loads(data)["cudnn"]["cuda_variant"] == ["12", "13"]
