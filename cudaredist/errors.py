@@ -246,8 +246,10 @@ def _folder_of(path: object) -> str:
     return quoted(str(next(filter(os.path.lexists, folders), ".")))
 
 
-class WritingTo:
-    """Context manager that converts an `OSError` to a `WriteError` for a path."""
+class ReadingFrom:
+    """Context manager that converts an `OSError` to a `ReadError` for a path."""
+
+    converted: ClassVar[type[ReadError | WriteError]] = ReadError
 
     def __init__(self, path: object) -> None:
         self._path = path
@@ -257,7 +259,13 @@ class WritingTo:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError):
-            raise WriteError(self._path, error) from error
+            raise self.converted(self._path, error) from error
+
+
+class WritingTo(ReadingFrom):
+    """Context manager that converts an `OSError` to a `WriteError` for a path."""
+
+    converted = WriteError
 
 
 class IntegrityError(CudaRedistError):

@@ -103,22 +103,20 @@ def locked_folder(root: Path, *, mode: int = 0o777, made: Path | None = None) ->
             continue
         except OSError as error:
             raise WriteError(root, error) from error
+        handle = None
         try:
             handle = os.open(root, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            _log.warning("continuing without a lock on %s: %s", root, error)
-            return None
-        try:
             try:
                 lock_handle(handle, wait=False)
             except BlockingIOError:
                 action = f"writes to {root}" if made is None else f"creates {made}"
                 _log.warning("waiting for another run that %s", action)
                 lock_handle(handle, wait=True)
+        except FileNotFoundError:
+            continue
         except OSError as error:
-            os.close(handle)
+            if handle is not None:
+                os.close(handle)
             _log.warning("continuing without a lock on %s: %s", root, error)
             return None
         if is_at(root, handle):

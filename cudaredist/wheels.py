@@ -297,8 +297,7 @@ def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -
     on_platform = [wheel for wheel in wheels if wheel.rank_on(platform) is not None]
     candidates = [wheel for wheel in on_platform if wheel.version == Version(lowest_text)]
     if not candidates:
-        fitting = [wheel for wheel in on_platform if wheel.version in versions]
-        fitting = [wheel for wheel in fitting if not wheel.is_yanked]
+        fitting = [w for w in on_platform if w.version in versions and not w.is_yanked]
         lowest = min((wheel.version for wheel in fitting), default=None)
         candidates = [wheel for wheel in fitting if wheel.version == lowest]
     return min(

@@ -11,7 +11,7 @@ from cudaredist.binaries.fatbin import CONTAINER_MAGIC
 from cudaredist.binaries.file_content import FileContent, Scratch, Storage
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import FatbinReader, Reader
-from cudaredist.errors import ReadError
+from cudaredist.errors import ReadingFrom
 
 _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
 
@@ -21,10 +21,8 @@ def examine_file(path: Path) -> Binary | None:
 
     Raises `ReadError`.
     """
-    try:
+    with ReadingFrom(path):
         file = path.open("rb", 0)
-    except OSError as error:
-        raise ReadError(path, error) from error
     with file:
         content = FileContent(file, os.fstat(file.fileno()).st_size, path)
         return examine_content(content)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cudaredist.errors import ReadError, UnknownNameError, UsageError
+from cudaredist.errors import ReadingFrom, UnknownNameError, UsageError
 from cudaredist.private import is_safe_to_trust
 
 _TABLES = {"cudaredist.toml": (), "pyproject.toml": ("tool", "cudaredist")}
@@ -43,10 +43,8 @@ def read_configuration() -> ConfigurationFile:
 
 def _table(path: Path, keys: tuple[str, ...]) -> object:
     """Return the table of a file, or None if it has none."""
-    try:
+    with ReadingFrom(path):
         data = path.read_bytes()
-    except OSError as error:
-        raise ReadError(path, error) from error
     if keys and b"cudaredist" not in data:
         return None
     # Start-up time is a requirement, and most folders have no configuration file.

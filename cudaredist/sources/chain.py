@@ -193,18 +193,17 @@ class SourceChain:
                 raise SourceError(
                     source.name, f"skipped after {_MAX_FAILURES} consecutive failures"
                 )
+            is_reached = True
             try:
-                answer = _restarting(
+                return _restarting(
                     use, source.place_of(path), lambda start: source.stream(path, start, size)
                 )
             except UnreachedError:
-                self._failures_to_connect[source.name] += 1
+                is_reached = False
                 raise
-            except CudaRedistError:
-                self._failures_to_connect[source.name] = 0
-                raise
-            self._failures_to_connect[source.name] = 0
-            return answer
+            finally:
+                failures = self._failures_to_connect[source.name] + 1
+                self._failures_to_connect[source.name] = 0 if is_reached else failures
 
         return _first_answer(
             [partial(deliver, source, path) for source in self._sources for path in paths]

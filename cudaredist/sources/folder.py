@@ -25,11 +25,7 @@ class FolderSource(Source):
 
     def __init__(self, root: Path) -> None:
         self._root = root
-
-    @property
-    def name(self) -> str:
-        """The folder as given."""
-        return str(self._root)
+        self.name = str(root)
 
     def place_of(self, path: str) -> str:
         """Return the file's path."""

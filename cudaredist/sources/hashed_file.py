@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from cudaredist.errors import InsecureAddressError, IntegrityError, ReadError, UsageError
+from cudaredist.errors import InsecureAddressError, IntegrityError, ReadingFrom, UsageError
 from cudaredist.hints import again, redacted
 from cudaredist.progress import Progress
 from cudaredist.sources.chain import SourceChain, open_sources
@@ -75,10 +75,8 @@ def _opened(location: str, settings: Settings) -> SourceChain:
     """Open the folder or server of a file."""
     base, slash, _ = location.rpartition("/")
     if ":" not in base:
-        try:
+        with ReadingFrom(redacted(location)):
             Path(location).stat()
-        except OSError as error:
-            raise ReadError(redacted(location), error) from error
     try:
         return open_sources([base + slash or "."], settings)
     except InsecureAddressError as error:

@@ -50,7 +50,7 @@ class HttpSource(Source):
                 f"`{again(without=['--offline'])}`",
             )
         root = root.copy_with(path=path)
-        self._address = str(root)
+        self.name = str(root)
         origin = (root.scheme, root.host, root.port)
 
         def credentials(url: httpx.URL, is_refused: bool) -> tuple[str, str] | None:  # noqa: FBT001 - the client's callback
@@ -62,16 +62,11 @@ class HttpSource(Source):
             raise InsecureAddressError(self.name)
         self._client.prepare(root)
 
-    @property
-    def name(self) -> str:
-        """The address without credentials."""
-        return self._address
-
     def place_of(self, path: str) -> str:
         """Return the file's address without credentials."""
         # NVIDIA has early-access releases on another server.
-        is_preview = self._address == f"{NVIDIA_BASE}/" and path.startswith(("release/", "pool/"))
-        root = f"{NVIDIA_PREVIEWS}/" if is_preview else self._address
+        is_preview = self.name == f"{NVIDIA_BASE}/" and path.startswith(("release/", "pool/"))
+        root = f"{NVIDIA_PREVIEWS}/" if is_preview else self.name
         return root + quote(path, safe="/+~@=,")
 
     def close(self) -> None:

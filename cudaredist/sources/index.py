@@ -8,6 +8,7 @@ base, so a page cannot redirect to another server.
 
 import html
 import re
+from contextlib import suppress
 from urllib.parse import unquote, urljoin, urlsplit
 
 from cudaredist.primitives import Version
@@ -34,14 +35,17 @@ def parse_index(page: bytes, address: str = "") -> tuple[Version, ...]:
     `address` is the page's address. Relative targets are resolved against it, and targets in other
     folders are skipped. Never raises, even if the page is invalid.
     """
-    folder = _folder_parts(address if address.endswith("/") else address.rpartition("/")[0] + "/")
+    folder, _ = _split(address)
     labels = set()
     for match in _HREF.finditer(without_comments(page)):
         target = unescaped(match[1] or match[2] or match[3] or b"")
         if "redistrib_" not in target:
             continue
-        label = _label_in_folder(target, address, folder)
-        if label is not None:
+        parts, name = _split(address, target)
+        label = listed_label(name)
+        # A mirror below a prefix may serve NVIDIA's page. Its absolute targets lack the prefix.
+        is_here = parts == folder or (parts and folder[-len(parts) :] == parts)
+        if label is not None and is_here:
             labels.add(label)
     return tuple(sorted(labels))
 
@@ -63,27 +67,13 @@ def is_whole_document(visible: bytearray) -> bool:
     return not _is_document(text) or _ends_document(text, text.rfind(b"<a ") + 1) is not None
 
 
-def _label_in_folder(target: str, address: str, folder: list[str]) -> Version | None:
-    try:
+def _split(address: str, target: str = "") -> tuple[list[str], str]:
+    """Return the folders and the name of a target on a page."""
+    path = ""
+    with suppress(ValueError):  # for example an unmatched bracket in the address
         path = urlsplit(urljoin(address, target)).path
-    except ValueError:  # for example an unmatched bracket in the address
-        return None
-    *parents, name = unquote(path).split("/")
-    label = listed_label(name)
-    if label is None:
-        return None
-    # A mirror below a prefix may serve NVIDIA's page. Its absolute targets lack the prefix.
-    parts = [part for part in parents if part]
-    is_here = parts == folder or (parts and folder[-len(parts) :] == parts)
-    return label if is_here else None
-
-
-def _folder_parts(address: str) -> list[str]:
-    try:
-        path = urlsplit(address).path
-    except ValueError:
-        return []
-    return [part for part in unquote(path).split("/") if part]
+    *folders, name = unquote(path).split("/")
+    return [part for part in folders if part], name
 
 
 def unescaped(value: bytes) -> str:

@@ -82,9 +82,8 @@ class Part:
 class Source(Protocol):
     """A source of manifests and archives."""
 
-    @property
-    def name(self) -> str:
-        """The address or folder, without credentials."""
+    name: str
+    """The address or folder, without credentials."""
 
     def labels(self, folder: str) -> tuple[Version, ...]:
         """Return the labels of the manifests in a folder.

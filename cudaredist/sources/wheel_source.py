@@ -28,13 +28,11 @@ _log = logging.getLogger(__name__)
 class WheelSource:
     """NVIDIA's wheels in the layout of NVIDIA's server."""
 
+    name = INDEX
+    """The name of all indexes together, for messages."""
+
     def __init__(self, settings: Settings, local_metadata: LocalMetadata = lambda _: None) -> None:
         self._index = WheelIndex(settings, local_metadata)
-
-    @property
-    def name(self) -> str:
-        """The name of all indexes together, for messages."""
-        return INDEX
 
     def place_of(self, path: str) -> str:
         """Return the path, because several indexes may have the file."""

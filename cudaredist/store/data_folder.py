@@ -1,7 +1,6 @@
 """The data folder: manifests, features, tables, policies and the lock."""
 
 import contextlib
-import errno
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
@@ -15,7 +14,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
-from cudaredist.store.files import names_in, read_file, sweep, write_file
+from cudaredist.store.files import names_in, read_file, require_file, sweep, write_file
 
 _log = logging.getLogger(__name__)
 TABLE_NAMES = ("nvcc_compat", "gpus", "runfiles")
@@ -272,10 +271,7 @@ class Store:
         """
         own = self.own_policy(name)
         shipped = shipped_data() / "policy" / f"{name}.json"
-        data = own if own is not None else read_file(shipped)
-        if data is None:
-            raise ReadError(shipped, FileNotFoundError(errno.ENOENT, "no such file"))
-        return data
+        return require_file(shipped) if own is None else own
 
     def relative(self, path: Path) -> str:
         """Return a path relative to its data folder, with slashes."""

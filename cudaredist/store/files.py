@@ -91,6 +91,14 @@ def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
         raise ReadError(path, error) from error
 
 
+def require_file(path: Path) -> bytes:
+    """Return a file's bytes. Raises `ReadError`, also if it is missing."""
+    data = read_file(path)
+    if data is None:
+        raise ReadError(path, FileNotFoundError("no such file"))
+    return data
+
+
 def hash_of(path: Path) -> Sha256:
     """Return the SHA-256 of a file's content. Raises `OSError`."""
     with path.open("rb") as file:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
+from cudaredist.errors import InvalidFileError, Problem, UsageError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
 from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
@@ -16,6 +16,7 @@ from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.files import read_file, require_file
 
 RUNFILES = "runfiles"
 """The name of the file of records, without its suffix."""
@@ -65,11 +66,9 @@ def load_manifest(store: Store, redist: str, label: Version) -> Manifest:
 
     Raises `ReadError` if it is missing or unreadable, and `InvalidFileError` if it is not valid.
     """
-    folder = store.manifests(redist)
-    data = folder.read(label)
-    if data is None:
-        raise ReadError(folder.path_of(label), FileNotFoundError("no such file"))
-    with located(store.relative(folder.path_of(label))):
+    path = store.manifests(redist).path_of(label)
+    data = require_file(path)
+    with located(store.relative(path)):
         return read_manifest(data, label=label)
 
 
@@ -78,11 +77,11 @@ def load_features(store: Store, redist: str, label: Version) -> Features | None:
 
     A feature file of another tool counts as missing. Raises `ReadError` or `InvalidFileError`.
     """
-    folder = store.features(redist)
-    data = folder.read(label)
+    path = store.features(redist).path_of(label)
+    data = read_file(path)
     if data is None:
         return None
-    with located(store.relative(folder.path_of(label))):
+    with located(store.relative(path)):
         if names_schema_version(data):
             return read_own_file(data, Features)
         parse_own_json(data, "features file")

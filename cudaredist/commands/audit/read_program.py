@@ -23,6 +23,7 @@ from cudaredist.errors import (
     CudaRedistError,
     IncompleteError,
     ReadError,
+    ReadingFrom,
     UsageError,
     printable,
     shortened,
@@ -217,12 +218,9 @@ def _name_of(path: Path) -> str:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except OSError as error:
-        raise ReadError(path, error) from error
+    with ReadingFrom(path), path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
 
 
 def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
@@ -259,10 +257,8 @@ def _is_junction(folder: os.DirEntry[str]) -> bool:
 
 def _file_status(path: Path) -> os.stat_result:
     """Return the status of a file. On Windows, that of an entry has no identity."""
-    try:
+    with ReadingFrom(path):
         return path.lstat()
-    except OSError as error:
-        raise ReadError(path, error) from error
 
 
 def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:

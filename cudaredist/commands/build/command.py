@@ -21,7 +21,7 @@ from cudaredist.cli.options import (
     select_option,
 )
 from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
-from cudaredist.errors import EXIT_OK, ReadError, UsageError
+from cudaredist.errors import EXIT_OK, UsageError
 from cudaredist.hints import again
 from cudaredist.redists import CUDA
 
@@ -234,12 +234,9 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
 
 def _read_map(file: Path) -> dict[str, str]:
     from cudaredist.formats.registry import parse_own_json
-    from cudaredist.store.files import read_file
+    from cudaredist.store.files import require_file
 
-    data = read_file(file)
-    if data is None:
-        raise ReadError(file, FileNotFoundError("no such file"))
-    document = parse_own_json(data, f"map of releases ({file})")
+    document = parse_own_json(require_file(file), f"map of releases ({file})")
     if not isinstance(document, dict) or not all(isinstance(v, str) for v in document.values()):
         raise UsageError(
             f"{file}: expected an object with a label for each name",

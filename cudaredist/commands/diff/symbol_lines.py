@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from cudaredist.errors import ReadError
+from cudaredist.errors import ReadingFrom
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 
@@ -14,10 +14,8 @@ def symbol_lines(path: Path) -> Iterator[str]:
 
     Raises `ReadError` and `InvalidFileError`.
     """
-    try:
+    with ReadingFrom(path):
         data = path.read_bytes()
-    except OSError as error:
-        raise ReadError(path, error) from error
     table = read_own_file(data, Symbols)
     for one in table.providers:
         parts = (one.channel, one.redist, one.package, one.platform, one.variant)

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cudaredist.errors import ReadError, UsageError, WritingTo
+from cudaredist.errors import ReadingFrom, UsageError, WritingTo
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.formats.registry import read_own_file
@@ -127,10 +127,8 @@ class MirrorFolder:
         path = self.path(name)
         if path.is_symlink() or not path.is_file():
             return None
-        try:
+        with ReadingFrom(path):
             return hash_of(path)
-        except OSError as error:
-            raise ReadError(path, error) from error
 
     def remove(self, path: Path) -> None:
         """Remove a file, and the folders that become empty. Raises `WriteError`."""
