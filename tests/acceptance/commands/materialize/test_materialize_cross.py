@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from support.running import expect_error, expect_output
+from support.running import expect_error, expect_output, succeed
 from support.toolkits import PROGRAM, STATIC, MadeSet, Materialize, listing, put_packages, record
 
-TARGET = "targets/sbsa-linux"
+SBSA, JETSON = "linux-sbsa", "linux-aarch64"
+FOLDERS = {SBSA: "targets/sbsa-linux", JETSON: "targets/aarch64-linux"}
 FILES = {
     *("bin/crt/link.stub", "bin/fatbinary", "bin/nvcc", "bin/ptxas", "nvvm/bin/cicc"),
     *("nvvm/lib64/libnvvm.so.4", "version.json", ".cudaredist.json"),
@@ -21,60 +22,93 @@ TARGET_FILES = {
     *(f"share/licenses/{name}/LICENSE" for name in ("cuda_crt", "cuda_nvcc")),
     *(f"share/licenses/{name}/LICENSE" for name in ("cuda_cudart", "libcublas")),
 }
-LINKS = {
-    "include": f"{TARGET}/include",
-    "lib": f"{TARGET}/lib",
-    "lib64": f"{TARGET}/lib",
-    f"{TARGET}/lib64": "lib",
-    f"{TARGET}/lib/libcublas.so": "libcublas.so.13",
-    f"{TARGET}/lib/libcudart.so": "libcudart.so.13.0.96",
-    f"{TARGET}/lib/libcudart.so.13": "libcudart.so.13.0.96",
-    f"{TARGET}/share/pkgconfig/cublas.pc": "cublas-13.0.pc",
+TARGET_LINKS = {
+    "lib64": "lib",
+    "lib/libcublas.so": "libcublas.so.13",
+    "lib/libcudart.so": "libcudart.so.13.0.96",
+    "lib/libcudart.so.13": "libcudart.so.13.0.96",
+    "share/pkgconfig/cublas.pc": "cublas-13.0.pc",
 }
 
 
-def put_target(platform: str = "linux-sbsa") -> Path:
+def put_target(platform: str = SBSA) -> Path:
     """Write a set for a target, and its archives."""
     made_set = put_packages(MadeSet(platform=platform))
     made_set.put_archives(Path("source"))
     return made_set.write(Path("target.json"))
 
 
+@pytest.mark.parametrize("platform", FOLDERS)
 @pytest.mark.usefixtures("made_set")
 def test_cross_root_has_compilers_of_host_and_libraries_of_target(
-    materialize: Materialize, run: Run
+    materialize: Materialize, run: Run, platform: str
 ) -> None:
-    target = put_target()
-    expect_output(materialize("--target", target), 0, "for linux-x86_64 with target linux-sbsa")
+    target, folder = put_target(platform), FOLDERS[platform]
+    expect_output(materialize("--target", target), 0, f"linux-x86_64 with target {platform}")
     contents = listing(Path("root"))
     files = {path for path, content in contents.items() if isinstance(content, bytes)}
-    assert files == FILES | {f"{TARGET}/{path}" for path in TARGET_FILES}
-    assert {path: contents[path] for path in contents.keys() - files} == LINKS
-    pkg_config = contents[f"{TARGET}/share/pkgconfig/cublas-13.0.pc"]
+    assert files == FILES | {f"{folder}/{path}" for path in TARGET_FILES}
+    links = {f"{folder}/{path}": end for path, end in TARGET_LINKS.items()}
+    links |= {"include": f"{folder}/include", "lib": f"{folder}/lib", "lib64": f"{folder}/lib"}
+    assert {path: contents[path] for path in contents.keys() - files} == links
+    pkg_config = contents[f"{folder}/share/pkgconfig/cublas-13.0.pc"]
     assert isinstance(pkg_config, bytes)
     assert b"\nlibdir=${pcfiledir}/../../lib\n" in pkg_config
     packages = record()["packages"]
-    assert {"cuda_nvcc", "libcublas:linux-sbsa"} <= packages.keys()
+    assert {"cuda_nvcc", f"libcublas:{platform}"} <= packages.keys()
     assert "libcublas" not in packages
     assert "libcublas" in json.loads((Path("root") / "version.json").read_bytes())
     assert run("validate", "root/.cudaredist.json").exit_code == 0
-    expect_output(run("materialize", "--root", "root", "--verify"), 0, "with target linux-sbsa")
+    expect_output(run("materialize", "--root", "root", "--verify"), 0, f"with target {platform}")
     expect_output(materialize("--target", target), 0, "unchanged")
-    (Path("root") / TARGET / "include" / "cuda.h").unlink()
+    (Path("root") / folder / "include" / "cuda.h").unlink()
     expect_output(materialize("--target", target), 0, "written")
     assert listing(Path("root")) == contents
 
 
 @pytest.mark.usefixtures("made_set")
-def test_cross_root_of_jetson_selects_packages_of_target(materialize: Materialize) -> None:
-    target = put_target("linux-aarch64")
-    options = ("--target", target, "-o", "jetson", "--component", "cuda_cudart")
+def test_cross_root_selects_packages_of_target(materialize: Materialize) -> None:
+    options = ("--target", put_target(JETSON), "-o", "jetson", "--component", "cuda_cudart")
     expect_output(materialize(*options), 0)
     files = listing(Path("jetson"))
-    assert {"targets/aarch64-linux/include/cuda.h", "bin/nvcc"} <= files.keys()
+    assert {f"{FOLDERS[JETSON]}/include/cuda.h", "bin/nvcc"} <= files.keys()
     # nvcc requires its headers for the target.
-    assert "targets/aarch64-linux/include/crt/host.h" in files
+    assert f"{FOLDERS[JETSON]}/include/crt/host.h" in files
     assert not any("cublas" in path for path in files)
+
+
+@pytest.mark.usefixtures("made_set")
+def test_cross_root_of_another_target_replaces_packages(materialize: Materialize) -> None:
+    expect_output(materialize("--target", put_target()), 0)
+    target = put_target(JETSON)
+    expect_error(materialize("--target", target), 2, "libcublas:linux-sbsa", "--replace")
+    expect_output(materialize("--target", target, "--replace"), 0, f"with target {JETSON}")
+    assert not (Path("root") / FOLDERS[SBSA]).exists()
+
+
+@pytest.mark.real
+def test_real_pair_for_jetsons_is_exported_and_needs_archives_of_both(
+    run: Run, real_manifests: Path
+) -> None:
+    data = ("--data-dir", "data", "--quiet")
+    succeed("download-manifests", "--base-url", real_manifests, "--version", "12.6.3", *data)
+    platforms = ("--platform", "linux-x86_64", "--target", JETSON)
+    succeed("build", "--cuda", "12.6.3", *platforms, "--allow-missing-features", *data)
+    host = Path(f"build/linux-x86_64/cuda-12.6.3-to-{JETSON}.json")
+    target = Path(f"build/{JETSON}/cuda-12.6.3-from-linux-x86_64.json")
+    assert json.loads(target.read_bytes())["capabilities"]["effective"] == ["8.7"]
+    for form, words in (
+        ("cmake", ("aarch64-linux-gnu-g++", '_ARCHITECTURES "87"')),
+        ("env", ("CUDAARCHS=87", "aarch64-linux-gnu-g++")),
+        ("bazel", (f'"{JETSON}"', '"linux-x86_64"')),
+    ):
+        expect_output(run("export", form, host, "--target", target), 0, *words)
+    Path("archives").mkdir()
+    options = ("--root", "root", "--component", "libcublas", "--archives", "archives", "--offline")
+    result = run("materialize", host, "--target", target, *options, *data)
+    expect_error(result, 3, "linux-x86_64-12.6", "no such file")
+    result = run("materialize", target, "--target", host, *options, *data)
+    expect_error(result, 2, "exchange SET and --target")
 
 
 @pytest.mark.usefixtures("made_set")
@@ -133,7 +167,7 @@ def test_cross_root_has_nvvm_of_host_for_link_time_optimization(materialize: Mat
     root = listing(Path("root"))
     assert root["nvvm/lib64/libnvvm.so.4"] == b"lib of linux-x86_64"
     assert root["nvvm/lib64/libnvvm.so"] == "libnvvm.so.4"
-    assert root[f"{TARGET}/lib/libnvvm.so.4"] == b"lib of linux-sbsa"
+    assert root[f"{FOLDERS[SBSA]}/lib/libnvvm.so.4"] == b"lib of linux-sbsa"
 
 
 @pytest.mark.usefixtures("made_set")
@@ -150,6 +184,8 @@ PAIRS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     ),
     "same platform": ({}, {"platform": "linux-x86_64"}, "no compilers for linux-x86_64 on"),
     "Windows": ({}, {"platform": "windows-x86_64"}, "no compilers for windows-x86_64 on"),
+    "swapped Jetson": ({"platform": JETSON}, {"platform": "linux-x86_64"}, "exchange SET"),
+    "target on ARM": ({"platform": SBSA}, {"platform": JETSON}, f"no compilers for {JETSON} on"),
     "release": ({}, {"cuda": "13.0.3"}, "differ: CUDA 13.0.2 and 13.0.3"),
     "channel": ({}, {"channel": "wheels"}, "differ: channel redist and wheels"),
 }
@@ -167,7 +203,7 @@ def test_cross_root_of_mixed_sets_is_refused(run: Run, materialize: Materialize,
 
 @pytest.mark.parametrize(
     ("host", "target", "words"),
-    [("linux-sbsa", "linux-x86_64", "exchange"), ("linux-x86_64", "linux-aarch64", "one pair")],
+    [(SBSA, "linux-x86_64", "exchange"), ("linux-x86_64", JETSON, "one pair")],
 )
 @pytest.mark.parametrize("command", ["materialize", "export"])
 def test_set_of_another_pair_is_refused(
