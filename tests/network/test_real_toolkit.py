@@ -125,7 +125,9 @@ def test_programs_compile_with_nvcc_and_cmake(release: str, tmp_path: Path) -> N
 
 
 @needs("aarch64-linux-gnu-g++", "qemu-aarch64")
-def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) -> None:
+@pytest.mark.parametrize("library", ["cublas", None], ids=["linux-sbsa", "as linux-aarch64"])
+def test_cross_toolkit_compiles_programs_for_arm(tmp_path: Path, library: str | None) -> None:
+    """The second root has wheels for servers in the layout for Jetsons, which have no wheels."""
     root, toolchain = tmp_path / "cuda", tmp_path / "cross.cmake"
     cudaredist(
         *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
@@ -133,12 +135,18 @@ def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) ->
     )
     host = tmp_path / f"linux-x86_64/cuda-{FIRST}-to-linux-sbsa.json"
     target = tmp_path / f"linux-sbsa/cuda-{FIRST}-from-linux-x86_64.json"
+    folder = root / "targets/sbsa-linux"
+    if library is None:
+        folder = root / "targets/aarch64-linux"
+        for path in (host, target):
+            path.write_text(path.read_text().replace("linux-sbsa", "linux-aarch64"))
     pair = (host, "--target", target, "--root", root)
-    selection = ("--component", "runtime", "--component", "libcublas")
+    selection = ["--component", "runtime", *(["--component", "libcublas"] if library else [])]
     cudaredist("materialize", *pair, "--data-dir", DATA, *selection)
+    assert [path.name for path in (root / "targets").iterdir()] == [folder.name]
     host_compiler = ("-ccbin", "aarch64-linux-gnu-g++")
-    libraries = ("-cudart", "shared", "-Xlinker", "--no-as-needed", "-lcublas")
-    options = (*host_compiler, "-arch=sm_90", *libraries)
+    libraries = ("-cudart", "shared", "-Xlinker", "--no-as-needed")
+    options = [*host_compiler, "-arch=sm_90", *libraries, *([f"-l{library}"] if library else [])]
     run(root / "bin/nvcc", *options, SOURCE / "saxpy.cu", "-o", tmp_path / "program")
     linked = tmp_path / "linked"
     run(root / "bin/nvcc", *options, "-dlto", "-rdc=true", SOURCE / "saxpy.cu", "-o", linked)
@@ -148,10 +156,11 @@ def test_cross_toolkit_compiles_programs_for_servers_with_arm(tmp_path: Path) ->
     run(cmake, "-S", SOURCE, "-B", build, f"-DCMAKE_TOOLCHAIN_FILE={toolchain}")
     run(cmake, "--build", build)
     emulator = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
-    search = f"LD_LIBRARY_PATH={root}/targets/sbsa-linux/lib"
+    search = f"LD_LIBRARY_PATH={folder}/lib"
+    both = {"libcudart.so.13", *([f"lib{library}.so.13"] if library else [])}
     for program, needed in (
-        (tmp_path / "program", {"libcudart.so.13", "libcublas.so.13"}),
-        (linked, {"libcudart.so.13", "libcublas.so.13"}),
+        (tmp_path / "program", both),
+        (linked, both),
         (build / "saxpy_shared", {"libcudart.so.13"}),
     ):
         facts = read(program)
@@ -165,7 +174,7 @@ def test_runtime_root_runs_program_and_every_needed_file_is_required(tmp_path: P
     program, runtime = tmp_path / "program", tmp_path / "runtime"
     cudaredist(
         *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
-        *("--platform", "linux-x86_64", "--output", set_path),
+        *("--platform", "linux-x86_64", "--capability", "9.0", "--output", set_path),
     )
     options = (set_path, "--data-dir", DATA, "--root")
     selection = ("runtime", "libcublas", "libcufft")
@@ -189,6 +198,10 @@ def test_runtime_root_runs_program_and_every_needed_file_is_required(tmp_path: P
     # cuBLASLt opens these.
     assert files == {*loaded, "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"}
     assert report["size"] < report["full_size"]
+    code = report["device_code"]
+    assert (code["capabilities"], code["unknown"]) == (["9.0"], [])
+    # Most code of cuBLAS is for other GPUs. cuFFT's portable code serves all of them.
+    assert 0.2 < code["unused_size"] / code["size"] < 0.9
     search = str(runtime / "lib")
     assert run(program, LD_LIBRARY_PATH=search).stdout in {"35\n", "100\n", "0\n"}
     assert "not found" not in run("ldd", program, LD_LIBRARY_PATH=search).stdout
