@@ -426,6 +426,7 @@ class Materialization:
             "libraries": record.libraries,
             "optional_libraries": self.runtime.optional,
             "full_size": sum(map(_unpacked_size, packages)),
+            "device_code": self.runtime.code,
             "image": self._image,
         }
         return report.model_copy(update=about)

@@ -35,7 +35,7 @@ def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
         layer.rename(blobs / digest)
     system, _, machine = record.platform.partition("-")
     environment = [
-        f"LD_LIBRARY_PATH=/{_FOLDER}/lib",
+        f"LD_LIBRARY_PATH={':'.join(_library_folders(record))}",
         "NVIDIA_VISIBLE_DEVICES=all",
         "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
     ]
@@ -48,7 +48,7 @@ def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
             "Labels": {
                 "org.opencontainers.image.title": f"CUDA {record.cuda} runtime libraries",
                 "org.opencontainers.image.version": record.cuda,
-                "com.nvidia.cuda.libraries": " ".join(record.libraries),
+                "org.cudaredist.libraries": " ".join(record.libraries),
             },
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
@@ -71,6 +71,12 @@ def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
         layer_size=layer_size,
         environment=tuple(environment),
     )
+
+
+def _library_folders(record: ToolkitRecord) -> list[str]:
+    """Return the folders of the libraries in the image, `lib` first."""
+    names = {name.rpartition("/")[0] for name, f in record.files.items() if f.package != OURS}
+    return [f"/{_FOLDER}/{name}" for name in sorted(names, key=lambda name: (name != "lib", name))]
 
 
 def _write_tar(path: Path, root: Path, record: ToolkitRecord) -> None:

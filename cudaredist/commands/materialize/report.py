@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import Count, OwnModel
 from cudaredist.formats.report import Report
 
 
@@ -15,6 +15,20 @@ class OciImage(OwnModel):
     layer: str = Field(description="Digest of the layer, and its diff_id: it is not compressed")
     layer_size: int
     environment: tuple[str, ...]
+
+
+class LibraryCode(OwnModel):
+    """The device code of the libraries of a runtime root."""
+
+    capabilities: tuple[str, ...] = Field(description="Capabilities of the package set")
+    size: Count = Field(description="Bytes of device code")
+    unused: dict[str, Count] = Field(
+        description="Bytes of device code that no GPU of the capabilities uses, by library"
+    )
+    unused_size: Count = Field(description="Sum of `unused`")
+    unknown: tuple[str, ...] = Field(
+        description="Libraries with device code of unknown size, which is not counted"
+    )
 
 
 class ToolkitReport(Report):
@@ -40,6 +54,7 @@ class ToolkitReport(Report):
     full_size: int | None = Field(
         default=None, description="Bytes of the whole packages of a runtime root"
     )
+    device_code: LibraryCode | None = Field(default=None, description="Of a runtime root")
     image: OciImage | None = None
     fetched_bytes: int = Field(description="Bytes from the network, without local archives")
     problems: tuple[str, ...] = Field(description="Altered files and links")

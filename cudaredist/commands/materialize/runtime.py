@@ -2,24 +2,28 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.audit.audit_program import audit_programs
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
+from cudaredist.commands.materialize.library_code import library_code
 from cudaredist.commands.materialize.options import MaterializeOptions
-from cudaredist.errors import ContentError, UsageError
+from cudaredist.commands.materialize.report import LibraryCode
+from cudaredist.errors import ContentError, UsageError, shortened
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
+from cudaredist.hints import command_line
+from cudaredist.primitives import Platform
 from cudaredist.sets.libraries import stem_of
 from cudaredist.sets.package_tree import PackageTree
-from cudaredist.store.data_folder import Store
-from cudaredist.store.locate import data_folder
+from cudaredist.store.locate import store_to_read
 
 _log = logging.getLogger(__name__)
 
 _WITHOUT_PROVIDER = frozenset({"missing", "unknown"})
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class RuntimeLibraries:
     """The names that programs and libraries load them by."""
     optional: tuple[str, ...]
     """Libraries of other packages that these may open, which are left out."""
+    code: LibraryCode | None = None
+    """Their device code."""
 
     def tree(self, attr: str, tree: PackageTree) -> PackageTree:
         """Return the libraries of a package, and the links that a program needs."""
@@ -55,12 +61,13 @@ def runtime_libraries(
     Raises `ContentError` if a program cannot be read, or needs a library or symbol that neither the
     set nor the system provides.
     """
-    platform = package_set.platform.redist_system
-    if not platform.startswith("linux-"):
+    platform = Platform(package_set.platform.redist_system)
+    if platform.os != "linux":
         raise UsageError(f"--for requires a package set for Linux, not for {platform}")
+    store = store_to_read(options.data_dir, package_set.channel)
     report = audit_programs(
         options.programs or (),
-        Store(data_folder(options.data_dir, writing=False), package_set.channel),
+        store,
         AuditRequirements(),
         is_together=True,
         package_set=options.package_set,
@@ -70,6 +77,14 @@ def runtime_libraries(
     (audited,) = report.programs
     for unread in (*audited.unread, *audited.skipped):
         _log.warning("the libraries that %s needs are not known completely", unread)
+    others = [n for n in map(Platform, audited.platforms) if n.machine != platform.machine]
+    if others and len(others) == len(audited.platforms):
+        cuda = package_set.cuda.release
+        build = command_line("build", channel=store.channel, cuda=cuda, platform=others[0])
+        raise ContentError(
+            f"the programs are for {' and '.join(others)}, and the set is for {platform}",
+            hint=f"run `{build}` to build a set for them",
+        )
     problems = list(_problems(audited))
     if problems:
         raise ContentError(
@@ -79,7 +94,18 @@ def runtime_libraries(
     needs = [need for need in audited.libraries if need.status == "provided"]
     if not needs:
         raise ContentError(f"no library of the set for {platform} is needed")
-    return close(package_set, [need.soname for need in needs])
+    for name in others:
+        if name.os == "linux":
+            _log.warning("the root has no libraries for the files that are for %s", name)
+    for release in audited.releases:
+        if release.unknown:
+            _log.warning(
+                "symbols not checked: the symbols of %s %s are unknown",
+                release.redist,
+                ", ".join(release.unknown),
+            )
+    libraries = close(package_set, [need.soname for need in needs])
+    return replace(libraries, code=library_code(package_set, libraries.paths, store))
 
 
 def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
@@ -118,14 +144,22 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
     return RuntimeLibraries(dict(paths), frozenset(names), tuple(left))
 
 
-def _problems(report: AuditReport) -> Iterable[str]:
+def _problems(report: AuditReport) -> Iterator[str]:
+    """Yield the reasons why the set is not enough for programs.
+
+    The copies of NVIDIA's libraries in an environment do not matter, because the root has its own.
+    """
     yield from (error.message for error in report.errors)
     for need in report.libraries:
         if need.status in _WITHOUT_PROVIDER and need.kind != "opened":
             yield f"neither the set nor the system provides {need.soname} for {need.by[0]}"
-    for finding in report.findings:
-        if finding.exit_code and finding.kind != "missing-library":
-            yield finding.message
+    for release in report.releases:
+        if release.unresolved:
+            names = ", ".join(shortened(release.unresolved, _SHOWN))
+            yield f"{release.redist} of the set does not export {names}"
+        elif release.last is not None and release.lowest is None and not release.unknown:
+            yield f"no release of {release.redist} in the set exports all symbols"
+    yield from (finding.message for finding in report.findings if finding.kind == "mixed-cuda")
 
 
 def _provider(package_set: PackageSet, soname: str) -> str:

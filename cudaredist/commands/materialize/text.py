@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cudaredist.commands.materialize.report import ToolkitReport
+from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
 from cudaredist.errors import shortened
 from cudaredist.hints import quoted
 
@@ -29,6 +29,8 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         yield f"{report.full_size:,} bytes in the whole packages; libraries: " + ", ".join(
             report.libraries
         )
+    if report.device_code is not None:
+        yield _code_text(report.device_code)
     if report.optional_libraries:
         names = ", ".join(report.optional_libraries)
         yield f"not installed, although these libraries may open them: {names}"
@@ -39,3 +41,13 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         yield f"to restore it, run `cudaredist materialize set.json --root {root} --replace`"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes downloaded"
+
+
+def _code_text(code: LibraryCode) -> str:
+    """Describe the device code of libraries: size, unused bytes, unknown libraries."""
+    text = f"{code.size:,} bytes of device code"
+    if code.unused_size:
+        names = ", ".join(code.capabilities)
+        text += f", {code.unused_size:,} of them for no GPU of capability {names}"
+    unknown = ", ".join(shortened(code.unknown, _FOREIGN_SHOWN))
+    return f"{text}; unknown for {unknown}" if unknown else text

@@ -104,6 +104,13 @@ def _empty_size(architecture: str) -> int:
     return _EMPTY_IMAGE[match[1]]
 
 
+def _newest(architectures: Sequence[str]) -> set[str]:
+    """Return the architectures with the highest number, with and without a letter."""
+    numbers = {name: int(match[2]) for name in architectures if (match := _architecture(name))}
+    newest = max(numbers.values(), default=0)
+    return {name for name, number in numbers.items() if number == newest}
+
+
 def cuda_major_of(redist: str, label: Version, variant: str | None) -> int | None:
     """Return the CUDA major of an archive, or None if unknown."""
     if variant is not None:
@@ -162,6 +169,27 @@ class CoverageRules:
         return {
             name: self._coverage(used, Capability.parse(name).base, cuda) for name in capabilities
         }
+
+    def used_images(
+        self, file: FileCode, capabilities: Iterable[str], *, keeps_portable: bool
+    ) -> frozenset[str]:
+        """Return the architectures of a file whose images some GPUs may use.
+
+        In each module, a GPU uses the newest machine code that it runs, or else the newest portable
+        code. All code for a linker is used. `keeps_portable` includes the newest portable code.
+        """
+        gpus = [Capability.parse(name).base for name in capabilities]
+        used: set[str] = set()
+        for text in file.modules:
+            names = [name for name, _ in _images(text)]
+            used |= {name for name in names for gpu in gpus if self.way(name, gpu) == "lto"}
+            for gpu in gpus:
+                native = [name for name in names if self.way(name, gpu) == "native"]
+                portable = [name for name in names if self.way(name, gpu) == "ptx"]
+                used |= _newest(native or portable)
+            if keeps_portable:
+                used |= _newest([name for name in names if name.startswith("compute_")])
+        return frozenset(used)
 
     def _find_way(self, architecture: str, gpu: Capability) -> Way | None:
         match = _architecture(architecture)

@@ -155,7 +155,7 @@ def test_runtime_root_of_damaged_program_is_refused(materialize: Materialize) ->
     [
         ("libcublas.so.12", "x86_64", "provides libcublas.so.12 for program"),
         ("libother.so.1", "x86_64", "provides libother.so.1 for program"),
-        ("libcublas.so.13", "aarch64", "provides libcublas.so.13 for program"),
+        ("libcublas.so.13", "aarch64", "the programs are for linux-sbsa"),
         ("libm.so.6", "x86_64", "no library of the set for linux-x86_64 is needed"),
     ],
 )
@@ -215,6 +215,8 @@ def test_oci_image_is_complete_and_equal_in_two_runs(materialize: Materialize) -
     assert config["rootfs"] == {"type": "layers", "diff_ids": [layer["digest"]]}
     assert (config["architecture"], config["os"]) == ("amd64", "linux")
     assert "LD_LIBRARY_PATH=/usr/local/cuda/lib" in config["config"]["Env"]
+    names = "libcublas.so.13 libcublasLt.so.13 libnvrtc-builtins.so libnvrtc-builtins.so.13.0"
+    assert config["config"]["Labels"]["org.cudaredist.libraries"] == f"{names} libnvrtc.so.13"
     digests = {each["digest"][7:] for each in (described, layer, manifest["config"])}
     assert {path.name for path in (one / "blobs" / "sha256").iterdir()} == digests
     with tarfile.open(one / "blobs" / "sha256" / layer["digest"][7:]) as tar:
