@@ -215,8 +215,8 @@ def test_oci_image_is_complete_and_equal_in_two_runs(materialize: Materialize) -
     assert config["rootfs"] == {"type": "layers", "diff_ids": [layer["digest"]]}
     assert (config["architecture"], config["os"]) == ("amd64", "linux")
     assert "LD_LIBRARY_PATH=/usr/local/cuda/lib" in config["config"]["Env"]
-    names = "libcublas.so.13 libcublasLt.so.13 libnvrtc-builtins.so libnvrtc-builtins.so.13.0"
-    assert config["config"]["Labels"]["org.cudaredist.libraries"] == f"{names} libnvrtc.so.13"
+    libraries = "libcublas.so.13 libcublasLt.so.13 libnvrtc-builtins.so libnvrtc-builtins.so.13.0"
+    assert config["config"]["Labels"]["org.cudaredist.libraries"] == f"{libraries} libnvrtc.so.13"
     digests = {each["digest"][7:] for each in (described, layer, manifest["config"])}
     assert {path.name for path in (one / "blobs" / "sha256").iterdir()} == digests
     with tarfile.open(one / "blobs" / "sha256" / layer["digest"][7:]) as tar:

@@ -28,10 +28,12 @@ def code(*images: binaries.Image) -> dict[str, bytes]:
 
 def make_data(root: Path) -> Path:
     """Write a release, its features, its symbols and a set for GPUs of capability 9.0."""
-    exports = {"symbols": [Symbol("curandCreate", version=RAND)], "defines": [RAND]}
+    symbols = [Symbol("curandCreate", version=RAND)]
     images = code(("sm", 80, ""), ("sm", 90, ""), ("sm", 90, "a"), ("compute", 120, ""))
     packages = {
-        "libcurand": {f"lib/{RAND}": elf(soname=RAND, **exports, sections=images)},
+        "libcurand": {
+            f"lib/{RAND}": elf(soname=RAND, defines=[RAND], symbols=symbols, sections=images)
+        },
         "cuda_cudart": {f"lib/{CUDART}": library(CUDART, "cudaMalloc")},
         "libnvvm": {f"nvvm/lib64/{NVVM}": library(NVVM, "nvvmVersion")},
     }
