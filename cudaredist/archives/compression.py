@@ -5,8 +5,9 @@ the file is refused.
 """
 
 from collections.abc import Iterator
+from itertools import count
 
-from cudaredist.archives.decompress import INPUT, GzipDecompressor, decoded, decoded_zstd
+from cudaredist.archives.decompress import INPUT, decoded_zstd, inflated
 from cudaredist.archives.members import Limits
 from cudaredist.archives.stream import Stream
 from cudaredist.archives.xz_blocks import decoded_blocks
@@ -18,12 +19,10 @@ def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterat
     """Decompress a whole `xz`, `gzip` or `zstd` file."""
     if not packed.ahead(1):
         packed.refuse("is empty")
-    parts = 0
+    parts = count(1)
 
     def begin_part() -> None:
-        nonlocal parts
-        parts += 1
-        if parts > limits.parts:
+        if next(parts) > limits.parts:
             packed.refuse(f"has more than {limits.parts:,} {kind} streams or blocks")
 
     while packed.ahead(1):
@@ -33,7 +32,8 @@ def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterat
             if _skip_padding(packed) % _XZ_PADDING:
                 packed.refuse("has extra data after its end")
         elif kind == "gzip":
-            yield from decoded(kind, packed, GzipDecompressor())
+            truncated = "is truncated in its gzip stream"
+            yield from inflated(kind, packed, packed.refuse, truncated=truncated)
             if _skip_padding(packed) and packed.ahead(1):
                 packed.refuse("has extra data after its end")
         else:
@@ -45,11 +45,9 @@ def _skip_padding(packed: Stream) -> int:
 
     They may follow an xz stream in groups of four and, because of tapes, the last gzip stream.
     """
-    count = 0
-    while piece := packed.piece(INPUT):
+    start = packed.position
+    rest = b""
+    while not rest and (piece := packed.piece(INPUT)):
         rest = piece.lstrip(b"\0")
-        count += len(piece) - len(rest)
-        if rest:
-            packed.give_back(len(rest))
-            break
-    return count
+        packed.give_back(len(rest))
+    return packed.position - start

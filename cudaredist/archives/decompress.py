@@ -7,13 +7,12 @@ would take a tenth of the time of the whole pass.
 import lzma
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn
 
 from cudaredist.archives.members import Limits
 from cudaredist.archives.memory import SHARED
 from cudaredist.archives.stream import Stream
-from cudaredist.errors import InvalidArchiveError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -25,10 +24,10 @@ OUTPUT = 256 << 10
 INPUT = 64 << 10
 """Maximum packed bytes per step. At the end of a stream, the bytes that remain are copied."""
 
-_DECODING_ERRORS = (lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, MemoryError)
+_DECODING_ERRORS = (lzma.LZMAError, zstd.ZstdError, EOFError, MemoryError)
 
-_GZIP = 31
-"""zlib's `wbits` for a gzip header and any window."""
+_WINDOWS = {"gzip": 31, "deflate": -zlib.MAX_WBITS}
+"""zlib's `wbits`: for a gzip header and any window, and for no header."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEADER = 18
 """Maximum bytes of a zstd frame's header."""
@@ -42,18 +41,9 @@ class Budget:
     known, the number of bytes that have arrived is used instead.
     """
 
-    def __init__(self, where: str, size: int | None, limits: Limits) -> None:
-        self._where = where
-        self._size = size
-        self._limits = limits
-        self._arrived = 0
+    def __init__(self, packed: Stream, size: int | None, limits: Limits) -> None:
+        self._packed, self._size, self._limits = packed, size, limits
         self._spent = 0
-
-    def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield packed chunks and count their bytes."""
-        for chunk in chunks:
-            self._arrived += len(chunk)
-            yield chunk
 
     def spent(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield unpacked chunks and count their bytes."""
@@ -65,41 +55,45 @@ class Budget:
         """Count unpacked bytes and enforce the limit."""
         self._spent += count
         if self._spent > self._limits.floor:
-            packed = self._arrived if self._size is None else self._size
-            if self._spent > self._limits.ratio * packed:
-                raise InvalidArchiveError(
-                    self._where,
-                    f"unpacks to more than {self._limits.ratio} times its {packed:,} bytes",
-                )
+            size = self._packed.arrived if self._size is None else self._size
+            ratio = self._limits.ratio
+            if self._spent > ratio * size:
+                self._packed.refuse(f"unpacks to more than {ratio} times its {size:,} bytes")
 
 
-class GzipDecompressor:
-    """Decompressor of one gzip member, with a dictionary of 32 KiB."""
+def inflated(
+    kind: str,
+    packed: Stream,
+    refuse: Callable[[str], NoReturn],
+    *,
+    truncated: str,
+    size: int | None = None,
+) -> Iterator[bytes]:
+    """Decompress one `gzip` member or `deflate` stream, with a dictionary of 32 KiB.
 
-    def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(_GZIP)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        """Whether the end of the member was reached."""
-        return self._inflate.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes after the member."""
-        return self._inflate.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Return at most `max_length` unpacked bytes."""
-        inflate = self._inflate
-        output = inflate.decompress(inflate.unconsumed_tail or data, max_length)
-        # If the output is full, more may follow although no input remains.
-        self.needs_input = not inflate.unconsumed_tail and len(output) < max_length
-        return output
-
-
-_Decompressor: TypeAlias = lzma.LZMADecompressor | zstd.ZstdDecompressor | GzipDecompressor
+    If `size` is None, its packed bytes end with the stream. `refuse` is called with the reason if
+    it is damaged, `truncated` if it has no end.
+    """
+    inflate = zlib.decompressobj(_WINDOWS[kind])
+    is_end = False
+    while not is_end:
+        data = packed.piece(INPUT if size is None else min(size, INPUT))
+        try:
+            output = inflate.decompress(data, OUTPUT)
+        except (zlib.error, MemoryError) as error:
+            refuse(f"is not valid {kind}: {error}")
+        is_end = inflate.eof
+        # At the end, both contain the bytes that an earlier call did not use.
+        unused = len(inflate.unused_data if is_end else inflate.unconsumed_tail)
+        packed.give_back(unused)
+        if size is not None:
+            size -= len(data) - unused
+        if output:
+            yield output
+        elif unused == len(data) and not is_end:
+            refuse(truncated)
+    if size:
+        refuse("ends before its packed size")
 
 
 def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
@@ -143,7 +137,9 @@ def _window(header: bytes) -> int:
     return base + (base >> 3) * (window & 7)
 
 
-def decoded(kind: str, packed: Stream, decoder: _Decompressor) -> Iterator[bytes]:
+def decoded(
+    kind: str, packed: Stream, decoder: lzma.LZMADecompressor | zstd.ZstdDecompressor
+) -> Iterator[bytes]:
     """Decompress one stream, and keep the bytes after its end."""
     while not decoder.eof:
         data = b""

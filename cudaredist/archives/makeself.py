@@ -7,10 +7,9 @@ each file after it. Format: makeself 2.1 to 2.5, `makeself-header.sh`.
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from cudaredist.archives.stream import Stream
-from cudaredist.errors import IntegrityError, InvalidArchiveError
+from cudaredist.errors import IntegrityError
 
 _HEADER_LIMIT = 4 << 20
 """Maximum bytes of a script. Those of NVIDIA have some 500 lines and a license."""
@@ -26,12 +25,6 @@ _sizes = re.compile(rb'^filesizes="([0-9 ]{1,500})"$', re.MULTILINE)
 _hashes = re.compile(rb'^MD5="([0-9a-f ]{1,500})"$', re.MULTILINE)
 
 
-class _MakeselfHeader(NamedTuple):
-    length: int
-    sizes: tuple[int, ...]
-    md5: tuple[str, ...]
-
-
 def check_makeself(name: str, chunks: Iterable[bytes]) -> None:
     """Read an archive once, in chunks of any size, and verify its size and the MD5 of each part.
 
@@ -39,11 +32,11 @@ def check_makeself(name: str, chunks: Iterable[bytes]) -> None:
     and `IntegrityError` for other bytes.
     """
     stream = Stream(name, chunks)
-    header = _header(stream, name)
-    stated = header.length + sum(header.sizes)
-    stream.skip(header.length)
+    length, sizes, hashes = _header(stream)
+    stated = length + sum(sizes)
+    stream.skip(length)
     digests = []
-    for size in header.sizes:
+    for size in sizes:
         part, left = hashlib.md5(usedforsecurity=False), size
         while left and (piece := stream.piece(left)):
             part.update(piece)
@@ -52,47 +45,37 @@ def check_makeself(name: str, chunks: Iterable[bytes]) -> None:
     is_longer = bool(stream.ahead(1))
     if stream.position != stated or is_longer:
         actual = f"at least {stream.position + 1:,}" if is_longer else f"{stream.position:,}"
-        reason = f"has {actual} bytes, but its script states {stated:,}"
-        raise InvalidArchiveError(name, reason, hint=_HINT)
-    for digest, md5 in zip(digests, header.md5, strict=False):
+        stream.refuse(f"has {actual} bytes, but its script states {stated:,}", _HINT)
+    for digest, md5 in zip(digests, hashes, strict=False):
         if md5 not in {_NO_HASH, digest}:
             message = f"{name}: the MD5 is {digest}, and its script states {md5}"
             raise IntegrityError(message, hint=_HINT)
 
 
-def _header(stream: Stream, name: str) -> _MakeselfHeader:
-    """Return the header, without reading it."""
+def _header(stream: Stream) -> tuple[int, list[int], list[str]]:
+    """Return the script's length, and the sizes and MD5 of the files, without reading it."""
     # The size doubles, so that the time for a header is linear in its length.
     size = _MARK_WITHIN
     while True:
         start = stream.ahead(size)
         begins = start.startswith(_START) and b"akeself" in start[:_MARK_WITHIN]
         if not begins and len(start) >= _MARK_WITHIN:
-            raise InvalidArchiveError(name, "is not a makeself script", hint=_HINT)
+            stream.refuse("is not a makeself script", _HINT)
         lines, sizes = _lines.search(start), _sizes.search(start)
         length = _end_of_line(start, int(lines[1] or lines[2])) if begins and lines else None
         if sizes and length is not None:
-            hashes, stated = _hashes.search(start), tuple(map(int, sizes[1].split()))
+            hashes, stated = _hashes.search(start), list(map(int, sizes[1].split()))
             if sum(stated) > _PARTS_LIMIT:
-                reason = f"its script states more than {_PARTS_LIMIT:,} bytes"
-                raise InvalidArchiveError(name, reason)
-            return _MakeselfHeader(
-                length, stated, tuple(hashes[1].decode().split()) if hashes else ()
-            )
+                stream.refuse(f"its script states more than {_PARTS_LIMIT:,} bytes")
+            return length, stated, hashes[1].decode().split() if hashes else []
         if len(start) > _HEADER_LIMIT:
-            reason = f"its makeself script is larger than {_HEADER_LIMIT:,} bytes"
-            raise InvalidArchiveError(name, reason)
+            stream.refuse(f"its makeself script is larger than {_HEADER_LIMIT:,} bytes")
         if len(start) < size:
-            reason = "is truncated: its makeself script has no end"
-            raise InvalidArchiveError(name, reason, hint=_HINT)
+            stream.refuse("is truncated: its makeself script has no end", _HINT)
         size *= 2
 
 
 def _end_of_line(data: bytes, number: int) -> int | None:
     """Return the offset after a line, None if the data has fewer lines."""
-    if data.count(b"\n") < number:
-        return None
-    end = -1
-    for _ in range(number):
-        end = data.find(b"\n", end + 1)
-    return end + 1
+    *lines, rest = data.split(b"\n", number)
+    return len(data) - len(rest) if len(lines) == number else None

@@ -48,10 +48,7 @@ class SharedMemory:
     @contextmanager
     def dictionary(self, size: int) -> Iterator[None]:
         """Wait for a dictionary's memory and reserve it."""
-        count = min(size - OWN_DICTIONARY, self.size)
-        if count <= 0:
-            yield
-            return
+        count = max(0, min(size - OWN_DICTIONARY, self.size))
         with self._changed:
             self._waiting += 1
             try:

@@ -33,8 +33,8 @@ def open_archive(
     unpacked on that many threads.
     """
     lower = name.lower()
-    budget = Budget(name, size, limits)
-    packed = Stream(name, budget.counted(chunks))
+    packed = Stream(name, chunks)
+    budget = Budget(packed, size, limits)
     if lower.endswith(_ZIPS):
         return ZipReader(packed, budget, limits)
     for suffix, kind in _TARS.items():

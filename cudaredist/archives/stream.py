@@ -27,9 +27,14 @@ class Stream:
         """The number of bytes read."""
         return self._before + self._next
 
-    def refuse(self, reason: str) -> NoReturn:
+    @property
+    def arrived(self) -> int:
+        """The number of bytes that were taken from the iterator."""
+        return self._before + len(self._chunk)
+
+    def refuse(self, reason: str, hint: str | None = None) -> NoReturn:
         """Raise `InvalidArchiveError` about this archive."""
-        raise InvalidArchiveError(self.where, reason)
+        raise InvalidArchiveError(self.where, reason, hint=hint)
 
     def piece(self, most: int) -> bytes:
         """Read available bytes, at most `most`.
@@ -52,11 +57,9 @@ class Stream:
         """Unread the last `count` bytes of the latest piece."""
         self._next -= count
 
-    def read(self, count: int) -> bytes:
-        """Read exactly `count` bytes, or refuse the archive."""
-        piece = self.piece(count) if count else b""
-        missing = count - len(piece)
-        return b"".join([piece, *self.pieces(missing)]) if missing else piece
+    def read(self, count: int, truncated: str = "is truncated") -> bytes:
+        """Read exactly `count` bytes, or refuse the archive with the reason."""
+        return b"".join(self.pieces(count, truncated))
 
     def pieces(self, count: int, truncated: str = "is truncated") -> Iterator[bytes]:
         """Read exactly `count` bytes in pieces, or refuse the archive with the reason."""
@@ -87,12 +90,8 @@ class Stream:
 
     def skip(self, count: int) -> None:
         """Skip `count` bytes, and refuse an archive that ends before."""
-        while count:
-            ready = min(count, len(self._chunk) - self._next)
-            self._next += ready
-            count -= ready
-            if count and not self._advance():
-                self.refuse("is truncated")
+        for _ in self.pieces(count):
+            pass
 
     def close(self) -> None:
         """Close the chunks' iterator if it is a generator."""

@@ -10,7 +10,7 @@ but NULs after them.
 """
 
 import struct
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cudaredist.archives.members import Limits, Member, MemberKind
@@ -34,12 +34,10 @@ _KINDS: Mapping[bytes, MemberKind] = {
     b"7": "file",
     b"1": "hardlink",
     b"2": "symlink",
-    b"3": "other",
-    b"4": "other",
     b"5": "directory",
-    b"6": "other",
     b"D": "directory",
 }
+"""The kinds of types. All others are `other`."""
 _WITHOUT_CONTENT = frozenset({b"1", b"2", b"3", b"4", b"5", b"6"})
 """Types without content, even if their header states a size."""
 _OLD_FILES = frozenset({b"\0", b"0"})
@@ -69,8 +67,7 @@ class TarReader(StreamReader):
 
     def __init__(self, stream: Stream, limits: Limits) -> None:
         super().__init__(stream, limits)
-        self._left = 0
-        self._index = 0
+        self._left = self._index = 0
 
     def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
         stream = self._stream
@@ -82,8 +79,7 @@ class TarReader(StreamReader):
                 stream.skip(header.size + -header.size % _BLOCK)
                 continue
             member = self._member(header)
-            size = 0 if header.type in _WITHOUT_CONTENT else header.size
-            self._left = size
+            self._left = size = 0 if header.type in _WITHOUT_CONTENT else header.size
             # Content of an unknown type is skipped, because its meaning is unknown.
             yield member, self._content(self._index) if member.kind == "file" else iter(())
             stream.skip(self._left + -size % _BLOCK)
@@ -180,14 +176,10 @@ class TarReader(StreamReader):
         name, mode, size, checksum, kind, target, magic, prefix = _HEADER.unpack(block)
         if block == _END:
             return None
-        expected = _parsed(checksum)
-        if expected != sum(block) - sum(checksum) + 8 * 0x20:
-            # Some old programs add up signed bytes.
-            signed = _SIGNED.unpack(block)
-            if expected != sum(signed) - sum(signed[_CHECKSUM]) + 8 * 0x20:
-                stream.refuse(
-                    f"the header at byte {begin:,} is damaged" if begin else "is not a tar archive"
-                )
+        # Some old programs add up signed bytes.
+        if _sum(block) != _parsed(checksum) != _sum(_SIGNED.unpack(block)):
+            damaged = f"the header at byte {begin:,} is damaged"
+            stream.refuse(damaged if begin else "is not a tar archive")
         name = name.partition(b"\0")[0]
         # In GNU's format, these bytes are not a prefix.
         if magic == _POSIX and (front := prefix.partition(b"\0")[0]):
@@ -242,6 +234,11 @@ class TarReader(StreamReader):
             if stream_end.count(0) != len(stream_end):
                 stream.refuse("has extra data after its end, or a damaged header")
             stream_end = stream.piece(_PIECE)
+
+
+def _sum(block: Sequence[int]) -> int:
+    """Return the checksum of a header, whose own field counts as blanks."""
+    return sum(block) - sum(block[_CHECKSUM]) + 8 * 0x20
 
 
 def _parsed(field: bytes) -> int | None:

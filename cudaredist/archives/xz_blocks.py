@@ -69,22 +69,19 @@ class _Index:
         self._flags = flags
         self.check = _CHECK_SIZES[flags[1]]
         """Bytes of each block's check."""
-        self._records = bytearray()
-        self.count = 0
+        self._records: list[bytes] = []
 
     def add(self, header: bytes, packed: int, size: int) -> bytes:
         """Add a block and return its own stream's ending."""
-        record = _varint(len(header) + packed + self.check) + _varint(size)
-        self._records += record
-        self.count += 1
-        return self._ending(1, record)
+        self._records.append(_varint(len(header) + packed + self.check) + _varint(size))
+        return self._ending(self._records[-1:])
 
     def ending(self) -> bytes:
         """Return the expected index and footer of the stream."""
-        return self._ending(self.count, bytes(self._records))
+        return self._ending(self._records)
 
-    def _ending(self, count: int, records: bytes) -> bytes:
-        index = b"\0" + _varint(count) + records
+    def _ending(self, records: list[bytes]) -> bytes:
+        index = b"".join([b"\0", _varint(len(records)), *records])
         index += bytes(-len(index) % _ALIGNED)
         index += _NUMBER.pack(zlib.crc32(index))
         footer = _NUMBER.pack(len(index) // _ALIGNED - 1) + self._flags
@@ -96,7 +93,7 @@ class _Ahead:
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = ThreadPoolExecutor(jobs, "xz")
         self._waiting: deque[tuple[int, Future[list[bytes]]]] = deque()
         self._reserved = 0
 
@@ -113,14 +110,13 @@ class _Ahead:
             len(self._waiting) <= self._jobs > 1
             and block.packed > 0 < block.size
             and block.memory * _SHARE <= SHARED.size
+            and SHARED.reserve(block.memory)
         )
-        is_reserved = can_be_ahead and SHARED.reserve(block.memory)
-        self._reserved += block.memory if is_reserved else 0
-        return is_reserved
+        self._reserved += block.memory if can_be_ahead else 0
+        return can_be_ahead
 
     def start(self, block: _Block, stream: Stream) -> None:
         """Unpack the block in `stream` on a thread, after `reserve`."""
-        self._threads = self._threads or ThreadPoolExecutor(self._jobs, "xz")
         self._waiting.append((block.memory, self._threads.submit(list, _decoded(stream))))
 
     def oldest(self) -> Iterator[bytes]:
@@ -136,8 +132,7 @@ class _Ahead:
 
     def close(self) -> None:
         """Stop all threads and release all memory."""
-        if self._threads:
-            self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
         self._waiting.clear()
         SHARED.release(self._reserved)
 
@@ -150,7 +145,7 @@ def decoded_blocks(
     The free shared memory limits the number of threads. `begin_part` is called for each block, and
     limits their number.
     """
-    head = _read(packed, _STREAM_HEADER.size)
+    head = packed.read(_STREAM_HEADER.size, _TRUNCATED)
     index = _Index(_checked_flags(packed, head))
     ahead = _Ahead(jobs)
     try:
@@ -158,10 +153,8 @@ def decoded_blocks(
             block = _next_block(packed)
             check_dictionary(packed, block.dictionary, limits)
             begin_part()
-            is_ahead = ahead.reserve(block)
-            while not is_ahead and ahead:
+            while not (is_ahead := ahead.reserve(block)) and ahead:
                 yield from ahead.oldest()
-                is_ahead = ahead.reserve(block)
             if is_ahead:
                 ahead.start(block, _alone(packed, head, block, index))
             else:
@@ -173,7 +166,7 @@ def decoded_blocks(
     finally:
         ahead.close()
     ending = index.ending()
-    if _read(packed, len(ending)) != ending:
+    if packed.read(len(ending), _TRUNCATED) != ending:
         packed.refuse("is not valid xz: its index does not match its blocks")
 
 
@@ -183,7 +176,7 @@ def _decoded(stream: Stream) -> Iterator[bytes]:
 
 def _alone(packed: Stream, head: bytes, block: _Block, index: _Index) -> Stream:
     """Read a block of known sizes as its own stream."""
-    body = _read(packed, block.packed + -block.packed % _ALIGNED + index.check)
+    body = packed.read(block.packed + -block.packed % _ALIGNED + index.check, _TRUNCATED)
     ending = index.add(block.header, block.packed, block.size)
     return Stream(packed.where, [head, block.header, body, ending])
 
@@ -222,10 +215,6 @@ def _next_chunk(packed: Stream) -> tuple[int, int]:
     return _CHUNK.size + properties + length + 1, ((control & _HIGH_BITS) << 16 | low) + 1
 
 
-def _read(packed: Stream, count: int) -> bytes:
-    return b"".join(packed.pieces(count, _TRUNCATED))
-
-
 def _checked_flags(packed: Stream, head: bytes) -> bytes:
     """Verify the header of a stream and return its flags."""
     magic, _, crc = _STREAM_HEADER.unpack(head)
@@ -245,7 +234,7 @@ def _next_block(packed: Stream) -> _Block:
     first = packed.ahead(1)
     if not first:
         packed.refuse(_TRUNCATED)
-    header = _read(packed, (first[0] + 1) * _ALIGNED)
+    header = packed.read((first[0] + 1) * _ALIGNED, _TRUNCATED)
     body, crc = header[: -_NUMBER.size], header[-_NUMBER.size :]
     if zlib.crc32(body) != _NUMBER.unpack(crc)[0]:
         packed.refuse("is not valid xz: the header of a block is damaged")

@@ -13,10 +13,11 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple, NoReturn
 
-from cudaredist.archives.decompress import INPUT, OUTPUT, Budget
+from cudaredist.archives.decompress import Budget, inflated
 from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.stream import Stream, StreamReader, text_of
 from cudaredist.errors import shown
@@ -146,19 +147,21 @@ class ZipReader(StreamReader):
     # -- members
 
     def _local_header(self) -> _ZipHeader:
-        stream = self._stream
-        fields = stream.read(_LOCAL_HEADER.size)
-        _, flags, method, crc, packed, size, name_length, extra_length = _LOCAL_HEADER.unpack(
-            fields
-        )
-        header = _ZipHeader(stream.read(name_length), flags, method, crc, packed, size)
+        fields = _LOCAL_HEADER.unpack(self._stream.read(_LOCAL_HEADER.size))
+        _, *numbers, name_length, extra_length = fields
+        header, _, _ = self._header(name_length, extra_length, 0, *numbers)
         self._count_member(header.name)
-        self._check(header)
-        wide = self._zip64(header, stream.read(extra_length))
-        size, packed = self._widened(header, wide, size, packed)
-        return header._replace(packed=packed, size=size)
+        return header
 
-    def _check(self, header: _ZipHeader) -> None:
+    def _header(
+        self, name_length: int, extra_length: int, offset: int, *numbers: int
+    ) -> tuple[_ZipHeader, int, bool]:
+        """Read a name and extra fields, and check their header.
+
+        Sizes and offset at their maximum are replaced by those of zip64. Also returns the offset,
+        and whether there are fields of zip64.
+        """
+        header = _ZipHeader(self._stream.read(name_length), *numbers)
         if header.flags & _ENCRYPTED:
             self._refuse(header, "is encrypted")
         if header.flags & _PATCHED:
@@ -166,6 +169,17 @@ class ZipReader(StreamReader):
         if header.method not in {_STORED, _DEFLATED}:
             method = _METHODS.get(header.method, "unknown")
             self._refuse(header, f"is compressed by method {header.method} ({method})")
+        wide = self._zip64(header, self._stream.read(extra_length))
+        widened = [header.size, header.packed, offset]
+        rest = wide or b""
+        for index, number in enumerate(widened):
+            if number == _FULL32:
+                if len(rest) < _WIDE:
+                    self._refuse(header, "has no sizes of eight bytes")
+                widened[index] = int.from_bytes(rest[:_WIDE], "little")
+                rest = rest[_WIDE:]
+        size, packed, offset = widened
+        return header._replace(packed=packed, size=size), offset, bool(wide)
 
     def _content(self, header: _ZipHeader) -> Iterator[bytes]:
         """Yield a member's content and verify it.
@@ -181,7 +195,9 @@ class ZipReader(StreamReader):
                 self._refuse(header, "is stored, but has two sizes")
             pieces = stream.pieces(header.size, "is truncated in a member")
         else:
-            pieces = self._inflated(header, None if sizes_follow else header.packed)
+            packed = None if sizes_follow else header.packed
+            refuse = partial(self._refuse, header)
+            pieces = inflated("deflate", stream, refuse, truncated="is truncated", size=packed)
         crc = size = 0
         beginning = bytearray()
         for piece in pieces:
@@ -206,34 +222,6 @@ class ZipReader(StreamReader):
         self._digests += actual.digest()
         self._states.append(_UNSIZED if sizes_follow else 0)
 
-    def _inflated(self, header: _ZipHeader, packed: int | None) -> Iterator[bytes]:
-        """Unpack deflated content.
-
-        If `packed` is None, the content ends with its deflate stream.
-        """
-        stream = self._stream
-        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-        left = packed
-        is_end = False
-        while not is_end:
-            data = stream.piece(INPUT if left is None else min(left, INPUT))
-            try:
-                output = inflate.decompress(data, OUTPUT)
-            except (zlib.error, MemoryError) as error:
-                self._refuse(header, f"is not valid deflate: {error}")
-            is_end = inflate.eof
-            # At the end, both contain the bytes that an earlier call did not use.
-            unused = len(inflate.unused_data if is_end else inflate.unconsumed_tail)
-            stream.give_back(unused)
-            if left is not None:
-                left -= len(data) - unused
-            if output:
-                yield output
-            elif unused == len(data) and not is_end:
-                self._refuse(header, "is truncated")
-        if left:
-            self._refuse(header, "ends before its packed size")
-
     def _descriptor(self, header: _ZipHeader) -> None:
         """Skip the checksum and sizes after the content.
 
@@ -241,9 +229,8 @@ class ZipReader(StreamReader):
         so the actual form can be recognized.
         """
         numbers = (header.crc, header.packed, header.size)
-        forms = [_PAIR64.pack(*numbers)]
-        if max(numbers) <= _FULL32:
-            forms.append(_PAIR32.pack(*numbers))
+        pairs = (_PAIR64, _PAIR32) if max(numbers) <= _FULL32 else (_PAIR64,)
+        forms = [pair.pack(*numbers) for pair in pairs]
         for form in [_DESCRIPTOR + form for form in forms] + forms:
             # A signature follows, of the next member or of the directory.
             if self._stream.ahead(len(form) + 2) == form + _SIGNATURE_START:
@@ -258,17 +245,11 @@ class ZipReader(StreamReader):
     def _confirm(self) -> None:
         """Compare a directory entry with its member."""
         stream = self._stream
-        (
-            _, system, flags, method, crc, packed, size, name_length, extra_length,
-            comment_length, disk, attributes, offset,
-        ) = _DIRECTORY_ENTRY.unpack(stream.read(_DIRECTORY_ENTRY.size))  # fmt: skip
-        header = _ZipHeader(stream.read(name_length), flags, method, crc, packed, size)
-        self._check(header)
-        wide = self._zip64(header, stream.read(extra_length))
-        size, packed, offset = self._widened(header, wide, size, packed, offset)
-        stream.skip(comment_length)
-        header = header._replace(packed=packed, size=size)
-        if disk and not (disk == _FULL16 and wide):
+        fields = _DIRECTORY_ENTRY.unpack(stream.read(_DIRECTORY_ENTRY.size))
+        _, system, *numbers, name, extra, comment, disk, attributes, short_offset = fields
+        header, offset, is_zip64 = self._header(name, extra, short_offset, *numbers)
+        stream.skip(comment)
+        if disk and not (disk == _FULL16 and is_zip64):
             self._refuse(header, "is on another disk")
         index = bisect_left(self._offsets, offset)
         if index == len(self._offsets) or self._offsets[index] != offset:
@@ -341,30 +322,11 @@ class ZipReader(StreamReader):
             start += length
         return wide
 
-    def _widened(self, header: _ZipHeader, wide: bytes | None, *numbers: int) -> list[int]:
-        """Replace numbers at their maximum by those of zip64."""
-        widened = []
-        rest = wide or b""
-        for number in numbers:
-            if number != _FULL32:
-                widened.append(number)
-                continue
-            if len(rest) < _WIDE:
-                self._refuse(header, "has no sizes of eight bytes")
-            widened.append(int.from_bytes(rest[:_WIDE], "little"))
-            rest = rest[_WIDE:]
-        return widened
-
     def _refuse(self, header: _ZipHeader, reason: str) -> NoReturn:
         self._stream.refuse(f"member {shown(header.text)} {reason}")
 
 
 def _member(header: _ZipHeader) -> Member:
-    name = header.text
-    is_directory = name.endswith("/")
-    return Member(
-        name=name.rstrip("/") if is_directory else name,
-        kind="directory" if is_directory else "file",
-        mode=0,
-        size=0 if is_directory else header.size,
-    )
+    if header.name.endswith(b"/"):
+        return Member(name=header.text.rstrip("/"), kind="directory", mode=0, size=0)
+    return Member(name=header.text, kind="file", mode=0, size=header.size)

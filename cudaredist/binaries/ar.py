@@ -8,8 +8,7 @@ the sections of its object files would add no information.
 import re
 
 from cudaredist.binaries import elf, pe
-from cudaredist.binaries.file_content import FileContent
-from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.file_content import FileContent, UnreadableError
 from cudaredist.binaries.reader import Reader
 
 AR_MAGIC = b"!<arch>\n"
@@ -33,38 +32,40 @@ _is_bsd_name = re.compile(rb"#1/([0-9]{1,9})").fullmatch
 class ArReader(Reader):
     """Reader of one library."""
 
+    kind = "ar"
+
     def __init__(self, content: FileContent) -> None:
         super().__init__(content)
         self._is_thin = content.read(0, len(THIN_MAGIC)) == THIN_MAGIC
-        self._members = 0
-        self._objects = 0
-        self._imports = 0
+        self._members = self._objects = self._imports = 0
         self._machines: set[str] = set()
 
-    def read(self) -> None:
+    def read_tables(self) -> None:
         """Read the headers and first bytes of all members."""
         if self._is_thin:
             self.note("a thin library: its members are files of their own")
-        place: int | None = len(AR_MAGIC)
-        while place is not None and place + _HEADER_SIZE <= self.content.size:
-            place = self._member(place)
-        # The padding byte after a last member of odd size is optional.
-        if place is not None and self.content.size not in {place, place - 1}:
-            self.note("the library ends inside a member")
+        position = len(AR_MAGIC)
+        with self.losing():
+            while position + _HEADER_SIZE <= self.content.size:
+                position = self._member(position)
+            # The padding byte after a last member of odd size is optional.
+            if self.content.size not in {position, position - 1}:
+                self.note("the library ends inside a member")
+        self.found = {"objects": self._objects, "imports": self._imports}
+        if len(self._machines) == 1:
+            self.found["machine"] = self._machines.pop()
 
-    def _member(self, place: int) -> int | None:
-        """Read a member, and return the position of the next one, None to stop."""
+    def _member(self, position: int) -> int:
+        """Read a member, and return the position of the next one. Raises `UnreadableError`."""
         self._members += 1
         if self._members > _MEMBERS_LIMIT:
-            self.note(f"members not read beyond {_MEMBERS_LIMIT:,}")
-            return None
-        header = self.content.read(place, _HEADER_SIZE)
+            raise UnreadableError(f"members not read beyond {_MEMBERS_LIMIT:,}")
+        header = self.content.read(position, _HEADER_SIZE)
         digits = header[_SIZE].rstrip(b" ")
         if header[_END] != _HEADER_END or not digits.isdigit():
-            self.note("members not read to the end: a header is damaged")
-            return None
+            raise UnreadableError("members not read to the end: a header is damaged")
         name = header[_NAME].rstrip(b" ")
-        start, size = place + _HEADER_SIZE, int(digits)
+        start, size = position + _HEADER_SIZE, int(digits)
         is_table = name in _TABLES or name.startswith(_BSD_TABLE)
         if self._is_thin and not is_table:
             self._objects += 1
@@ -88,12 +89,3 @@ class ArReader(Reader):
         machine = elf.machine_of(data) if is_elf else pe.machine_of_object(data)
         if machine is not None and len(self._machines) < _MACHINES_LIMIT:
             self._machines.add(machine)
-
-    def binary(self) -> Binary:
-        """Return the machine and the number of objects."""
-        return Binary(
-            kind="ar",
-            machine=next(iter(self._machines)) if len(self._machines) == 1 else None,
-            objects=self._objects,
-            imports=self._imports,
-        )

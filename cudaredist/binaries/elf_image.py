@@ -12,7 +12,7 @@ from cudaredist.binaries.reader import whole_entries
 
 _DT_NULL, _DT_NEEDED = 0, 1
 DT_STRTAB, DT_SYMTAB, DT_STRSZ = 5, 6, 10
-_DT_VERDEF, _DT_VERDEFNUM, DT_VERNEED, _DT_VERNEEDNUM = (0x6FFFFFFC + n for n in range(4))
+_DT_VERDEF, DT_VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
 
 _VERSIONS_SIZE = 64 << 10
 """Bytes that are searched for versions. Their table does not state its size."""
@@ -25,9 +25,8 @@ VERSION_NUMBER = 0x7FFF
 class ElfLayout:
     """The structures of one word size and byte order."""
 
-    def __init__(self, bits: int, order: str) -> None:
-        self.is_wide = bits == 64  # noqa: PLR2004 - the number is the word size's name
-        self.order, word = order, "Q" if self.is_wide else "I"
+    def __init__(self, word: str, order: str) -> None:
+        self.is_wide, self.order = word == "Q", order
         # After the identification: type, machine, version, entry, phoff, shoff, flags, and sizes.
         self.header = Struct(f"{order}HHI{3 * word}I6H")
         # The type, offset, address, and size in the file.
@@ -96,46 +95,44 @@ class Image:
 
     def needed_versions(self, subject: str) -> Iterator[NeededVersion]:
         """Yield the needed versions of all libraries. Raises `UnreadableError`."""
-        library, version = self._struct("HHIII"), self._struct("IHHII")
-        entries, count = self._versions(DT_VERNEED, _DT_VERNEEDNUM, subject)
-        for at, (_, names, library_name, first, _) in entries.follow(library, 0, count):
-            for _, (_, flags, number, name, _) in entries.follow(version, at + first, names):
-                yield NeededVersion(library_name, name, flags, number & VERSION_NUMBER)
+        for library, version in self._versions(DT_VERNEED, "HHIII", "IHHII", subject):
+            _, flags, number, name, _ = version
+            yield NeededVersion(library[2], name, flags, number & VERSION_NUMBER)
 
     def defined_versions(self, subject: str) -> Iterator[tuple[int, int, int]]:
         """Yield each defined version's name, flags and number. Raises `UnreadableError`."""
-        outer, inner = self._struct("HHHHIII"), self._struct("II")
-        entries, count = self._versions(_DT_VERDEF, _DT_VERDEFNUM, subject)
-        for at, (_, flags, number, _, _, first, _) in entries.follow(outer, 0, count):
-            for _, (name, _) in entries.follow(inner, at + first, 1):
-                yield name, flags, number & VERSION_NUMBER
+        for version, names in self._versions(_DT_VERDEF, "HHHHIII", "II", subject):
+            _, flags, number, *_ = version
+            yield names[0], flags, number & VERSION_NUMBER
 
-    def _versions(self, tag: int, count_tag: int, subject: str) -> "tuple[_Entries, int]":
+    def _versions(
+        self, tag: int, outer_form: str, inner_form: str, subject: str
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Yield the entries of a table of versions, each with every inner entry that is read.
+
+        The last two fields of an entry are the offsets of its first inner entry and of the next
+        entry. Raises `UnreadableError`, also for more than `_VERSIONS_LIMIT` entries.
+        """
         if tag not in self.tags:
-            return _Entries(b"", subject), 0
+            return
+        outer, inner = (Struct(self.layout.order + form) for form in (outer_form, inner_form))
         address = self.tags[tag]
         data = self.table(address, self.room(address, _VERSIONS_SIZE), subject)
-        return _Entries(data, subject), self.tags.get(count_tag, _VERSIONS_LIMIT)
+        left = iter(range(_VERSIONS_LIMIT))
 
-    def _struct(self, form: str) -> Struct:
-        return Struct(self.layout.order + form)
+        def linked(form: Struct, at: int, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+            for _ in range(count):
+                if next(left, None) is None or at + form.size > len(data):
+                    raise UnreadableError(f"{subject} not read: outside their table, or too many")
+                fields = form.unpack_from(data, at)
+                yield at, fields
+                if fields[-1] == 0:
+                    break
+                at += fields[-1]
 
-
-class _Entries:
-    """The linked entries of a table of versions, at most `_VERSIONS_LIMIT`."""
-
-    def __init__(self, data: bytes, subject: str) -> None:
-        self._data, self._subject = data, subject
-        self._left = _VERSIONS_LIMIT
-
-    def follow(self, layout: Struct, at: int, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield linked entries with their positions. The last field is the offset to the next."""
-        for _ in range(count):
-            self._left -= 1
-            if self._left < 0 or at + layout.size > len(self._data):
-                raise UnreadableError(f"{self._subject} not read: outside their table, or too many")
-            fields = layout.unpack_from(self._data, at)
-            yield at, fields
-            if fields[-1] == 0:
-                break
-            at += fields[-1]
+        # The next tag is the number of entries.
+        for at, fields in linked(outer, 0, self.tags.get(tag + 1, _VERSIONS_LIMIT)):
+            # Further names of a defined version are those of its parents.
+            count = fields[1] if tag == DT_VERNEED else 1
+            for _, further in linked(inner, at + fields[-2], count):
+                yield fields, further

@@ -10,7 +10,7 @@ from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC
 from cudaredist.binaries.file_content import FileContent, Scratch, Storage
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.reader import FatbinReader, Reader
+from cudaredist.binaries.reader import Reader
 from cudaredist.errors import ReadingFrom
 
 _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
@@ -65,7 +65,7 @@ def _reader_of(first: bytes) -> type[Reader] | None:
     if first.startswith((ar.AR_MAGIC, ar.THIN_MAGIC)):
         return ar.ArReader
     if first.startswith(CONTAINER_MAGIC):
-        return FatbinReader
+        return Reader
     if pe.is_image(first):
         return pe.PeReader
     return pe.CoffReader if first.startswith(_COFF_STARTS) and pe.is_object(first) else None

@@ -7,6 +7,7 @@ library. The names are a guess, and reports mark them as one.
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError, outside
 
@@ -19,19 +20,28 @@ _NAMES_LIMIT = 256
 _HITS_LIMIT = 1 << 20
 """Maximum occurrences of the suffix in one file. Real files have forty."""
 
+
+class LibraryNames(NamedTuple):
+    """The form of the names of libraries: their suffix, and the whole name."""
+
+    suffix: re.Pattern[bytes]
+    name: re.Pattern[bytes]
+
+
 # Regular expressions that begin with a literal are twice as fast as `bytes.find`.
-_SHARED_OBJECT_SUFFIXES = re.compile(rb"\.so").finditer
-_DLL_SUFFIXES = re.compile(rb"\.(?:dll|\0d\0l\0l\0)").finditer
-_SHARED_OBJECT = re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", re.ASCII)
-_DLL = re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE)
+SHARED_OBJECTS = LibraryNames(
+    re.compile(rb"\.so"), re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", re.ASCII)
+)
+DLLS = LibraryNames(
+    re.compile(rb"\.(?:dll|\0d\0l\0l\0)"),
+    re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE),
+)
 
 
 def opened_names(
-    content: FileContent, skipped: Iterable[tuple[int, int]], *, is_windows: bool
+    content: FileContent, skipped: Iterable[tuple[int, int]], form: LibraryNames
 ) -> set[str]:
     """Return the library names in a file's bytes outside of ranges. Raises `UnreadableError`."""
-    suffixes = _DLL_SUFFIXES if is_windows else _SHARED_OBJECT_SUFFIXES
-    pattern = _DLL if is_windows else _SHARED_OBJECT
     names: set[str] = set()
     hits = 0
     # Blocks overlap, so that no name is split.
@@ -40,10 +50,10 @@ def opened_names(
     for start, end in ((at, last) for first, last in parts for at in range(first, last, step)):
         before = min(start, _REACH)
         data = content.read(start - before, BLOCK)
-        for suffix in suffixes(data, before, before + end - start):
+        for suffix in form.suffix.finditer(data, before, before + end - start):
             hits += 1
             text = _string_around(data, suffix.start(), is_wide=b"\0" in suffix[0])
-            if match := pattern.fullmatch(text):
+            if match := form.name.fullmatch(text):
                 names.add(match[1].decode())
             if hits > _HITS_LIMIT or len(names) > _NAMES_LIMIT:
                 raise UnreadableError("opened libraries not read: too many names")

@@ -5,13 +5,14 @@ If a section's name in an object file has more than eight bytes, it is stored af
 """
 
 from collections.abc import Iterable
+from itertools import chain
 from struct import Struct
 
 from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError, text_of_name
-from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.opened_names import DLLS
 from cudaredist.binaries.pe_symbols import PeSections, PeSymbols
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, whole_entries
-from cudaredist.binaries.symbols import SYMBOLS, SymbolTable
+from cudaredist.binaries.symbols import SYMBOLS
 
 _DOS_MAGIC = b"MZ"
 _DOS_SIZE = 64
@@ -113,36 +114,32 @@ def is_object(data: bytes) -> bool:
 class PeReader(Reader):
     """Reader of one PE image."""
 
+    kind = "pe"
     declared = _DECLARED
+    opens = DLLS
 
     def __init__(self, content: FileContent) -> None:
         super().__init__(content)
-        self._machine: str | None = None
-        self._is_dll = False
         self._base = 0
         self._directories: dict[int, tuple[int, int]] = {}
         """The addresses and sizes of what is read."""
         self._mapped = PeSections(content)
-        self._soname: str | None = None
-        self._needed: list[str] = []
-        self._symbols: PeSymbols | None = None
-        self._symbol_table: SymbolTable | None = None
+        self._symbols = PeSymbols(self._mapped)
 
-    def read(self) -> None:
+    def read_tables(self) -> None:
         """Read the headers, exports and imports."""
         with self.losing(*_ALL_FACTS):
             table = self.content.table
             header = _header_of(table(0, _DOS_SIZE, "header"))
             data = table(header, len(_PE_MAGIC) + _COFF.size, "header")
             machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(_PE_MAGIC))
-            self._machine = _machine_name(machine)
-            self._is_dll = bool(flags & _IS_DLL)
+            self.found = {"machine": _machine_name(machine), "is_shared": bool(flags & _IS_DLL)}
+            self.found["needed"] = ()
             start = header + len(data)
             optional = table(start, size, "optional header")
             with self.losing(*_ALL_FACTS):
                 self._read_optional(optional)
-            facts = [fact for index in self._directories for fact in _FACTS[index]]
-            with self.losing(*facts):
+            with self.losing(*chain(*(_FACTS[index] for index in self._directories))):
                 length = sections * _SECTION.size
                 self._read_sections(table(start + size, length, "section headers"))
                 readers = (self._read_exports, self._read_imports, self._read_delayed)
@@ -150,8 +147,8 @@ class PeReader(Reader):
                     if index in self._directories:
                         with self.losing(*_FACTS[index]):
                             reader()
-            if self._symbols is not None and SYMBOLS not in self.lost:
-                self._symbol_table = self._symbols.table()
+            if SYMBOLS not in self.lost:
+                self.found[SYMBOLS] = self._symbols.table()
 
     def _read_optional(self, data: bytes) -> None:
         magic = int.from_bytes(data[:2], "little")
@@ -159,7 +156,7 @@ class PeReader(Reader):
         if count_at + 4 > len(data):
             raise UnreadableError("optional header not read: of an unknown kind, or truncated")
         (self._base,) = _BASE[magic].unpack_from(data)
-        self._symbols = PeSymbols(self._mapped, is_wide=magic == _WIDE)
+        self._symbols.is_wide = magic == _WIDE
         count = int.from_bytes(data[count_at : count_at + 4], "little")
         first = count_at + 4
         for index in _FACTS:
@@ -194,10 +191,9 @@ class PeReader(Reader):
             raise UnreadableError("exports not read: they extend beyond their section")
         (address,) = _EXPORT.unpack(data)
         with self.losing("soname"):
-            self._soname = self._name(address, "export name") or None if address else None
-        if self._symbols is not None:
-            with self.losing(SYMBOLS):
-                self._symbols.read_exports(*self._directories[_EXPORTS])
+            self.found["soname"] = self._name(address, "export name") or None if address else None
+        with self.losing(SYMBOLS):
+            self._symbols.read_exports(*self._directories[_EXPORTS])
 
     def _read_imports(self) -> None:
         entries = whole_entries(_IMPORT, self._directory(_IMPORTS, "imports"))
@@ -219,37 +215,20 @@ class PeReader(Reader):
 
         None marks the end of the table.
         """
-        addresses: list[tuple[int, int]] = []
-        for entry in names:
-            if entry is None:
-                break
-            addresses.append(entry)
-        else:
+        entries = list(names)
+        if None not in entries:
             raise UnreadableError(f"{subject} not read: they have no end mark")
+        addresses = list(filter(None, entries[: entries.index(None)]))
         if len(addresses) > NAMES_LIMIT:
             raise UnreadableError(f"imports not read: more than {NAMES_LIMIT:,}")
         for address, table in addresses:
             library = ""
             with self.losing("needed"):
                 library = self._name(address, "imported library")
-                self._needed.append(library)
-            if self._symbols is not None:
-                with self.losing(SYMBOLS):
-                    strength = "delayed" if directory == _DELAYED else ""
-                    self._symbols.read_imports(library, strength, table)
-
-    def binary(self) -> Binary:
-        """Return the facts of the headers."""
-        names = () if "needed" in self.lost else tuple(filter(None, self._needed))
-        return Binary(
-            kind="pe",
-            machine=self._machine,
-            is_shared=self._is_dll,
-            soname=self._soname,
-            needed=names,
-            opens=self.opens_besides(self._soname, names, is_windows=True),
-            symbols=self._symbol_table,
-        )
+                self.found["needed"] += (library,) if library else ()
+            with self.losing(SYMBOLS):
+                strength = "delayed" if directory == _DELAYED else ""
+                self._symbols.read_imports(library, strength, table)
 
 
 class CoffReader(Reader):
@@ -258,30 +237,24 @@ class CoffReader(Reader):
     Its header may be usual or anonymous.
     """
 
+    kind = "coff"
     declared = _DECLARED
 
-    def __init__(self, content: FileContent) -> None:
-        super().__init__(content)
-        self._machine: str | None = None
-
-    def read(self) -> None:
+    def read_tables(self) -> None:
         """Read the headers."""
         with self.losing():
-            data = self.content.table(0, _COFF.size, "header")
+            table = self.content.table
+            data = table(0, _COFF.size, "header")
             if data.startswith(ANONYMOUS):
-                data = self.content.table(0, _ANONYMOUS.size, "header")
-                _, _, _, machine, _, kind, _ = _ANONYMOUS.unpack(data)
-                self._machine = _machine_name(machine)
+                *_, machine, _, kind, _ = _ANONYMOUS.unpack(table(0, _ANONYMOUS.size, "header"))
+                self.found["machine"] = _machine_name(machine)
                 if kind == BIG_CLASS:
-                    data = self.content.table(0, _BIG.size, "header")
-                    *_, count, symbols, symbols_count = _BIG.unpack(data)
-                    strings = symbols + symbols_count * _BIG_SYMBOL_SIZE
-                    self._read_sections(_BIG.size, count, strings)
+                    *_, count, symbols, size = _BIG.unpack(table(0, _BIG.size, "header"))
+                    self._read_sections(_BIG.size, count, symbols + size * _BIG_SYMBOL_SIZE)
             else:
-                machine, count, _, symbols, symbols_count, size, _ = _COFF.unpack(data)
-                self._machine = _machine_name(machine)
-                strings = symbols + symbols_count * _SYMBOL_SIZE
-                self._read_sections(_COFF.size + size, count, strings)
+                machine, count, _, symbols, size, optional, _ = _COFF.unpack(data)
+                self.found["machine"] = _machine_name(machine)
+                self._read_sections(_COFF.size + optional, count, symbols + size * _SYMBOL_SIZE)
 
     def _read_sections(self, start: int, count: int, strings: int) -> None:
         data = self.content.table(start, count * _SECTION.size, "section headers")
@@ -298,7 +271,3 @@ class CoffReader(Reader):
             stated = self.content.table(strings, _STRINGS_SIZE, "section names")
             size = min(int.from_bytes(stated, "little"), TABLE_LIMIT)
             self.sections.add_named(self.content.table(strings, size, "section names"), long)
-
-    def binary(self) -> Binary:
-        """Return the facts of the headers."""
-        return Binary(kind="coff", machine=self._machine)

@@ -59,10 +59,10 @@ class PeSections:
 class PeSymbols:
     """Reader of the symbols of one file."""
 
-    def __init__(self, sections: PeSections, *, is_wide: bool) -> None:
+    def __init__(self, sections: PeSections) -> None:
         self._content, self._sections = sections.content, sections
-        self._thunk = Struct("<Q" if is_wide else "<I")
-        self._by_ordinal = 1 << (63 if is_wide else 31)
+        self.is_wide = False
+        """Whether addresses have 64 bits."""
         self._room = _BYTES_LIMIT
         self._groups: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
         self._exports = self._imports = 0
@@ -90,12 +90,12 @@ class PeSymbols:
 
     def read_imports(self, library: str, strength: str, address: int) -> None:
         """Read the imports from a DLL. Raises `UnreadableError`."""
+        by_ordinal = 1 << (63 if self.is_wide else 31)
         for value in self._thunks(address):
             self._imports += 1
             if self._imports > _IMPORTS_LIMIT:
                 raise unreadable(f"more than {_IMPORTS_LIMIT:,} imports")
-            is_ordinal = value & self._by_ordinal
-            name = b"#%d" % (value & 0xFFFF) if is_ordinal else self._name(value + 2)
+            name = b"#%d" % (value & 0xFFFF) if value & by_ordinal else self._name(value + 2)
             self._groups[IMPORTED, library, strength].append(name)
 
     def table(self) -> SymbolTable:
@@ -105,12 +105,13 @@ class PeSymbols:
 
     def _thunks(self, address: int) -> Iterator[int]:
         """Yield the entries of a table of imports up to its end mark."""
+        form, width = ("<Q", 8) if self.is_wide else ("<I", 4)
         while True:
             room = min(self._sections.place(address, _MISSING)[1], _PIECE)
-            size = room - room % self._thunk.size
+            size = room - room % width
             if size == 0:
                 raise unreadable("a table has no end")
-            for value in _numbers(self._thunk.format, self._table(address, size)):
+            for value in _numbers(form, self._table(address, size)):
                 if value == 0:
                     return
                 yield value

@@ -1,17 +1,15 @@
 """The common base of all readers of binaries."""
 
-import abc
 import contextlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from struct import Struct
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cudaredist.binaries.fatbin import CodeScanner
 from cudaredist.binaries.file_content import FileContent, UnreadableError, text_of_name
-from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.opened_names import opened_names
+from cudaredist.binaries.file_facts import Binary, BinaryKind
+from cudaredist.binaries.opened_names import LibraryNames, opened_names
 
 NAMES_LIMIT = 1024
 """Maximum names of one table. A real file has a few dozen."""
@@ -33,11 +31,17 @@ def whole_entries(layout: Struct, data: bytes) -> Iterator[tuple[int, ...]]:
     return layout.iter_unpack(data[: len(data) - len(data) % layout.size])
 
 
-class Reader(abc.ABC):
-    """A reader of one file's facts. Invalid bytes never raise an error."""
+class Reader:
+    """A reader of one file's facts. Invalid bytes never raise an error.
 
+    This class reads a file of only device code. The others also read tables.
+    """
+
+    kind: ClassVar[BinaryKind] = "fatbin"
     declared: ClassVar = frozenset({""})
     """The sections for device code. Files without sections have all code in the section ""."""
+    opens: LibraryNames | None = None
+    """The form of the names of libraries that it may open, None if it does not open any."""
 
     def __init__(self, content: FileContent) -> None:
         self.content = content
@@ -45,21 +49,29 @@ class Reader(abc.ABC):
         self.are_sections_read = True
         self.skipped: list[tuple[int, int]] = []
         """Ranges that contain neither device code nor names of libraries that it may open."""
+        self.found: dict[str, Any] = {}
+        """The facts of its tables, by field of `Binary`."""
         self.lost: set[str] = set()
         """The facts that depend on a table that could not be read completely."""
         self._notes: set[str] = set()
 
     def facts(self) -> Binary:
         """Return the facts. Raises `ReadError`."""
-        self.read()
+        self.read_tables()
         code = CodeScanner(self.content, self.sections.at).read(self.skipped)
         self.skipped += code.ranges
         self._notes.update(code.notes)
         if code.sections and not self.are_sections_read:
             self.note("section of device code unknown: the section headers are not read")
-        binary = self.binary()
-        return replace(
-            binary,
+        facts = {field: fact for field, fact in self.found.items() if field not in self.lost}
+        if self.opens is not None:
+            own = {facts.get("soname"), *facts.get("needed", ())}
+            with self.losing("opens"):
+                names = opened_names(self.content, self.skipped, self.opens)
+                facts["opens"] = tuple(sorted(names - own))
+        return Binary(
+            kind=self.kind,
+            **facts,
             device_code=code.sections,
             images=code.images,
             unread=tuple(sorted(self.lost)),
@@ -88,36 +100,8 @@ class Reader(abc.ABC):
         except UnreadableError as error:
             self.lose(str(error), *facts)
 
-    def opens_besides(
-        self, soname: str | None, needed: Iterable[str], *, is_windows: bool = False
-    ) -> tuple[str, ...]:
-        """Return the library names in its data.
-
-        Its own name and needed ones are excluded.
-        """
-        names: set[str] = set()
-        with self.losing("opens"):
-            names = opened_names(self.content, self.skipped, is_windows=is_windows)
-        return tuple(sorted(names.difference([soname, *needed])))
-
-    @abc.abstractmethod
-    def read(self) -> None:
-        """Read the tables."""
-
-    @abc.abstractmethod
-    def binary(self) -> Binary:
-        """Return the facts of the tables."""
-
-
-class FatbinReader(Reader):
-    """Reader of a file of only device code."""
-
-    def read(self) -> None:
-        """Do nothing, because the file has no tables."""
-
-    def binary(self) -> Binary:
-        """Return no facts of tables."""
-        return Binary(kind="fatbin")
+    def read_tables(self) -> None:
+        """Read the tables, if the format has any."""
 
 
 class Sections:
