@@ -11,7 +11,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from cudaredist.binaries.elf_image import (
     DT_STRSZ,
@@ -68,12 +68,6 @@ _Key: TypeAlias = tuple[int, int, int, int]
 _Properties: TypeAlias = tuple[str, ...]
 
 
-class _SymbolVersion(NamedTuple):
-    name: str
-    library: str
-    """The library that a needed version is needed from; empty for a defined one."""
-
-
 class ElfSymbols:
     """Reader of the symbols of one file."""
 
@@ -81,9 +75,9 @@ class ElfSymbols:
         self._image, self._tags = image, image.tags
         self._strings = b""
         self._text_room, self._versions_room = _TEXT_LIMIT, _VERSION_NAMES_LIMIT
-        self._needed: dict[int, _SymbolVersion] = {}
-        self._defined: dict[int, _SymbolVersion] = {}
-        """The versions by their numbers."""
+        self._needed: dict[int, tuple[str, str]] = {}
+        self._defined: dict[int, tuple[str, str]] = {}
+        """The versions by their numbers: the name, and the library that is needed with it."""
         self._versions: dict[_Properties, list[bytes]] = defaultdict(list)
         self._size = 24 if image.layout.is_wide else 16
 
@@ -243,14 +237,14 @@ class ElfSymbols:
     def _read_versions(self) -> None:
         for version in self._image.needed_versions(SYMBOLS):
             library, name = plain_name(self._text(version.library)), self._text(version.name)
-            self._needed[version.number] = _SymbolVersion(plain_name(name), library)
+            self._needed[version.number] = plain_name(name), library
             strength = "weak" if version.flags & _VER_FLG_WEAK else "strong"
             self._versions[NEEDED_VERSIONS, library, strength].append(name)
         for place, flags, number in self._image.defined_versions(SYMBOLS):
             name, is_base = self._text(place), bool(flags & _VER_FLG_BASE)
             self._versions[DEFINED_VERSIONS, "base" if is_base else ""].append(name)
             if not is_base:
-                self._defined[number] = _SymbolVersion(plain_name(name), "")
+                self._defined[number] = plain_name(name), ""
 
     def _text(self, place: int) -> bytes:
         """Return the name at an offset of the string table. Raises `UnreadableError`."""

@@ -135,7 +135,7 @@ class CodeScanner:
         """The number of containers by section and images."""
         self._all = _Images()
         self._counts = Counter[str]()
-        self._first_damaged: int | None = None
+        self._first_damaged = 0
         self._oddities: set[str] = set()
         self._ranges: list[tuple[int, int]] = []
 
@@ -146,8 +146,7 @@ class CodeScanner:
             self._search(skipped)
         except UnreadableError as error:
             notes.add(str(error))
-        damaged = self._counts[_DAMAGED]
-        if damaged:
+        if damaged := self._counts[_DAMAGED]:
             first = f"the first at byte {self._first_damaged}"
             notes.add(f"{damaged} {_DAMAGED} of device code skipped, {first}")
         notes.update(sorted(self._oddities)[:_KINDS_NOTED])
@@ -157,8 +156,7 @@ class CodeScanner:
         for (name, is_declared), modules in sorted(self._modules.items()):
             counts = Counter[str]()
             for module, times in modules.items():
-                for architecture, count in module:
-                    counts[architecture] += count * times
+                counts.update({architecture: count * times for architecture, count in module})
             ordered = {key: counts[key] for key in sorted(counts, key=architecture_key)}
             yield CodeSection(section=name, is_declared=is_declared, counts=ordered)
 
@@ -211,7 +209,7 @@ class CodeScanner:
             at += entry.header + entry.payload
             entry = self._entry(at, end) if at < end else None
         if at < end or end > self._content.size:
-            if self._first_damaged is None:
+            if not self._counts[_DAMAGED]:
                 self._first_damaged = start
             self._count(_DAMAGED, _FALSE_HIT_LIMIT)
             return at

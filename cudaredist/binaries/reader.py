@@ -1,8 +1,10 @@
 """The common base of all readers of binaries."""
 
 import contextlib
+import functools
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from struct import Struct
 from typing import Any, ClassVar
 
@@ -109,37 +111,33 @@ class Sections:
 
     def __init__(self, declared: frozenset[str]) -> None:
         self._declared = declared
-        self._places: list[tuple[int, int, str]] = []
-        self._starts: list[int] | None = None
+        self._ranges: list[tuple[int, int, str]] = []
+        self._is_sorted = False
 
     def add(self, start: int, size: int, name: str) -> None:
         """Add a section if it has bytes in the file."""
         if size > 0:
-            self._places.append((start, size, name))
-            self._starts = None
+            self._ranges.append((start, size, name))
+            self._is_sorted = False
 
     def add_named(self, table: bytes, sections: Iterable[tuple[int, int, int]]) -> None:
         """Add sections by start, size, and position of the name.
 
         The name is in `table`.
         """
-        names: dict[int, str] = {}
+        name_at = functools.cache(functools.partial(section_name, table))
         for start, size, name in sections:
-            if name not in names:
-                names[name] = section_name(table, name)
-            self.add(start, size, names[name])
+            self.add(start, size, name_at(name))
 
-    def at(self, place: int) -> tuple[str, bool]:
+    def at(self, position: int) -> tuple[str, bool]:
         """Return the section at a byte.
 
         The result is its name, and whether it is for device code.
         """
-        if self._starts is None:
-            self._places.sort()
-            self._starts = [start for start, _, _ in self._places]
-        index = bisect_right(self._starts, place) - 1
-        if index >= 0:
-            start, size, name = self._places[index]
-            if place < start + size:
-                return name, name in self._declared
-        return "", "" in self._declared
+        if not self._is_sorted:
+            self._ranges.sort()
+            self._is_sorted = True
+        index = bisect_right(self._ranges, position, key=itemgetter(0)) - 1
+        start, size, name = self._ranges[index] if index >= 0 else (0, 0, "")
+        name = name if position < start + size else ""
+        return name, name in self._declared

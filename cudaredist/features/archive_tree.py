@@ -69,17 +69,14 @@ def build_tree(members: Sequence[Entry]) -> Tree:
     known |= {path for path, entry in placed.items() if entry.kind == "directory"}
     links = Links(placed, top)
     for path, entry in placed.items():
-        match entry.kind:
-            case "file":
-                tree.files[path] = entry
-                if entry.mode & _SET_ID:
-                    tree.refuse(f"set-id bit: {path}")
-            case "symlink" | "hardlink":
-                _follow(path, entry, placed, known, links, tree)
-            case "other":
-                tree.refuse(f"neither file, folder nor link: {path}")
-            case "directory":
-                pass
+        if entry.kind == "file":
+            tree.files[path] = entry
+            if entry.mode & _SET_ID:
+                tree.refuse(f"set-id bit: {path}")
+        elif entry.kind in {"symlink", "hardlink"}:
+            _follow(path, entry, placed, known, links, tree)
+        elif entry.kind == "other":
+            tree.refuse(f"neither file, folder nor link: {path}")
     _move_up(tree)
     return tree
 

@@ -48,10 +48,11 @@ def derive(facts: Facts) -> WholeFeatures:
     tree = build_tree(members)
     placed = place_all(tree.files)
     versions = _versions_in_lib(tree.files)
-    machine, machine_notes = _machine(tree.files)
+    binaries = {path: e.binary for path, e in sorted(tree.files.items()) if e.binary is not None}
+    machine, machine_notes = _machine(binaries)
     listing, unlisted = _list_files(placed)
     missing, header_notes = missing_headers(tree.files, tree.links)
-    notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(tree.files)]
+    notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(binaries)]
     notes += header_notes
     if len(versions) > _VERSIONS:
         notes.append(f"lib has folders of {len(versions)} versions; only {_VERSIONS} were examined")
@@ -61,8 +62,12 @@ def derive(facts: Facts) -> WholeFeatures:
         outputs=_sizes(placed),
         libraries=tuple(_libraries(tree, placed)),
         programs=tuple(_programs(placed)),
-        device_code=_device_code(tree.files),
-        code_by_file=dict(_code_by_file(placed)),
+        device_code=_device_code(binaries),
+        code_by_file={
+            path: FileCode.of(placed[path].output, binary.images)
+            for path, binary in binaries.items()
+            if binary.images is not None
+        },
         cuda_versions_in_lib=versions,
         unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
@@ -130,16 +135,12 @@ def _versions_in_lib(files: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(versions, key=lambda text: [int(part) for part in text.split(".")]))
 
 
-def _machine(files: Mapping[str, Entry]) -> tuple[str | None, list[str]]:
+def _machine(binaries: Mapping[str, Binary]) -> tuple[str | None, list[str]]:
     """Return the machine of all binaries, and notes.
 
     If they differ, return None and a note.
     """
-    machines = Counter(
-        entry.binary.machine
-        for entry in files.values()
-        if entry.binary is not None and entry.binary.machine is not None
-    )
+    machines = Counter(binary.machine for binary in binaries.values() if binary.machine is not None)
     if len(machines) > 1:
         counted = ", ".join(f"{machine} ({machines[machine]})" for machine in sorted(machines))
         return None, [f"binaries for several machines: {counted}"]
@@ -189,11 +190,11 @@ def _opens(path: str, binary: Binary) -> tuple[str, ...]:
     return tuple(name for name in binary.opens if key(name) not in known)
 
 
-def _device_code(files: Mapping[str, Entry]) -> dict[str, DeviceCode]:
+def _device_code(binaries: Mapping[str, Binary]) -> dict[str, DeviceCode]:
     declared: dict[str, set[str]] = defaultdict(set)
     embedded: dict[str, set[str]] = defaultdict(set)
-    for path, entry in files.items():
-        for section in entry.binary.device_code if entry.binary is not None else ():
+    for path, binary in binaries.items():
+        for section in binary.device_code:
             folder = path.rpartition("/")[0]
             (declared if section.is_declared else embedded)[folder].update(section.counts)
     return {
@@ -202,17 +203,11 @@ def _device_code(files: Mapping[str, Entry]) -> dict[str, DeviceCode]:
     }
 
 
-def _code_by_file(placed: Mapping[str, Placed]) -> Iterable[tuple[str, FileCode]]:
-    for path in sorted(placed):
-        entry, output = placed[path]
-        if entry.binary is not None and entry.binary.images is not None:
-            yield path, FileCode.of(output, entry.binary.images)
-
-
 def _targets(names: set[str]) -> CodeTargets:
+    ordered = sorted(names, key=architecture_key)
+
     def of(prefix: str) -> tuple[str, ...]:
-        of_kind = (name for name in names if name.startswith(prefix))
-        return tuple(sorted(of_kind, key=architecture_key))
+        return tuple(name for name in ordered if name.startswith(prefix))
 
     return CodeTargets(sass=of("sm_"), ptx=of("compute_"), lto=of("lto_"))
 
@@ -230,10 +225,7 @@ def _python(files: Mapping[str, Entry]) -> tuple[str, ...]:
     return tuple(sorted(paths))
 
 
-def _binary_notes(files: Mapping[str, Entry]) -> Iterable[str]:
-    for path in sorted(files):
-        entry = files[path]
-        for note in entry.binary.notes if entry.binary is not None else ():
-            # Feature files do not contain symbols.
-            if not note.startswith(SYMBOLS):
-                yield f"{path}: {note}"
+def _binary_notes(binaries: Mapping[str, Binary]) -> Iterable[str]:
+    for path, binary in binaries.items():
+        # Feature files do not contain symbols.
+        yield from (f"{path}: {note}" for note in binary.notes if not note.startswith(SYMBOLS))

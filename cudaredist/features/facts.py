@@ -17,15 +17,10 @@ FACTS_SCHEMA = 5
 """Version of the facts. Raise it whenever facts are read differently, to ignore cached ones."""
 
 
-STRICT = ConfigDict(extra="forbid", strict=True)
-"""Settings for reading facts back: any deviation from the written form is an error."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Include:
     """One `#include` of a header."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     name: str
     """The text between the quotes or angle brackets."""
     condition: str = ""
@@ -36,7 +31,6 @@ class Include:
 class IncludeLines:
     """The includes of one header."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     includes: tuple[Include, ...] = ()
     """Unique, in their original order."""
     unread: str | None = None
@@ -47,7 +41,6 @@ class IncludeLines:
 class Entry:
     """One member of an archive."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     name: str
     """The name in the archive, with bytes that are not UTF-8 escaped as `%E9`."""
     kind: MemberKind
@@ -67,7 +60,6 @@ class Entry:
 class Extract:
     """The table data from one file."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     kind: ExtractKind
     name: str
     """The member's name, as in the archive's facts."""
@@ -84,7 +76,8 @@ class Extract:
 class Facts:
     """All members of one archive, in their order."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+    """Any deviation from the written form is an error, also in the dataclasses of the fields."""
     schema: int
     members: tuple[Entry, ...]
     notes: tuple[str, ...] = ()

@@ -98,9 +98,8 @@ class _ConditionGroup:
 
     def turn(self, condition: str) -> None:
         """Begin the next branch, with an empty condition for `#else`."""
-        self._before = (
-            join_conditions(self._before, _negated(self.own)) if self.own else self._before
-        )
+        if self.own:
+            self._before = join_conditions(self._before, _negated(self.own))
         self.own = condition
 
 
@@ -135,13 +134,12 @@ class _HeaderReader:
             case "endif":
                 if groups:
                     groups.pop()
-            case _ if groups:
-                is_else = directive == "else"
-                own = "" if is_else else _condition(directive.removeprefix("el"), rest)
-                groups[-1].turn(own)
             case _:
                 # An `#else` without an `#if` is an error in any compiler.
-                pass
+                is_else = directive == "else"
+                if groups:
+                    own = "" if is_else else _condition(directive.removeprefix("el"), rest)
+                    groups[-1].turn(own)
 
     def _include(self, rest: bytes) -> None:
         match = _name(rest)

@@ -1,10 +1,11 @@
 """Feature files in the form of cuda-redist-find-features, for nixpkgs."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from cudaredist.formats.base import OutputName
-from cudaredist.formats.features import ExaminedArchive, Features, UnexaminedArchive
+from cudaredist.formats.features import ExaminedArchive, Features
 from cudaredist.jsontext import load_json
 from cudaredist.primitives import ArchiveId
 
@@ -28,29 +29,23 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
     Such archives are left out, unless the file `before` has them.
     """
     try:
-        earlier = _packages(load_json(before or b"{}"))
+        earlier = dict(_stored_outputs(load_json(before or b"{}")))
     except ValueError:
         earlier = {}
     packages: dict[str, dict[str, dict[str, object]]] = {}
     for name, package in features.packages.items():
         for archive in package.archives:
-            entry = {"outputs": _outputs(archive)}
-            if not isinstance(archive, ExaminedArchive):
-                kept = earlier.get(name, {}).get(archive.platform, {})
-                entry = kept.get(archive.variant, {}) if archive.variant is not None else kept
-                if "outputs" not in entry:
-                    continue
-            place = packages.setdefault(name, {}).setdefault(archive.platform, {})
-            if archive.variant is None:
-                place["outputs"] = entry["outputs"]
-            else:
-                place[archive.variant] = {"outputs": entry["outputs"]}
+            outputs = earlier.get(ArchiveId(name, archive.platform, archive.variant))
+            if isinstance(archive, ExaminedArchive):
+                outputs = {
+                    theirs: any(output in archive.outputs for output in ours)
+                    for theirs, ours in _NAMES.items()
+                }
+            if outputs is not None:
+                entry = {"outputs": outputs}
+                by_variant = packages.setdefault(name, {}).setdefault(archive.platform, {})
+                by_variant |= entry if archive.variant is None else {archive.variant: entry}
     return (json.dumps(packages, indent=2, sort_keys=True) + "\n").encode()
-
-
-def _outputs(archive: ExaminedArchive | UnexaminedArchive) -> dict[str, bool]:
-    outputs = archive.outputs if isinstance(archive, ExaminedArchive) else {}
-    return {theirs: any(output in outputs for output in ours) for theirs, ours in _NAMES.items()}
 
 
 def _packages(document: object) -> dict[str, Any]:
@@ -81,14 +76,19 @@ def legacy_outputs(document: object) -> dict[ArchiveId, tuple[OutputName, ...]]:
     Its `sample` is our `samples`. Unknown outputs are ignored.
     """
     by_archive: dict[ArchiveId, tuple[OutputName, ...]] = {}
+    for archive, outputs in _stored_outputs(document):
+        if isinstance(outputs, dict):
+            present = {ours[0] for theirs, ours in _OURS.items() if outputs.get(theirs)}
+            by_archive[archive] = tuple(sorted(present | {"out"}))
+    return by_archive
+
+
+def _stored_outputs(document: object) -> Iterator[tuple[ArchiveId, Any]]:
+    """Yield the value of `outputs` of each archive."""
     for name, platforms in _packages(document).items():
         for platform, value in platforms.items():
             nested = value if isinstance(value, dict) else {}
             # Without variants, `outputs` is directly below the platform.
             for variant, entry in {None: nested, **nested}.items():
-                outputs = entry.get("outputs") if isinstance(entry, dict) else None
-                if isinstance(outputs, dict):
-                    present = {ours[0] for theirs, ours in _OURS.items() if outputs.get(theirs)}
-                    identity = ArchiveId(name, platform, variant)
-                    by_archive[identity] = tuple(sorted(present | {"out"}))
-    return by_archive
+                if isinstance(entry, dict) and "outputs" in entry:
+                    yield ArchiveId(name, platform, variant), entry["outputs"]

@@ -5,8 +5,7 @@ applies. Two rules are additional: Windows libraries, and documentation in `doc/
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.features.facts import Entry
@@ -25,15 +24,6 @@ _MANUAL_FOLDERS = ("share/man/", "share/info/")
 _LIB_FOLDERS = ("lib/", "lib64/")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """The preferred outputs for one kind of file, best first."""
-
-    outputs: tuple[OutputName, ...]
-    is_last_resort_out: bool = False
-    """Whether the files go to `out` if no output is declared. If not, later rules apply."""
-
-
 def library_kind(path: str, entry: Entry) -> LibraryKind | None:
     """Return the kind of a library by content, else by name."""
     binary = entry.binary
@@ -48,33 +38,27 @@ def library_kind(path: str, entry: Entry) -> LibraryKind | None:
     return "shared" if _is_shared_name(name) or name.endswith(".dll") else None
 
 
-_INCLUDE = Rule(("include", "dev"), is_last_resort_out=True)
-_DEV = Rule(("dev",), is_last_resort_out=True)
-_DOC = Rule(("doc",), is_last_resort_out=True)
-_MANUAL = Rule(("bin",), is_last_resort_out=True)
-_STUBS, _STATIC = Rule(("stubs",)), Rule(("static",))
-_LIB, _LATE_DEV = Rule(("lib",)), Rule(("dev",))
-_BIN, _PYTHON, _SAMPLES = Rule(("bin",)), Rule(("python",)), Rule(("samples",))
+def preferred_outputs(path: str, kind: LibraryKind | None) -> tuple[OutputName, ...]:
+    """Return the outputs that a file prefers, best first.
 
-
-def rules_for(path: str, kind: LibraryKind | None) -> list[Rule]:
-    """Return the rules that a file matches, in order."""
+    Each rule has its outputs. The last one is `out` if later rules do not apply.
+    """
     lower = path.lower()
     is_inside = "/" in path
-    table = (
-        (_INCLUDE, path.startswith("include/")),
-        (_DEV, path.startswith(_DEV_FOLDERS)),
-        (_DOC, path.startswith(_DOC_FOLDERS)),
-        (_MANUAL, path.startswith(_MANUAL_FOLDERS)),
-        (_STUBS, is_stub(path)),
-        (_STATIC, is_inside and lower.endswith((".a", ".lib")) and kind != "import"),
-        (_LIB, path.startswith(_LIB_FOLDERS)),
-        (_LATE_DEV, is_inside and lower.endswith((".pc", ".cmake"))),
-        (_BIN, path.startswith("bin/")),
-        (_PYTHON, is_inside and lower.endswith(".whl")),
-        (_SAMPLES, path.startswith("samples/")),
+    table: tuple[tuple[tuple[OutputName, ...], bool], ...] = (
+        (("include", "dev", "out"), path.startswith("include/")),
+        (("dev", "out"), path.startswith(_DEV_FOLDERS)),
+        (("doc", "out"), path.startswith(_DOC_FOLDERS)),
+        (("bin", "out"), path.startswith(_MANUAL_FOLDERS)),
+        (("stubs",), is_stub(path)),
+        (("static",), is_inside and lower.endswith((".a", ".lib")) and kind != "import"),
+        (("lib",), path.startswith(_LIB_FOLDERS)),
+        (("dev",), is_inside and lower.endswith((".pc", ".cmake"))),
+        (("bin",), path.startswith("bin/")),
+        (("python",), is_inside and lower.endswith(".whl")),
+        (("samples",), path.startswith("samples/")),
     )
-    return [rule for rule, matches in table if matches]
+    return tuple(output for outputs, matches in table if matches for output in outputs)
 
 
 def is_stub(path: str) -> bool:
@@ -97,39 +81,29 @@ def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
     shared or import library, and any other output a file assigned to it. A folder of the same name
     is not enough.
     """
-    rules: dict[str, tuple[Rule, ...]] = {}
-    combinations: dict[tuple[Rule, ...], tuple[Rule, ...]] = {}
+    preferred: dict[str, tuple[OutputName, ...]] = {}
+    combinations: dict[tuple[OutputName, ...], tuple[OutputName, ...]] = {}
     declared: set[OutputName] = {"out"}
     for path, entry in files.items():
         kind = library_kind(path, entry)
-        matched = tuple(rules_for(path, kind))
-        # There may be a million files, but only a few combinations of rules.
-        rules[path] = combinations.setdefault(matched, matched)
-        first = matched[0].outputs[0] if matched else "out"
-        if first == "bin" and path.startswith("bin/"):
-            counts = _is_program(path, entry)
-        else:
-            counts = first == "lib" and kind in {"shared", "import"}
-        if counts:
-            declared.add(first)
-    for matched in combinations:
-        for rule in matched:
-            output = rule.outputs[0]
+        outputs = preferred_outputs(path, kind)
+        # There may be a million files, but only a few combinations of outputs.
+        preferred[path] = combinations.setdefault(outputs, outputs)
+        is_program = path.startswith("bin/") and _is_program(path, entry)
+        if outputs[:1] == ("bin",) and is_program:
+            declared.add("bin")
+        if outputs[:1] == ("lib",) and kind in {"shared", "import"}:
+            declared.add("lib")
+    for outputs in combinations:
+        for output in outputs:
             if output not in {"bin", "lib"}:
                 declared.add(output)
-            if output in declared or rule.is_last_resort_out:
-                break
-    return {path: Placed(entry, _first(rules[path], declared)) for path, entry in files.items()}
-
-
-def _first(rules: Sequence[Rule], declared: set[OutputName]) -> OutputName:
-    for rule in rules:
-        for output in rule.outputs:
             if output in declared:
-                return output
-        if rule.is_last_resort_out:
-            break
-    return "out"
+                break
+    return {
+        path: Placed(entry, next((o for o in preferred[path] if o in declared), "out"))
+        for path, entry in files.items()
+    }
 
 
 def _is_program(path: str, entry: Entry) -> bool:
