@@ -32,6 +32,8 @@ from cudaredist.sources.wheel_index import WheelIndex
 
 JSON = "application/vnd.pypi.simple.v1+json"
 NAME = "x-1.0-py3-none-win_amd64.whl"
+FILE = "/files/x-1.0-py3-none-any.whl"
+"""The wheel on the server."""
 SHA256 = "a" * 64
 
 Open = Callable[..., WheelIndex]
@@ -179,7 +181,11 @@ def open_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open
     monkeypatch.setenv("HOME", str(tmp_path))
     only_wheel: list[WheelIndex] = []
 
-    def index(*, offline: bool = False, **options: object) -> WheelIndex:
+    def index(
+        server: FaultServer | None = None, *, offline: bool = False, **options: object
+    ) -> WheelIndex:
+        if server is not None:
+            options = {"no_index": 0, "index_url": f"{server.url}/simple"} | options
         for name, value in ({"no_index": 1} | options).items():
             monkeypatch.setenv(f"PIP_{name.upper()}", str(value))
         only_wheel.append(WheelIndex(Settings(retries=0, timeout=5, offline=offline)))
@@ -201,6 +207,13 @@ def put_page(server: FaultServer, *versions: str, prefix: str = "/simple") -> No
         )
     server.files[f"{prefix}/x/"] = page(files)
     server.misbehave(f"{prefix}/x/", json_page)
+
+
+@pytest.fixture
+def served(server: FaultServer) -> FaultServer:
+    """Serve version 1.0 of x."""
+    put_page(server, "1.0")
+    return server
 
 
 def json_page(handler: Handler, data: bytes) -> None:
@@ -257,11 +270,10 @@ def test_wheels_of_all_indexes_and_folders_are_found(
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
 def test_project_denied_by_second_index_is_missing(
-    open_index: Open, server: FaultServer, status: int
+    open_index: Open, served: FaultServer, status: int
 ) -> None:
-    put_page(server, "1.0")
-    server.misbehave("/other/x/", faults.status(status))
-    urls = {"index_url": f"{server.url}/other", "extra_index_url": f"{server.url}/simple"}
+    served.misbehave("/other/x/", faults.status(status))
+    urls = {"index_url": f"{served.url}/other", "extra_index_url": f"{served.url}/simple"}
     assert versions(open_index(no_index=0, **urls)) == ["1.0"]
 
 
@@ -280,11 +292,10 @@ def test_project_denied_by_second_index_is_missing(
     ],
 )
 def test_failure_of_only_index_is_an_error(
-    open_index: Open, server: FaultServer, behaviour: Behaviour, words: str
+    open_index: Open, served: FaultServer, behaviour: Behaviour, words: str
 ) -> None:
-    put_page(server, "1.0")
-    server.misbehave("/simple/x/", behaviour)
-    url = server.url.replace("//", "//user:secret@")
+    served.misbehave("/simple/x/", behaviour)
+    url = served.url.replace("//", "//user:secret@")
     index = open_index(no_index=0, index_url=f"{url}/simple")
     with pytest.raises(TransientError, match="no answer for x") as raised:
         index.wheels(["x"])
@@ -332,26 +343,24 @@ def test_invalid_index_url_is_an_error_without_credentials(open_index: Open, url
 
 
 def test_page_of_server_cannot_link_to_local_files(
-    open_index: Open, server: FaultServer, tmp_path: Path
+    open_index: Open, served: FaultServer, tmp_path: Path
 ) -> None:
-    put_page(server, "1.0")
     path = put_wheel(tmp_path, "x", "1.1")
-    page_data = json.loads(server.files["/simple/x/"])
+    page_data = json.loads(served.files["/simple/x/"])
     page_data["files"].append({"filename": path.name, "url": path.as_uri(), "hashes": {}})
-    server.files["/simple/x/"] = json.dumps(page_data).encode()
-    assert versions(open_index(no_index=0, index_url=f"{server.url}/simple")) == ["1.0"]
+    served.files["/simple/x/"] = json.dumps(page_data).encode()
+    assert versions(open_index(served)) == ["1.0"]
 
 
 def test_offline_index_reads_folders_only(
-    open_index: Open, server: FaultServer, tmp_path: Path
+    open_index: Open, served: FaultServer, tmp_path: Path
 ) -> None:
-    put_page(server, "1.0")
     put_wheel(tmp_path / "links", "x", "1.1")
     index = open_index(
-        offline=True, no_index=0, index_url=f"{server.url}/simple", find_links=tmp_path / "links"
+        offline=True, no_index=0, index_url=f"{served.url}/simple", find_links=tmp_path / "links"
     )
     assert versions(index) == ["1.1"]
-    assert not server.headers
+    assert not served.headers
 
 
 @pytest.mark.parametrize(("configured", "used"), [(30.0, 0.5), (20.0, 20.0)])
@@ -370,14 +379,13 @@ def test_timeout_of_pip_replaces_default(
 
 @pytest.mark.parametrize("way", ["address", "netrc", "keyring"])
 def test_credentials_are_sent_for_pages_and_files_of_index(
-    open_index: Open, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    open_index: Open, served: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    put_page(server, "1.0")
-    for path in list(server.files):
+    for path in list(served.files):
         is_page = path.endswith("/")
         behaviour = json_page if is_page else lambda handler, data: handler.serve(data)
-        server.misbehave(path, requiring("me:it's", behaviour))
-    url = server.url
+        served.misbehave(path, requiring("me:it's", behaviour))
+    url = served.url
     if way == "address":
         url = url.replace("//", "//me:it%27s@")
     elif way == "netrc":
@@ -448,12 +456,11 @@ def test_missing_certificate_file_is_an_error(open_index: Open, tmp_path: Path) 
         open_index(no_index=0, index_url="https://127.0.0.1/simple", cert=tmp_path / "missing")
 
 
-def test_proxy_of_pip_is_used(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
+def test_proxy_of_pip_is_used(open_index: Open, served: FaultServer) -> None:
     target = "http://127.0.0.1:9/simple"
-    server.files[f"{target}/x/"] = server.files["/simple/x/"]
-    server.misbehave(f"{target}/x/", json_page)
-    index = open_index(no_index=0, index_url=target, proxy=server.url)
+    served.files[f"{target}/x/"] = served.files["/simple/x/"]
+    served.misbehave(f"{target}/x/", json_page)
+    index = open_index(no_index=0, index_url=target, proxy=served.url)
     assert versions(index) == ["1.0"]
 
 
@@ -465,37 +472,33 @@ def only_wheel(index: WheelIndex) -> Any:
     return wheel_file
 
 
-def test_metadata_is_read_with_range_requests(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+def test_metadata_is_read_with_range_requests(open_index: Open, served: FaultServer) -> None:
+    index = open_index(served)
     (metadata,) = index.metadata([only_wheel(index)])
     assert metadata == ("x", "NVIDIA Proprietary Software", ())
-    assert all("Range" in headers for path, headers in server.headers if "files" in path)
+    assert all("Range" in headers for path, headers in served.headers if "files" in path)
 
 
 def test_metadata_of_large_wheel_is_read_with_few_requests(
-    open_index: Open, server: FaultServer
+    open_index: Open, served: FaultServer
 ) -> None:
     files = {f"x/{number:05}{'y' * 90}": os.urandom(100) for number in range(3000)}
-    put_page(server, "1.0")
-    path = next(path for path in server.files if path.startswith("/files"))
-    server.files[path] = wheel("x", "1.0", files)
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+    served.files[FILE] = wheel("x", "1.0", files)
+    index = open_index(served)
     assert index.metadata([only_wheel(index)])[0].summary == "x"
-    assert server.requests[path] <= 4
+    assert served.requests[FILE] <= 4
 
 
 @pytest.mark.parametrize(
     ("behaviour", "error"), [(faults.status(404), None), (faults.body(b"other"), "hash")]
 )
 def test_metadata_file_is_verified_and_optional(
-    open_index: Open, server: FaultServer, tmp_path: Path, behaviour: Behaviour, error: str | None
+    open_index: Open, served: FaultServer, tmp_path: Path, behaviour: Behaviour, error: str | None
 ) -> None:
-    put_page(server, "1.0")
     path = put_wheel(tmp_path, "x", "1.0")
-    edit_page(server, **{"core-metadata": {"sha256": sha256_of(metadata_of(path))}})
-    server.misbehave(f"/files/{path.name}.metadata", behaviour)
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+    edit_page(served, **{"core-metadata": {"sha256": sha256_of(metadata_of(path))}})
+    served.misbehave(f"/files/{path.name}.metadata", behaviour)
+    index = open_index(served)
     wheel_file = only_wheel(index)
     if error is None:
         assert index.metadata([wheel_file])[0].summary == "x"
@@ -540,14 +543,12 @@ def test_metadata_with_many_headers_is_read_in_linear_time(
     [(["y"] * 1001, "more than 1,000 requirements"), (["z" * 9000] * 500, "METADATA exceeds")],
 )
 def test_hostile_metadata_of_server_is_an_error(
-    open_index: Open, server: FaultServer, requires: list[str], message: str, *, has_ranges: bool
+    open_index: Open, served: FaultServer, requires: list[str], message: str, *, has_ranges: bool
 ) -> None:
-    put_page(server, "1.0")
-    path = next(path for path in server.files if path.startswith("/files"))
-    data = server.files[path] = wheel("x", "1.0", {}, requires=requires)
+    data = served.files[FILE] = wheel("x", "1.0", {}, requires=requires)
     if not has_ranges:
-        server.misbehave(path, faults.body(data))
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+        served.misbehave(FILE, faults.body(data))
+    index = open_index(served)
     with pytest.raises(InvalidArchiveError, match=message):
         index.metadata([only_wheel(index)])
 
@@ -583,48 +584,41 @@ def test_unrelated_page_in_folder_is_ignored(open_index: Open, tmp_path: Path) -
     assert versions(open_index(find_links=tmp_path)) == ["1.0"]
 
 
-def test_missing_hash_is_computed(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
-    edit_page(server, hashes={"md5": "1"})
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+def test_missing_hash_is_computed(open_index: Open, served: FaultServer) -> None:
+    edit_page(served, hashes={"md5": "1"})
+    index = open_index(served)
     wheel_file = only_wheel(index)
     assert wheel_file.sha256 is None
     (verified,) = index.verified([wheel_file])
     assert verified.sha256 == sha256_of(b"".join(index.stream(wheel_file)))
 
 
-def test_wheel_download_resumes_after_break(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
-    path = next(path for path in server.files if path.startswith("/files"))
-    server.misbehave(path, faults.breaking_after(100))
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+def test_wheel_download_resumes_after_break(open_index: Open, served: FaultServer) -> None:
+    served.misbehave(FILE, faults.breaking_after(100))
+    index = open_index(served)
     index._client._settings = Settings(retries=50)
-    assert b"".join(index.stream(only_wheel(index))) == server.files[path]
+    assert b"".join(index.stream(only_wheel(index))) == served.files[FILE]
 
 
-def test_wheel_of_other_size_is_refused(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+def test_wheel_of_other_size_is_refused(open_index: Open, served: FaultServer) -> None:
+    index = open_index(served)
     with pytest.raises(ArchiveMismatchError, match="the manifest or the package index states 5"):
         next(index.stream(only_wheel(index), size=5))
 
 
-def test_deleted_wheel_is_not_at_source(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+def test_deleted_wheel_is_not_at_source(open_index: Open, served: FaultServer) -> None:
+    index = open_index(served)
     wheel_file = only_wheel(index)
-    server.files.clear()
+    served.files.clear()
     with pytest.raises(NotAtSourceError):
         next(index.stream(wheel_file))
 
 
-def test_query_of_address_is_sent_and_not_shown(open_index: Open, server: FaultServer) -> None:
-    put_page(server, "1.0")
-    path = "/files/x-1.0-py3-none-any.whl"
-    edit_page(server, **{"url": f"{path}?token=SECRET", "core-metadata": {"sha256": SHA256}})
+def test_query_of_address_is_sent_and_not_shown(open_index: Open, served: FaultServer) -> None:
+    edit_page(served, **{"url": f"{FILE}?token=SECRET", "core-metadata": {"sha256": SHA256}})
     for query in ("", "?token=SECRET"):
-        server.misbehave(f"{path}.metadata{query}", faults.body(b"Name: other"))
-    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+        served.misbehave(f"{FILE}.metadata{query}", faults.body(b"Name: other"))
+    index = open_index(served)
     with pytest.raises(TransientError, match="hash differs from") as raised:
         index.metadata([only_wheel(index)])
     assert "SECRET" not in str(raised.value)
