@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from conftest import SAMPLE, Run
 from support.bumps import publish
 from support.optional_programs import needs
-from support.running import expect_output
+from support.running import PROGRAM, completed, expect_output
 from support.server import FaultServer
 
 from cudaredist.errors import UsageError
@@ -77,13 +76,13 @@ def test_unknown_user_without_home_uses_reported_cache_folder(tmp_path: Path) ->
     if subprocess.run([*user, "true"], check=False).returncode:
         pytest.skip("this system does not permit user namespaces")
     options = ["--base-url", str(SAMPLE), "--redist", "cuda"]
-    result = subprocess.run(
-        [*user, sys.executable, "-m", "cudaredist", "download-manifests", *options],
+    result = completed(
+        *user,
+        *PROGRAM,
+        "download-manifests",
+        *options,
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert result.returncode == 0, result.stderr
     folder = tmp_path / "cudaredist-54321"

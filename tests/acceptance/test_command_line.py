@@ -15,7 +15,7 @@ from support import server as faults
 from support.factory import manifest
 from support.optional_programs import needs
 from support.pages import COMMANDS
-from support.running import WITHOUT_OVERRIDE, expect_error, expect_output
+from support.running import PROGRAM, WITHOUT_OVERRIDE, completed, expect_error, expect_output
 from support.server import FaultServer
 
 from cudaredist import errors
@@ -52,25 +52,15 @@ def test_json_option_prints_only_json_on_stdout(start: Start) -> None:
 @needs("bash")
 def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m cudaredist schema features | head -c 1"
-    result = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = completed("bash", "-c", f"set -o pipefail; {command}", cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (0, "{", "")
 
 
 @pytest.mark.parametrize("arguments", ["schema lock", "--version", "-V"])
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
 def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: str) -> None:
-    result = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m cudaredist {arguments} {redirection}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    result = completed(
+        "sh", "-c", f"{sys.executable} -m cudaredist {arguments} {redirection}", cwd=tmp_path
     )
     assert result.returncode == 3
     assert "cannot write standard output" in result.stderr
@@ -80,12 +70,8 @@ def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: 
 def test_unencodable_character_is_escaped(tmp_path: Path) -> None:
     broken = tmp_path / "redistrib_1.2.json"
     broken.write_text('{"' + "x" * 100 + '": {"version": "1"}}')
-    result = subprocess.run(
-        [sys.executable, "-m", "cudaredist", "validate", broken],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
+    result = completed(
+        *PROGRAM, "validate", broken, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
     assert (result.returncode, result.stderr) == (5, "")
     assert "\\u2026" in result.stdout
@@ -128,9 +114,7 @@ def test_worst_exit_code_is_selected_by_severity(codes: list[int], worst: int) -
 def test_read_only_folder_exits_3(tmp_path: Path, arguments: list[object]) -> None:
     (tmp_path / "folder").mkdir(mode=0o555)
     command = [*WITHOUT_OVERRIDE, "-m", "cudaredist", *map(str, arguments)]
-    result = subprocess.run(
-        command, cwd=tmp_path / "folder", capture_output=True, text=True, check=False
-    )
+    result = completed(*command, cwd=tmp_path / "folder")
     assert result.returncode == 3, result.stderr
     assert "cannot write" in result.stderr
     assert "Permission denied" in result.stderr
@@ -186,7 +170,7 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str
     """Run the tool with a terminal as stderr and return the terminal's output."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "cudaredist", *arguments],
+        [*PROGRAM, *arguments],
         cwd=folder,
         stderr=slave,
         stdout=subprocess.DEVNULL,

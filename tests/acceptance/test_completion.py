@@ -1,11 +1,11 @@
 """Tests of shell completion: scripts, commands, options, values and speed."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.running import completed
 
 from cudaredist.app import app
 
@@ -65,12 +65,11 @@ def test_completion_offers_matching_words(
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_install_completion_writes_script_of_selected_shell(tmp_path: Path, shell: str) -> None:
-    process = subprocess.run(
-        [Path(sys.executable).with_name("cudaredist"), "--install-completion", shell],
+    process = completed(
+        Path(sys.executable).with_name("cudaredist"),
+        "--install-completion",
+        shell,
         env={**os.environ, "HOME": str(tmp_path), NAMED: "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert process.returncode == 0, process.stderr
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
@@ -83,13 +82,12 @@ def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
         "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); "
         "from cudaredist.app import app; app(prog_name='cudaredist')"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", program],
+    process = completed(
+        sys.executable,
+        "-c",
+        program,
         cwd=tmp_path,
         env=os.environ | request("bash", "cudaredist build --platform linux-s"),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert process.stderr == ""
     modules = process.stdout.split()

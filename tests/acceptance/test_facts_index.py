@@ -7,7 +7,6 @@ import resource
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from conftest import Run, examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.running import PROGRAM, completed
 
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
@@ -196,11 +196,9 @@ def test_full_disk_gives_the_same_answer(
         for part, name in (("manifests", "redistrib"), ("features", "feature")):
             folder = data / part / "wheels/nccl"
             copy(folder / f"{name}_{LABELS[0]}.json", folder / f"{name}_2.99.0.json")
-    process = subprocess.run(
-        [sys.executable, "-m", "cudaredist", *map(str, cached)],
-        check=False,
-        capture_output=True,
-        text=True,
+    process = completed(
+        *PROGRAM,
+        *cached,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
     )
     assert process.returncode == 0, process.stderr
@@ -224,7 +222,7 @@ def test_index_of_another_version_is_not_used(
 
 def test_several_processes_refresh_at_once(data: Path, tmp_path: Path) -> None:
     options = f"--data-dir {data} --cache-dir {tmp_path / 'cache'} --no-shipped-data --json"
-    call = [sys.executable, "-m", "cudaredist", "which", "libnccl.so.2", *options.split()]
+    call = [*PROGRAM, "which", "libnccl.so.2", *options.split()]
     processes = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     outputs = {process.communicate()[0] for process in processes}
     assert {process.returncode for process in processes} == {0}

@@ -2,10 +2,9 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -13,7 +12,11 @@ from conftest import REPOSITORY, SAMPLE, Run
 from support.bumps import product
 from support.optional_programs import needs
 from support.pages import FENCED
+from support.running import completed
 from support.server import FaultServer
+
+if TYPE_CHECKING:
+    import subprocess
 
 SCRIPTS = Path(sys.executable).parent
 DUMMY = "owner/cudaredist@" + "0" * 40
@@ -41,9 +44,7 @@ def files_of_pages(folder: Path) -> dict[str, list[Path]]:
 
 
 def check(*words: object) -> None:
-    process = subprocess.run(
-        [SCRIPTS / str(words[0]), *map(str, words[1:])], capture_output=True, text=True, check=False
-    )
+    process = completed(SCRIPTS / str(words[0]), *words[1:])
     assert process.returncode == 0, process.stdout + process.stderr
 
 
@@ -90,8 +91,14 @@ class Runner:
     def run(self, step: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
         output = self.folder / "output"
         output.write_text("")
-        process = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        process = completed(
+            "bash",
+            "--noprofile",
+            "--norc",
+            "-eo",
+            "pipefail",
+            "-c",
+            step["run"],
             cwd=self.folder,
             env={
                 "PATH": "/usr/bin:/bin",
@@ -101,9 +108,6 @@ class Runner:
                 "RUNNER_TEMP": str(self.folder),
                 **{key: self.value(text) for key, text in step.get("env", {}).items()},
             },
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.outputs |= dict(line.split("=", 1) for line in output.read_text().splitlines())
         return process

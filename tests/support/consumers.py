@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+
+from support.running import completed
 
 NIX_SUMMARY = """builtins.mapAttrs (_: package: {
   inherit (package) name pname version outputs meta;
@@ -52,15 +53,10 @@ def evaluate_nix(folder: Path, expression: str, arguments: str = "{ }") -> Any:
 
     `set` is the value of the folder's default.nix. Nothing is built, and no store is needed.
     """
-    process = subprocess.run(
-        [
-            *("nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json"),
-            *("-E", f"let set = import ./default.nix {arguments}; in {expression}"),
-        ],
+    process = completed(
+        *("nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json"),
+        *("-E", f"let set = import ./default.nix {arguments}; in {expression}"),
         cwd=folder,
         env={**os.environ, "HOME": str(folder), "NIX_PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return json.loads(process.stdout) if process.returncode == 0 else process.stderr

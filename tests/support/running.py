@@ -59,18 +59,26 @@ def assert_report_fits(result: Result) -> None:
         assert document.get("exit_code", result.exit_code) == result.exit_code
 
 
+PROGRAM = (sys.executable, "-m", "cudaredist")
+"""The command line in a separate process."""
+
+
+def completed(*command: object, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end, and return its exit code and output."""
+    words = [str(word) for word in command]
+    return subprocess.run(words, check=False, capture_output=True, text=True, **options)
+
+
 def cudaredist(folder: Path, *arguments: object, code: int | None = 0) -> str:
     """Run a process in a folder with its own cache and return its output.
 
     If `code` is None, the process may have findings.
     """
-    process = subprocess.run(
-        [sys.executable, "-m", "cudaredist", *map(str, arguments)],
+    process = completed(
+        *PROGRAM,
+        *arguments,
         cwd=folder,
         env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
-        check=False,
-        capture_output=True,
-        text=True,
     )
     codes = {0, 1} if code is None else {code}
     assert process.returncode in codes, process.stderr
