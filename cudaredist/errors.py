@@ -90,10 +90,11 @@ class CudaRedistError(Exception):
 
     exit_code: ClassVar[int] = EXIT_BUG
     kind: ClassVar[str] = "error"
+    changes: tuple[str, ...] = ()
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = self.reason = message
         self.hint = hint
 
 

@@ -142,10 +142,9 @@ def lock_handle(handle: int, *, wait: bool) -> None:
 
 def is_at(folder: Path, handle: int) -> bool:
     """Check if a descriptor belongs to the current folder at a path."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(handle), folder.stat())
-    except FileNotFoundError:
-        return False
+    return False
 
 
 def lock_if_free(folder: Path) -> int | None:

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from operator import ne
 from typing import NamedTuple, Self, TypeAlias
@@ -85,10 +86,8 @@ _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_.+~@=,/-]")
 def _numbers(text: str) -> tuple[int, ...]:
     # Reject signs, blanks, underscores and other scripts' digits, which int() accepts.
     if len(text) <= _LONGEST_VERSION and text.isascii() and text.replace(".", "").isdigit():
-        try:
+        with suppress(ValueError):  # two dots in a row, or one at an end
             return tuple(map(int, text.split(".")))
-        except ValueError:  # two dots in a row, or one at an end
-            pass
     raise ValueError("expected numbers separated by dots")
 
 
@@ -192,12 +191,9 @@ def label_of_manifest_name(name: str) -> Version | None:
     Names such as `redistrib_13.5.0.json.asc` or `redistrib_12.9.1_tar.json` are not manifests.
     """
     match = _MANIFEST_NAME.fullmatch(name)
-    if match is None:
-        return None
-    try:
-        return parse_label(match["label"])
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return match and parse_label(match["label"])
+    return None
 
 
 def natural_order(text: str) -> list[tuple[int, int, str]]:

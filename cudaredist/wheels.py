@@ -7,6 +7,7 @@ To add a component, add its name to `_PROGRAMS` or `_LIBRARIES`. To add a produc
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from operator import attrgetter
@@ -167,23 +168,6 @@ def package_of(project: str) -> tuple[str, bool]:
     return COMPONENTS.get(component, component.replace("-", "_")), is_known
 
 
-def newest_builds(versions: Iterable[str], form: str = "{}.{}.{}") -> dict[str, str]:
-    """Return the newest version for each label (its first three numbers)."""
-    newest: dict[str, Version] = {}
-    for text in versions:
-        try:
-            version = Version(text)
-        except InvalidVersion:
-            continue
-        numbers = version.release
-        if version.is_prerelease or version.epoch or len(numbers) < 2:  # noqa: PLR2004 - a label has two
-            continue
-        label = ".".join(form.split(".")[: len(numbers)]).format(*numbers)
-        if label not in newest or version > newest[label]:
-            newest[label] = version
-    return {label: str(version) for label, version in newest.items()}
-
-
 def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, SpecifierSet]:
     """Return the projects of a release on a platform, including all extras.
 
@@ -220,10 +204,9 @@ def _requirement(line: str) -> Requirement | None:
     """Return a requirement, None if it is invalid or too long."""
     if len(line) > _LINE_LIMIT or line.count("(") > _PARENTHESES_LIMIT:
         return None
-    try:
+    with suppress(InvalidRequirement):
         return Requirement(line)
-    except InvalidRequirement:
-        return None
+    return None
 
 
 def lower_bound(specifier: SpecifierSet) -> str | None:
@@ -283,6 +266,25 @@ def parse_wheel(file_name: str, url: str) -> Wheel | None:
     is_known = any(wheel.rank_on(platform) is not None for platform in PLATFORMS)
     is_wheel = file_name.endswith(".whl") and version.release[:3] != (0, 0, 0)
     return wheel if is_wheel and is_known else None
+
+
+def newest_builds(wheels: Iterable[Wheel], form: str = "{}.{}.{}") -> dict[str, list[Wheel]]:
+    """Return the wheels of the newest build for each label (its first three numbers).
+
+    Yanked wheels are skipped.
+    """
+    builds: dict[str, list[Wheel]] = {}
+    for wheel in wheels:
+        version, numbers = wheel.version, wheel.version.release
+        if wheel.is_yanked or version.is_prerelease or version.epoch or len(numbers) < 2:  # noqa: PLR2004 - a label has two
+            continue
+        label = ".".join(form.split(".")[: len(numbers)]).format(*numbers)
+        newest = builds.setdefault(label, [wheel])[0]
+        if version > newest.version:
+            builds[label] = [wheel]
+        elif wheel is not newest and str(version) == str(newest.version):
+            builds[label].append(wheel)
+    return builds
 
 
 def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -> Wheel | None:

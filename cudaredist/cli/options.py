@@ -344,11 +344,8 @@ class Archives(OptionGroup):
         """The filter for these archives."""
         from cudaredist.store.targets import Filter
 
-        return Filter(
-            packages=frozenset(self.package or ()),
-            platforms=frozenset(self.platform or ()),
-            variants=frozenset(self.variant or ()),
-        )
+        names = {"package": self.package, "platform": self.platform, "variant": self.variant}
+        return Filter(names={field: frozenset(values or ()) for field, values in names.items()})
 
 
 class Folders(OptionGroup):

@@ -87,14 +87,7 @@ class ErrorReport(OwnModel):
         """Return an error as data."""
         if not isinstance(error, CudaRedistError):
             return error
-        return cls(
-            kind=error.kind,
-            message=error.message,
-            reason=getattr(error, "reason", error.message),
-            hint=error.hint,
-            changes=getattr(error, "changes", ()),
-            exit_code=error.exit_code,
-        )
+        return cls.model_validate(error, from_attributes=True)
 
     def about(self, subject: str) -> Self:
         """Prefix the message with its subject, unless it already begins with it."""

@@ -19,11 +19,11 @@ def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:
 
     The tuple is empty if the manifests differ only in their formatting.
     """
-    lines: list[str] = []
-    for key, field in _RELEASE_FIELDS.items():
-        old_value, new_value = getattr(old, field), getattr(new, field)
-        if old_value != new_value:
-            lines.append(f"{key}: {old_value} -> {new_value}")
+    lines = [
+        f"{key}: {getattr(old, field)} -> {getattr(new, field)}"
+        for key, field in _RELEASE_FIELDS.items()
+        if getattr(old, field) != getattr(new, field)
+    ]
     before = {package.name: package for package in old.packages}
     after = {package.name: package for package in new.packages}
     lines += _changes_by_name(before, after, _package_changes)

@@ -91,12 +91,9 @@ def _contradicts(place: str, usual: str) -> str:
 
 
 def _is_real_date(text: str) -> bool:
-    if not _is_date(text):
-        return False
-    try:
-        return bool(date.fromisoformat(text))
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return _is_date(text) is not None and bool(date.fromisoformat(text))
+    return False
 
 
 def _usual_archive(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
@@ -73,11 +74,10 @@ class Credentials:
         process = subprocess.run(  # noqa: S603 - the user's own keyring
             command, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
-        try:
+        with suppress(ValueError, KeyError, TypeError):
             answer = load_json(process.stdout)
             return str(answer["username"]), str(answer["password"])
-        except (ValueError, KeyError, TypeError):
-            return None
+        return None
 
 
 def _shared(one: list[str], other: list[str]) -> int:

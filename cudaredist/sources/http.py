@@ -26,9 +26,7 @@ from cudaredist.sources.protocol import Delivery, Settings, Source
 class HttpSource(Source):
     """A folder on a server that contains `compute/<redist>/redist/`."""
 
-    def __init__(
-        self, address: str, settings: Settings, transport: httpx.BaseTransport | None = None
-    ) -> None:
+    def __init__(self, address: str, settings: Settings) -> None:
         try:
             url = httpx.URL(address)
             url.host.encode("idna")
@@ -57,7 +55,7 @@ class HttpSource(Source):
             is_own = (url.scheme, url.host, url.port) == origin
             return auth if is_own and not is_refused else None
 
-        self._client = HttpClient(settings, Access(credentials=credentials), transport)
+        self._client = HttpClient(settings, Access(credentials=credentials))
         if not self._client.is_allowed(root):
             raise InsecureAddressError(self.name)
         self._client.prepare(root)

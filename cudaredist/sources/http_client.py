@@ -86,12 +86,9 @@ class Access:
 class HttpClient:
     """Thread-safe client that reads whole files, parts and streams."""
 
-    def __init__(
-        self, settings: Settings, access: Access, transport: httpx.BaseTransport | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, access: Access) -> None:
         self._settings = settings
         self._access = access
-        self._transport = transport
         self._watch = Watch(settings.timeout)
         self._clients: dict[tuple[int, str], httpx.Client] = {}
         """A client for each thread and kind of connection."""
@@ -249,7 +246,6 @@ class HttpClient:
             self._clients[key] = httpx.Client(
                 headers={"User-Agent": f"cudaredist/{__version__}", "Accept-Encoding": "identity"},
                 timeout=self._settings.timeout,
-                transport=self._transport,
                 verify=self._tls(kind),
                 proxy=self._access.proxy,
             )
@@ -407,10 +403,9 @@ def _inflated(
 
 
 def _is_loopback(host: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return host == "localhost"
 
 
 def has_usable_port(url: httpx.URL) -> bool:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
 import httpx
@@ -185,10 +186,9 @@ def _retry_after(value: str | None) -> float | None:
     value = value.strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
-    try:
+    with suppress(ValueError, OverflowError):
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
+    return None
 
 
 def client_error(shown: str, error: Exception) -> SourceError:

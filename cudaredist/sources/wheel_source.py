@@ -111,7 +111,7 @@ class WheelSource:
         """Return the wheels of the newest builds by variant and label."""
         listed = self._index.wheels([*family.projects.values()])
         return {
-            variant: _newest_builds(listed[project], family)
+            variant: newest_builds(listed[project], family.label)
             for variant, project in family.projects.items()
         }
 
@@ -171,26 +171,13 @@ def _package_of(project: str) -> str:
     return package
 
 
-def _released(wheels: Iterable[Wheel]) -> list[Wheel]:
-    return [wheel for wheel in wheels if not wheel.is_yanked]
-
-
-def _newest_builds(wheels: Iterable[Wheel], family: Family) -> dict[str, list[Wheel]]:
-    """Return the wheels of the newest build for each label."""
-    released = _released(wheels)
-    builds = newest_builds((str(wheel.version) for wheel in released), family.label)
-    return {
-        label: [wheel for wheel in released if str(wheel.version) == build]
-        for label, build in builds.items()
-    }
-
-
-def _warn_about_newer(wheels: Mapping[str, Iterable[Wheel]], released: Iterable[Wheel]) -> None:
+def _warn_about_newer(wheels: Mapping[str, Iterable[Wheel]], of_release: Iterable[Wheel]) -> None:
     """Warn about wheels newer than the newest release."""
-    pins = {wheel.project: wheel.version for wheel in sorted(released, key=lambda w: w.version)}
+    pins = {wheel.project: wheel.version for wheel in sorted(of_release, key=lambda w: w.version)}
     newer = []
     for project, pin in sorted(pins.items()):
-        versions = [w.version for w in _released(wheels[project]) if not w.version.is_prerelease]
+        released = (w for w in wheels[project] if not w.is_yanked)
+        versions = [w.version for w in released if not w.version.is_prerelease]
         if max(versions, default=pin) > pin:
             newer.append(f"{project} {max(versions)}")
     if newer:

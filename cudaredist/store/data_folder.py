@@ -7,14 +7,21 @@ from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
-from cudaredist.errors import CudaRedistError, ReadError, WritingTo
+from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
-from cudaredist.store.files import names_in, read_file, require_file, sweep, write_file
+from cudaredist.store.files import (
+    names_in,
+    read_file,
+    require_file,
+    sweep,
+    write_file,
+    write_or_remove,
+)
 
 _log = logging.getLogger(__name__)
 TABLE_NAMES = ("nvcc_compat", "gpus", "runfiles")
@@ -181,11 +188,7 @@ class Store:
         Without any, remove the file.
         """
         lines = sorted(f"{redist} {label}\n" for redist, label in releases)
-        if lines:
-            write_file(self._pending_path, "".join(lines).encode())
-            return
-        with WritingTo(self._pending_path):
-            self._pending_path.unlink(missing_ok=True)
+        write_or_remove(self._pending_path, "".join(lines).encode() or None)
 
     @property
     def _pending_path(self) -> Path:
@@ -212,10 +215,9 @@ class Store:
         """
 
         def may_have_labels(name: str) -> bool:
-            try:
+            with contextlib.suppress(ReadError):
                 return name != "wheels" and any(folder_of(name).files())
-            except ReadError:
-                return True
+            return True
 
         return tuple(filter(may_have_labels, sorted(names_in(self._folder(part)))))
 

@@ -40,6 +40,15 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     return True
 
 
+def write_or_remove(path: Path, data: bytes | None) -> None:
+    """Write a file, or remove it if there is no data. Raises `WriteError`."""
+    if data is not None:
+        write_file(path, data)
+        return
+    with WritingTo(path):
+        path.unlink(missing_ok=True)
+
+
 def write_output(path: Path, data: bytes) -> None:
     """Write a file that the user named, as `write_file` does.
 
@@ -107,10 +116,9 @@ def hash_of(path: Path) -> Sha256:
 
 def is_folder(path: Path) -> bool:
     """Check if a path is a folder that this user can reach."""
-    try:
+    with contextlib.suppress(OSError):  # such as a name that is too long
         return path.is_dir()
-    except OSError:  # such as a name that is too long
-        return False
+    return False
 
 
 def names_in(folder: Path) -> list[str]:

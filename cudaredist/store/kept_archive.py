@@ -63,10 +63,9 @@ class PartialArchive:
         return open_private(self._part, _WRITE)
 
     def _is_current(self) -> bool:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # the file is missing, or closed already
             return os.path.samestat(self._part.lstat(), os.fstat(self._file.fileno()))
-        except (OSError, ValueError):  # the file is missing, or closed already
-            return False
+        return False
 
     def __exit__(self, *_: object) -> None:
         # The buffer may not fit on the disk. The next run resumes from the bytes on the disk.

@@ -6,11 +6,11 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudaredist.errors import InvalidFileError, Problem, WritingTo
+from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.features import Library
 from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.jsontext import canonical_json
-from cudaredist.store.files import names_in, read_file, sweep, write_file
+from cudaredist.store.files import names_in, read_file, sweep, write_or_remove
 from cudaredist.store.read_data import read_file_given
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
@@ -62,11 +62,7 @@ class SymbolFolder:
     def write(self, changed: Mapping[str, bytes | None]) -> None:
         """Write tables, and remove those without a release. Raises `WriteError`."""
         for soname, data in changed.items():
-            if data is not None:
-                write_file(self.place(soname), data)
-                continue
-            with WritingTo(self.place(soname)):
-                self.place(soname).unlink(missing_ok=True)
+            write_or_remove(self.place(soname), data)
 
     def sweep(self) -> None:
         """Remove what a killed run left under temporary names."""

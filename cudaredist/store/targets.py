@@ -4,7 +4,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cudaredist.errors import (
@@ -108,29 +108,23 @@ def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
 class Filter:
     """A filter for archives. An empty set selects all."""
 
-    packages: frozenset[str] = frozenset()
-    platforms: frozenset[str] = frozenset()
-    variants: frozenset[str] = frozenset()
-
-    @property
-    def _names(self) -> Mapping[str, frozenset[str]]:
-        """The selected names by field of an archive."""
-        return {"package": self.packages, "platform": self.platforms, "variant": self.variants}
+    names: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The selected names by field of an archive."""
 
     def excluding(self, archive: Archive) -> str | None:
         """Return the option that excludes an archive, or None."""
-        for field, names in self._names.items():
-            if names and getattr(archive, field) not in names:
-                return f"--{field}"
+        for option, names in self.names.items():
+            if names and getattr(archive, option) not in names:
+                return f"--{option}"
         return None
 
     def check(self, archives: Iterable[Archive]) -> None:
         """Raise `UnknownNameError` for a name without archives in the run."""
         known = list(archives)
-        for field, names in self._names.items():
-            present = {getattr(archive, field) for archive in known} - {None}
+        for option, names in self.names.items():
+            present = {getattr(archive, option) for archive in known} - {None}
             for name in sorted(names - present):
-                raise UnknownNameError(field, name, present)
+                raise UnknownNameError(option, name, present)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,17 +199,14 @@ def read_local_manifests(
     readable: list[LocalManifest] = []
     broken: list[FeatureOutcome] = []
     for target in targets:
-        for label in selected[target.redist.name]:
+        name = target.redist.name
+        for label in selected[name]:
             try:
                 readable.append(_read(target, label, strict=strict))
             except CudaRedistError as error:
+                failure = ErrorReport.of(error)
                 broken.append(
-                    FeatureOutcome(
-                        redist=target.redist.name,
-                        release=str(label),
-                        status="failed",
-                        error=ErrorReport.of(error),
-                    )
+                    FeatureOutcome(redist=name, release=str(label), status="failed", error=failure)
                 )
     return LocalManifests(tuple(readable), tuple(broken))
 

@@ -76,10 +76,12 @@ def test_lower_bound_of_specifier_is_returned(specifier: str, version: str | Non
 
 def test_newest_build_of_label_is_selected() -> None:
     versions = ["13.0.3.0", "12.9.1", "12.9.1.1", "12.9.1.0", "1!3.0.0", "9.0rc1", "5", "what"]
-    assert newest_builds([*versions, "0.8.1", "0.8.1.post1"]) == {
-        "13.0.3": "13.0.3.0",
-        "12.9.1": "12.9.1.1",
-        "0.8.1": "0.8.1.post1",
+    names = (f"x-{version}-py3-none-any.whl" for version in (*versions, "0.8.1", "0.8.1.post1"))
+    builds = newest_builds(filter(None, (parse_wheel(name, "") for name in names)))
+    assert {label: [str(w.version) for w in wheels] for label, wheels in builds.items()} == {
+        "13.0.3": ["13.0.3.0"],
+        "12.9.1": ["12.9.1.1"],
+        "0.8.1": ["0.8.1.post1"],
     }
 
 

@@ -117,5 +117,5 @@ def names_of(
         for path in paths:
             name = path.rpartition("/")[2].removesuffix(METADATA_SUFFIX)
             wheel = parse_wheel(name, "") if path.startswith(folders) else None
-            if wheel and str(manifest.label) in newest_builds([str(wheel.version)], family.label):
+            if wheel and str(manifest.label) in newest_builds([wheel], family.label):
                 yield path

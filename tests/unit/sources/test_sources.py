@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -307,10 +308,9 @@ def test_redirect_from_http_to_https_is_verified(
         (httpx.PoolTimeout(""), "not complete within"),
     ],
 )
-def test_client_errors_become_source_errors(error: Exception, message: str) -> None:
-    def fail(request: httpx.Request) -> httpx.Response:
-        raise error
-
-    source = HttpSource("https://host.example", Settings(retries=0), httpx.MockTransport(fail))
+def test_client_errors_become_source_errors(
+    monkeypatch: pytest.MonkeyPatch, connect: Connect, error: Exception, message: str
+) -> None:
+    monkeypatch.setattr(httpx.Client, "send", Mock(side_effect=error))
     with pytest.raises(SourceError, match=message):
-        source.read("x", 9)
+        connect("https://host.example", retries=0).read("x", 9)
