@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from cudaredist.commands.check.file_findings import (
@@ -14,23 +14,22 @@ from cudaredist.commands.check.file_findings import (
 from cudaredist.commands.check.findings import finding as make_finding
 from cudaredist.commands.check.inventory import (
     Inventory,
-    absent_finding,
-    download_command,
-    freshness_findings,
-    gone_findings,
-    lost_platform_notes,
     read_inventory,
     unsupported_releases,
+    upstream_findings,
 )
 from cudaredist.commands.check.report import CheckReport, Finding, FindingKind
 from cudaredist.commands.check.symbol_findings import SymbolTables
-from cudaredist.commands.versions.release_lines import line_reports
-from cudaredist.commands.versions.report import LineReport
-from cudaredist.errors import EXIT_CONTENT, CudaRedistError, NotAtSourceError, worst_exit_code
-from cudaredist.formats.features import LockEntry
+from cudaredist.errors import (
+    EXIT_CONTENT,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    CudaRedistError,
+    NotAtSourceError,
+    worst_exit_code,
+)
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
@@ -42,17 +41,6 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import no_manifests
 from cudaredist.store.upstream import describe_changes, fetch_manifest
 from cudaredist.tasks import Task, raise_if_stopped, run_tasks
-
-
-@dataclass(slots=True)
-class _Comparison:
-    """One redistributable, and upstream's answers, which several threads add."""
-
-    redist: Redist
-    local: Inventory
-    listing: Listing | None = None
-    newer: dict[Version, Manifest] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
 
 
 def check_data(
@@ -77,57 +65,35 @@ def check_data(
     `driver`. Add the `further` findings. Write only to the cache.
     """
     findings = list(lock_findings(store))
-    locked: Mapping[str, Mapping[str, LockEntry]] = {}
     has_lock = not any(finding.kind in {"invalid", "unreadable"} for finding in findings)
-    if has_lock:
-        locked = store.lock().redists
-    names = sorted({*store.redists(), *store.feature_redists(), *locked})
-    if selected:
-        names = [redist.name for redist in selected]
+    locked = store.lock().redists if has_lock else {}
+    names = [redist.name for redist in selected]
+    names = names or sorted({*store.redists(), *store.feature_redists(), *locked})
     findings += unknown_redist_findings(names)
-    redists = [REDISTS[name] for name in names if name in REDISTS]
     local = {
-        redist.name: read_inventory(
-            store, redist.name, locked.get(redist.name, {}) if has_lock else None
-        )
-        for redist in redists
+        name: read_inventory(store, REDISTS[name], locked.get(name, {}) if has_lock else None)
+        for name in names
+        if name in REDISTS
     }
-    upstream = {one.name: _Comparison(one, local[one.name]) for one in redists}
+    inventories = [inventory for _, inventory in sorted(local.items())]
     if sources is not None:
-        query = _UpstreamQuery(sources, store, cache, stop, progress)
-        query.progress.expect(len(redists))
-        run_tasks((partial(query.read_listing, one) for one in upstream.values()), jobs, stop)
-    lines: list[LineReport] = []
-    for _, one in sorted(upstream.items()):
-        of_redist, differences = _compare(one)
-        lines += of_redist
-        findings += differences
+        query = _UpstreamQuery(sources, cache, stop, progress)
+        progress.expect(len(local))
+        run_tasks((partial(query.read_listing, one) for one in local.values()), jobs, stop)
+    for inventory in inventories:
+        findings += upstream_findings(inventory)
     symbols = SymbolTables(store)
     findings += symbols.findings()
     findings += feature_findings(store, local, names, symbols)
     findings += _table_findings(store, local, shipped, driver)
     findings = sorted([*findings, *further], key=_order)
-    listed_by = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
     return CheckReport(
         offline=sources is None,
-        sources=dict(sorted(listed_by.items())),
-        lines=tuple(lines),
+        sources={one.redist.name: one.listing.source for one in inventories if one.listing},
+        lines=tuple(line for inventory in inventories for line in inventory.lines),
         findings=tuple(findings),
         exit_code=worst_exit_code(finding.exit_code for finding in findings),
     )
-
-
-def _compare(theirs: _Comparison) -> tuple[tuple[LineReport, ...], list[Finding]]:
-    """Compare the local manifests of a redistributable with upstream's."""
-    own = theirs.local
-    findings = [*own.findings, *theirs.findings]
-    listed = None if theirs.listing is None else tuple(theirs.listing.folders)
-    if listed is not None and theirs.listing and theirs.listing.is_complete:
-        findings += gone_findings(own, listed)
-    lines = line_reports(own.redist, own.labels, listed)
-    findings += freshness_findings(lines, own, theirs.newer)
-    findings += lost_platform_notes(own)
-    return lines, findings
 
 
 def _table_findings(
@@ -145,26 +111,8 @@ def _table_findings(
 
 def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
     label = () if finding.release is None else (Version.parse(finding.release),)
-    return (
-        finding.exit_code == 0,
-        finding.redist or "",
-        label,
-        finding.kind,
-        finding.path or finding.message,
-    )
-
-
-def _failure(redist: str, label: Version | None, error: CudaRedistError) -> Finding:
-    """Turn an error into a finding: `invalid` for bad contents, else `unreachable`."""
-    kind: FindingKind = "invalid" if error.exit_code == EXIT_CONTENT else "unreachable"
-    return make_finding(
-        kind,
-        error.message,
-        redist=redist,
-        label=label,
-        hint=error.hint,
-        exit_code=error.exit_code,
-    )
+    about = finding.path or finding.message
+    return finding.exit_code == 0, finding.redist or "", label, finding.kind, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,44 +120,38 @@ class _UpstreamQuery:
     """The requests to upstream, as tasks."""
 
     sources: SourceChain
-    store: Store
     cache: Cache
     stop: threading.Event
     progress: Progress
 
-    def read_listing(self, answer: _Comparison) -> list[Task]:
+    def read_listing(self, local: Inventory) -> list[Task]:
         """List a redistributable, and return the tasks to compare manifests."""
         tasks: list[Task] = []
-        redist, labels = answer.redist, answer.local.labels
+        redist, labels = local.redist, local.labels
         try:
             raise_if_stopped(self.stop)
-            previews = self.store.manifests(redist.name).has_preview()
+            previews = local.store.manifests(redist.name).has_preview()
             listing = self.sources.listing(redist.folders_to_list(previews=previews), labels)
         except NotAtSourceError as error:
-            answer.findings.append(absent_finding(redist, error))
+            # It is only a note if NVIDIA publishes no manifests of it.
+            code = EXIT_OK if redist.handwritten else EXIT_INCOMPLETE
+            message = f"no source has it ({error.message})"
+            local.findings.append(local.finding("absent", message, hint=error.hint, exit_code=code))
         except CudaRedistError as error:
-            answer.findings.append(_failure(redist.name, None, error))
+            local.findings.append(_failure(local, None, error))
         else:
-            answer.listing = listing
-            listed = tuple(listing.folders)
-            newest = {
-                Version.parse(line.missing[-1])
-                for line in line_reports(redist.name, labels, listed)
-                if line.is_behind and labels
-            }
-            tasks += (
-                partial(self.compare, answer, label, listing)
-                for label in sorted({*labels} & {*listed} | newest)
-            )
+            local.listing = listing
+            behind = [line for line in local.lines if line.is_behind and labels]
+            newest = {Version.parse(line.missing[-1]) for line in behind}
+            compared = sorted(newest.union(label for label in labels if label in listing.folders))
+            tasks += (partial(self.compare, local, label, listing) for label in compared)
         self.progress.expect(len(tasks), None if tasks else 0)
         self.progress.done()
         return tasks
 
-    def compare(self, answer: _Comparison, label: Version, listing: Listing) -> None:
+    def compare(self, local: Inventory, label: Version, listing: Listing) -> None:
         """Fetch one manifest, and report whether it changed or is new."""
-        redist, local = answer.redist, answer.local
-        data = local.data.get(label)
-        size = 0
+        redist, data, size = local.redist, local.data.get(label), 0
         try:
             raise_if_stopped(self.stop)
             upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
@@ -217,22 +159,23 @@ class _UpstreamQuery:
             entry = local.locked.get(str(label))
             recorded = entry.sha256 if entry else local.sha256.get(label)
             if recorded is None:
-                answer.newer[label] = read_manifest(upstream.data, label=label)
+                local.newer[label] = read_manifest(upstream.data, label=label)
             elif upstream.sha256 != recorded:
-                accept = download_command(
-                    self.store.channel, "--accept-changed", redist=redist.name, version=label
+                accept = local.download("--accept-changed", version=label)
+                changed = local.file_finding(
+                    "changed-upstream",
+                    "changed in place upstream",
+                    label,
+                    hint=f"review the changes, then run `{accept}`",
+                    details=describe_changes(data, upstream.data),
                 )
-                answer.findings.append(
-                    make_finding(
-                        "changed-upstream",
-                        "changed in place upstream",
-                        redist=redist.name,
-                        label=label,
-                        path=self.store.relative(self.store.manifests(redist.name).path_of(label)),
-                        hint=f"review the changes, then run `{accept}`",
-                        details=describe_changes(data, upstream.data),
-                    )
-                )
+                local.findings.append(changed)
         except CudaRedistError as error:
-            answer.findings.append(_failure(redist.name, label, error))
+            local.findings.append(_failure(local, label, error))
         self.progress.done(size)
+
+
+def _failure(local: Inventory, label: Version | None, error: CudaRedistError) -> Finding:
+    """Turn an error into a finding: `invalid` for bad contents, else `unreachable`."""
+    kind: FindingKind = "invalid" if error.exit_code == EXIT_CONTENT else "unreachable"
+    return local.finding(kind, error.message, label, hint=error.hint, exit_code=error.exit_code)

@@ -4,7 +4,8 @@ Each finding has the exit code that it would cause alone. With exit code 0, it i
 maintainer and does not fail a build.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 from cudaredist.commands.check.report import Finding, FindingKind
@@ -38,53 +39,34 @@ _EXIT_CODES: dict[FindingKind, int] = {
 
 
 def finding(
-    kind: FindingKind,
-    message: str,
-    *,
-    redist: str | None = None,
-    label: Version | None = None,
-    path: str | None = None,
-    hint: str | None = None,
-    details: Sequence[str] = (),
-    exit_code: int | None = None,
+    kind: FindingKind, message: str, *, label: Version | None = None, **more: object
 ) -> Finding:
     """Create a finding, by default with the exit code of its kind."""
-    return Finding(
-        kind=kind,
-        exit_code=_EXIT_CODES.get(kind, EXIT_FINDINGS) if exit_code is None else exit_code,
-        redist=redist,
-        release=None if label is None else str(label),
-        path=path,
-        message=message,
-        hint=hint,
-        details=tuple(details),
-    )
+    usual = {"redist": None, "path": None, "exit_code": _EXIT_CODES.get(kind, EXIT_FINDINGS)}
+    release = None if label is None else str(label)
+    about = {"kind": kind, "message": message, "release": release}
+    return Finding.model_validate(usual | about | more)
 
 
 def own_file_findings(
     store: Store, path: Path, kind: FileKind
 ) -> Generator[Finding, None, OwnModel | None]:
     """Yield a file's defects, and return its model unless it is broken."""
+    about = partial(finding, path=store.relative(path))
     try:
         data = read_file(path) or b""
         document = parse_own_json(data)
         model = read_own_file(data, kind.model)
     except ReadError as error:
-        yield finding("unreadable", error.message, path=store.relative(path))
+        yield about("unreadable", error.message)
         return None
     except CudaRedistError as error:
-        yield finding(
-            "invalid",
-            f"not a valid {kind.name} file",
-            path=store.relative(path),
-            details=problems_of(error),
-        )
+        yield about("invalid", f"not a valid {kind.name} file", details=problems_of(error))
         return None
     if canonical_json(document) != data:
-        yield finding(
+        yield about(
             "not-canonical",
             "not in canonical form (sorted keys, two spaces, final newline)",
-            path=store.relative(path),
             hint="run the command that writes this file again",
         )
     return model
