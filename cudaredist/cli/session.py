@@ -391,12 +391,10 @@ def find_redists(
     return [find_redist(name, own) for name in dict.fromkeys(names or catalogue)]
 
 
-def warnings_of(
-    outcomes: "Iterable[ManifestOutcome | FeatureOutcome]",
-) -> Iterator[str]:
+def warnings_of(outcomes: "Iterable[ManifestOutcome | FeatureOutcome]") -> Iterator[str]:
     """Yield the warnings of manifests, prefixed with name and label."""
-    for one in outcomes:
-        yield from (f"{one.redist} {one.release}: {warning}" for warning in one.warnings)
+    for outcome in outcomes:
+        yield from (f"{outcome.subject}: {warning}" for warning in outcome.warnings)
 
 
 def _append_lines(variable: str, lines: Iterable[str]) -> None:

@@ -2,15 +2,12 @@
 
 from pydantic import Field
 
-from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import ErrorReport, ManifestStatus
+from cudaredist.formats.report import ErrorReport, ManifestStatus, ReleaseName
 
 
-class FeatureOutcome(OwnModel):
+class FeatureOutcome(ReleaseName):
     """The outcome for a manifest's feature file."""
 
-    redist: str
-    release: str
     status: ManifestStatus
     archives: int = Field(default=0, description="Number of archives in the manifest")
     examined: int = Field(default=0, description="Number of archives in the feature file")
@@ -20,11 +17,9 @@ class FeatureOutcome(OwnModel):
     error: ErrorReport | None = None
 
 
-class ManifestOutcome(OwnModel):
+class ManifestOutcome(ReleaseName):
     """The outcome for a manifest."""
 
-    redist: str
-    release: str
     status: ManifestStatus
     source: str | None = Field(default=None, description="The source that answered. Null: none")
     size: int | None = None

@@ -21,11 +21,21 @@ class Answer(OwnModel):
     command: str
 
 
-class ArchiveName(OwnModel):
-    """The identification of an archive in a manifest."""
+class ReleaseName(OwnModel):
+    """The identification of a release."""
 
     redist: str
     release: str
+
+    @property
+    def subject(self) -> str:
+        """The name in messages."""
+        return f"{self.redist} {self.release}"
+
+
+class ArchiveName(ReleaseName):
+    """The identification of an archive in a manifest."""
+
     package: str
     version: str
     platform: str
@@ -35,6 +45,11 @@ class ArchiveName(OwnModel):
     def id(self) -> ArchiveId:
         """The archive's key in the release."""
         return ArchiveId(self.package, self.platform, self.variant)
+
+    @property
+    def subject(self) -> str:
+        """The name in messages."""
+        return " ".join(filter(None, (super().subject, *self.id)))
 
     @classmethod
     def of(cls, redist: str, label: Version, archive: Archive, **more: object) -> Self:

@@ -23,6 +23,7 @@ from cudaredist.commands.process.feature_run import FeatureRun
 from cudaredist.commands.process.report import ProcessReport
 from cudaredist.commands.update.collect_symbols import SymbolRun
 from cudaredist.commands.update.report import SymbolReport, TableReport
+from cudaredist.commands.update.table_command import accept_command
 from cudaredist.commands.update.table_run import TableRun, update_gpu_table, update_nvcc_table
 from cudaredist.commands.validate.validate_files import SetVerdict, validate_sets
 from cudaredist.commands.versions.list_versions import read_versions
@@ -38,7 +39,6 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
-from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS, Redist
 from cudaredist.sets.assemble import count_statuses
@@ -89,7 +89,7 @@ class Bump:
         self._errors: list[ErrorReport] = []
         self._codes: list[int] = []
         self._findings: list[str] = []
-        self._failed: set[tuple[str, Version]] = set()
+        self._failed: set[tuple[str, str]] = set()
         """Releases that are incomplete because of a failure."""
         self._features: list[FeatureOutcome] = []
         self._tables: list[TableReport] = []
@@ -181,14 +181,14 @@ class Bump:
                 self._codes.append(report.exit_code)
                 self._findings += warnings_of(report.manifests)
                 for outcome in report.manifests:
-                    self._fail(outcome.error, f"{redist.name} {outcome.release}")
+                    self._fail(outcome.error, outcome.subject)
                     if outcome.error is None and outcome.release in of_redist:
                         local.append(of_redist[outcome.release])
                 for listing in report.redists:
                     self._fail(listing.error, redist.name)
                 for error in report.errors:
                     self._fail(error)
-        self._failed |= {(s.redist.name, s.label) for s in waiting if s not in local}
+        self._failed |= {step.key for step in waiting if step not in local}
         return sorted(local, key=lambda step: (step.redist.name, step.label))
 
     def _examine(self, local: Sequence[Step]) -> None:
@@ -201,16 +201,15 @@ class Bump:
         make = partial(FeatureRun, cache=self.cache, announce=self.console.note)
         report = self._run("archives", targets, make, FeatureRun.run)
         if report is None:
-            self._failed |= {(step.redist.name, step.label) for step in local}
+            self._failed |= {step.key for step in local}
             return
         self._features += report.manifests
         for outcome in report.manifests:
-            if outcome.error is not None or outcome.failed:
-                self._failed.add((outcome.redist, Version.parse(outcome.release)))
-            self._fail(outcome.error, f"{outcome.redist} {outcome.release}")
+            self._fail(outcome.error, outcome.subject)
         for archive in report.archives:
-            names = [archive.redist, archive.release, archive.package, archive.platform]
-            self._fail(archive.error, " ".join([*names, *filter(None, [archive.variant])]))
+            self._fail(archive.error, archive.subject)
+        failed = (outcome for outcome in report.manifests if outcome.error or outcome.failed)
+        self._failed |= {(outcome.redist, outcome.release) for outcome in failed}
 
     def _targets_of(self, local: Sequence[Step]) -> list[FeatureTarget]:
         """Return the targets limited to these releases."""
@@ -230,41 +229,37 @@ class Bump:
         if report is None:
             return
         self._symbols = report.changed
-        for one in report.archives:
-            if one.error is not None:
-                self._failed.add((one.redist, Version.parse(one.release)))
-            self._fail(one.error, f"symbols: {one.redist} {one.release} {one.package}")
+        for archive in report.archives:
+            of = archive.redist, archive.release
+            self._fail(archive.error, f"symbols: {' '.join(of)} {archive.package}", of)
 
     def _update_tables(self, local: Sequence[Step]) -> None:
         """Add the CUDA releases to both tables.
 
         A missing table is created with all local CUDA releases.
         """
-        labels = [step.label for step in local if step.redist.name == CUDA]
-        if not labels:
+        added = tuple(step.label for step in local if step.redist.name == CUDA)
+        if not added:
             return
         (target,) = [target for target in self.targets if target.redist.name == CUDA]
         for table, update in _TABLES:
             has_table = self.store.table_path(table.name).exists()
             self.store.sweep_table(table.name)
-            of_table = replace(target, only=tuple(labels)) if has_table else target
+            of_table = replace(target, only=added) if has_table else target
             report = self._run("tables", [of_table], partial(TableRun, store=self.store), update)
             if report is None:
                 continue
             self._tables.append(report)
             self._findings += (f"{report.table}: {entry.message}" for entry in report.findings)
             if report.held_back:
-                accept = command_line(
-                    "update-nvcc-compat", "--accept-changed", channel=self.store.channel
-                )
+                labels = ", ".join(report.held_back)
                 self._findings.append(
-                    f"{report.table}: CUDA {', '.join(report.held_back)} was not written; review "
-                    f"the bounds, then run `{accept}`"
+                    f"{report.table}: CUDA {labels} was not written; review the bounds, then run "
+                    f"`{accept_command(self.store.channel)}`"
                 )
             for release in report.releases:
-                if release.error is not None:
-                    self._failed.add((CUDA, Version.parse(release.release)))
-                self._fail(release.error, f"{report.table}: cuda {release.release}")
+                subject = f"{report.table}: cuda {release.release}"
+                self._fail(release.error, subject, (CUDA, release.release))
 
     def _run(
         self,
@@ -298,32 +293,28 @@ class Bump:
         If only CUDA was bumped and nothing is written, these are the sets of its new releases.
         Otherwise they are the sets of the newest patch of every minor release.
         """
-        is_cuda_alone = (
-            all(step.redist.name == CUDA for step in local) and self.options.output is None
-        )
+        options, store = self.options, self.store
+        is_cuda_alone = options.output is None and all(s.redist.name == CUDA for s in local)
         labels = [str(step.label) for step in local] if is_cuda_alone else []
-        template = Request(allow_missing_features=self.options.allow_missing_features)
+        template = Request(allow_missing_features=options.allow_missing_features)
         with self.console.progress("building") as progress:
             try:
-                layered = store_to_read(
-                    self.store.root, self.store.channel, use_shipped=self.options.shipped_data
-                )
+                layered = store_to_read(store.root, store.channel, use_shipped=options.shipped_data)
                 data = read_set_data(layered)
                 specs = specs_for(template, data, labels)
                 attempts = list(make_sets(specs, data, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)
-                if self.options.output is not None:
-                    written = write_sets(attempts, self.options.output).sets
+                if options.output is not None:
+                    written = write_sets(attempts, options.output).sets
             except CudaRedistError as error:
                 self._fail(error)
                 return ()
         package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
         verdicts = iter(validate_sets(package_sets, cache=self.cache, symbols=layered.symbol_paths))
+        of_sets = [next(verdicts) if isinstance(r, PackageSet) else None for _, r in attempts]
         sets = tuple(
-            _bumped_set(
-                spec, result, next(verdicts) if isinstance(result, PackageSet) else None, outcome
-            )
-            for (spec, result), outcome in zip(attempts, written, strict=True)
+            _bumped_set(*attempt, verdict, outcome)
+            for attempt, verdict, outcome in zip(attempts, of_sets, written, strict=True)
         )
         self._codes += [_never_usage(entry.exit_code) for entry in sets]
         return sets
@@ -344,7 +335,7 @@ class Bump:
             paths += [self.store.table_path(table.name) for table in TABLES]
         paths += (self.store.symbol_path / f"{soname}.json" for soname in self._symbols)
         return step.report(
-            "incomplete" if (name, label) in self._failed else "bumped",
+            "incomplete" if step.key in self._failed else "bumped",
             files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
             diff=self._diff(step),
         )
@@ -352,18 +343,22 @@ class Bump:
     def _diff(self, step: Step) -> DiffReport | None:
         if step.old is None:
             return None
-        name = step.redist.name
+        old, new = (f"{step.redist.name}@{label}" for label in (step.old, step.label))
         try:
-            return compare_releases(
-                f"{name}@{step.old}", f"{name}@{step.label}", self.store, self.cache
-            )
+            return compare_releases(old, new, self.store, self.cache)
         except CudaRedistError as error:
             self._fail(error)
             return None
 
-    def _fail(self, failure: CudaRedistError | ErrorReport | None, subject: str = "") -> None:
-        """Report a failure, if there is one."""
+    def _fail(
+        self,
+        failure: CudaRedistError | ErrorReport | None,
+        subject: str = "",
+        release: tuple[str, str] | None = None,
+    ) -> None:
+        """Report a failure, if there is one, and mark its release as incomplete."""
         if failure is not None:
+            self._failed |= {release} if release else set()
             report = ErrorReport.of(failure).about(subject)
             self._errors.append(report)
             self._codes.append(_never_usage(report.exit_code))
@@ -401,25 +396,18 @@ def _bumped_set(
     written: SetOutcome | None,
 ) -> BumpedSet:
     """Report a set or its error, with the outcome of writing it if any."""
-    error = written.error if written else None
     package_set = result if isinstance(result, PackageSet) else None
-    if isinstance(result, CudaRedistError):
-        error = ErrorReport.of(result)
-    code = EXIT_FINDINGS if verdict and verdict.violations else EXIT_OK
+    error = result if isinstance(result, CudaRedistError) else written.error if written else None
+    problems = verdict.problems if verdict else ()
+    code = EXIT_FINDINGS if problems else EXIT_OK
+    diagnostics = package_set.diagnostics if package_set else ()
     return BumpedSet(
         cuda=str(spec.cuda),
         platform=spec.platform or "",
         counts=count_statuses(package_set) if package_set else {},
         path=written.path if written else None,
-        problems=(
-            *((error.message,) if error else ()),
-            *(verdict.problems if verdict else ()),
-        ),
-        warnings=tuple(
-            f"{entry.subject}: {entry.text}"
-            for entry in (package_set.diagnostics if package_set else ())
-            if entry.level != "note"
-        ),
+        problems=(*([error.message] if error else ()), *problems),
+        warnings=tuple(f"{d.subject}: {d.text}" for d in diagnostics if d.level != "note"),
         exit_code=error.exit_code if error else code,
     )
 

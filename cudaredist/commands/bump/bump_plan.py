@@ -28,11 +28,13 @@ class Step:
     is_recorded: bool
     """Whether the manifest is already in the data folder and in the lock."""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The redistributable and the label, as in reports."""
+        return self.redist.name, str(self.label)
+
     def report(
-        self,
-        status: ReleaseState,
-        files: tuple[str, ...] = (),
-        diff: DiffReport | None = None,
+        self, status: ReleaseState, files: tuple[str, ...] = (), diff: DiffReport | None = None
     ) -> BumpedRelease:
         """Return the report on the release."""
         return BumpedRelease(

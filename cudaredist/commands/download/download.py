@@ -35,7 +35,7 @@ from cudaredist.store.upstream import UpstreamManifest, describe_changes, fetch_
 from cudaredist.tasks import Task, raise_if_stopped, run_tasks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """A redistributable to download, and the folder for its manifests."""
 
@@ -81,23 +81,16 @@ class Destination:
 def store_destination(store: Store, redists: Sequence[Redist], *, is_explicit: bool) -> Destination:
     """Return a data folder and its lock as the destination."""
     recorded = store.lock().redists
-    targets = tuple(
-        Target(
-            redist=redist,
-            folder=store.manifests(redist.name),
-            is_explicit=is_explicit,
-            recorded=recorded.get(redist.name, {}),
-        )
+    targets = (
+        Target(redist, store.manifests(redist.name), is_explicit, recorded.get(redist.name, {}))
         for redist in redists
     )
-    return Destination(targets, store)
+    return Destination(tuple(targets), store)
 
 
 def folder_destination(url: str, folder: Path) -> Destination:
     """Return a plain folder as the destination for one address's manifests."""
-    redist = redist_at(url)
-    target = Target(redist=redist, folder=ManifestFolder(folder), is_explicit=True)
-    return Destination((target,))
+    return Destination((Target(redist_at(url), ManifestFolder(folder), is_explicit=True),))
 
 
 @dataclass(kw_only=True)
@@ -240,31 +233,20 @@ class ManifestDownload:
         """Fetch a manifest, and compare it with the lock and the local file."""
         local = target.folder.read(label)
         entry = target.recorded.get(str(label))
+        how = {"strict": self.strict, "whole": self.accept_changed}
         upstream = fetch_manifest(
-            self.sources,
-            self.cache,
-            label,
-            listing,
-            local,
-            redist=target.redist,
-            strict=self.strict,
-            whole=self.accept_changed,
+            self.sources, self.cache, label, listing, local, redist=target.redist, **how
         )
         if self.write:
             self.begin()
             # Before this run locked the folder, another one may have written the file.
             local = target.folder.read(label)
         recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
-        if recorded is not None and not self.accept_changed:
-            # The manifest changed upstream, or was edited locally.
-            change: type[ManifestChangedError | EditedLocallyError] | None = None
-            if recorded != upstream.sha256:
-                change = ManifestChangedError
-            elif local not in {None, upstream.data}:
-                change = EditedLocallyError
-            if change is not None:
-                changes = describe_changes(local, upstream.data)
-                raise change(self._redownload(target, label), changes)
+        is_changed = recorded not in {None, upstream.sha256}
+        is_edited = recorded is not None and local not in {None, upstream.data}
+        if (is_changed or is_edited) and not self.accept_changed:
+            error = ManifestChangedError if is_changed else EditedLocallyError
+            raise error(self._redownload(target, label), describe_changes(local, upstream.data))
         if local == upstream.data:
             return upstream, "unchanged"
         return upstream, "written" if self.write else "would-write"
@@ -301,10 +283,11 @@ class ManifestDownload:
 
     def _redownload(self, target: Target, label: Version) -> str:
         """Return the command that replaces one local manifest."""
-        words, name = ["download-manifests", "--accept-changed"], target.redist.name
-        if self.to.store is None:
-            return again("--accept-changed --version", str(label), without=["--version"])
-        return command_line(*words, channel=self.to.store.channel, redist=name, version=label)
+        accept, store = "--accept-changed", self.to.store
+        if store is None:
+            return again(f"{accept} --version", str(label), without=["--version"])
+        about = {"redist": target.redist.name, "version": label}
+        return command_line("download-manifests", accept, channel=store.channel, **about)
 
     def _report(self) -> DownloadReport:
         """Sort all outcomes, and add a failure for each unlisted release."""

@@ -43,7 +43,7 @@ def process_errors(
     outcomes: Iterable[FeatureOutcome | ArchiveOutcome],
 ) -> Iterator[tuple[str, ErrorReport]]:
     """Yield errors with their subjects, combined by reason."""
-    groups = grouped((o.error.reason, (_subject(o), o.error)) for o in outcomes if o.error)
+    groups = grouped((o.error.reason, (o.subject, o.error)) for o in outcomes if o.error)
     for reason, group in groups.items():
         if len(group) <= _FAILURES_SHOWN:
             yield from group
@@ -51,10 +51,3 @@ def process_errors(
         first, error = group[0]
         about = f"{first} and {len(group) - 1} more"
         yield about, error.model_copy(update={"message": reason})
-
-
-def _subject(outcome: FeatureOutcome | ArchiveOutcome) -> str:
-    subject = [outcome.redist, outcome.release]
-    if not isinstance(outcome, FeatureOutcome):
-        subject += [outcome.package, outcome.platform, outcome.variant or ""]
-    return " ".join(filter(None, subject))

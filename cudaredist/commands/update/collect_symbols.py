@@ -128,11 +128,11 @@ class SymbolRun(TableRun):
                     continue
                 column = Column(place._replace(stub=library.is_stub), label, key)
                 table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
-                if not library.has_symbols:
+                if library.has_symbols:
+                    table.add(column, library.exports())
+                    added.append((column, library))
+                else:
                     table.unread.add(column)
-                    continue
-                added.append((column, library))
-                table.add(column, library.exports())
         owners = _Owners(self._tables)
         for column, library in added:
             self._tables[library.soname].add_imports(column, owners.resolved_imports(library))
@@ -150,10 +150,11 @@ class SymbolRun(TableRun):
             if manifest.error is not None
         ]
         archives = sum(len(list(m.manifest.archives)) for m in self.manifests.readable)
-        new_status: ManifestStatus = "written" if self.write else "would-write"
-        has_changes = bool(changed) and not self.write
+        status: ManifestStatus = "unchanged"
+        if changed:
+            status = "written" if self.write else "would-write"
         return SymbolReport(
-            status=new_status if changed else "unchanged",
+            status=status,
             tables=sum(bool(table.columns or table.unread) for table in self._tables.values()),
             changed=tuple(soname for soname, data in changed.items() if data is not None),
             removed=tuple(soname for soname, data in changed.items() if data is None),
@@ -164,7 +165,7 @@ class SymbolRun(TableRun):
             manifests=tuple(broken),
             archives_read=self.service.opened,
             fetched_bytes=self.service.fetched,
-            exit_code=exit_code_of([*outcomes, *broken], EXIT_FINDINGS * has_changes),
+            exit_code=exit_code_of([*outcomes, *broken], EXIT_FINDINGS * (status == "would-write")),
         )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cudaredist.commands.update.report import TableReport
     from cudaredist.commands.update.table_run import TableRun
-    from cudaredist.formats.base import OwnModel
+    from cudaredist.formats.base import Channel, OwnModel
     from cudaredist.store.table_registry import Table
 
 
@@ -85,8 +85,12 @@ def update_table(
     if report.held_back:
         session.console.error(
             f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed",
-            hint="review the findings, then run "
-            f"`{command_line('update-nvcc-compat', '--accept-changed', channel=options.channel)}`",
+            hint=f"review the findings, then run `{accept_command(options.channel)}`",
         )
     session.errors((f"cuda {row.release}", row.error) for row in report.releases if row.error)
     return code
+
+
+def accept_command(channel: "Channel") -> str:
+    """Return the command that writes lower or changed bounds."""
+    return command_line("update-nvcc-compat", "--accept-changed", channel=channel)

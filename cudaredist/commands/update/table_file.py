@@ -101,14 +101,12 @@ def find_table_file(
         if position:
             service.progress.expect(1, 0 if service.known(archive.sha256) else archive.size)
         facts, is_read = service.examine(manifest.request(archive))
-        extract = next(
-            (extract for extract in facts.extracts if extract.kind == table.extract), None
-        )
+        extract = next((e for e in facts.extracts if e.kind == table.extract), None)
         if extract is not None:
-            if extract.problem is not None and extract.kind == "host-config":
+            if extract.problem is None:
+                return TableFile(archive=archive, extract=extract, is_read=is_read)
+            if extract.kind == "host-config":
                 raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)
-            if extract.problem is not None:
-                raise InvalidFileError(extract.kind, [Problem("", extract.problem)])
-            return TableFile(archive=archive, extract=extract, is_read=is_read)
+            raise InvalidFileError(extract.kind, [Problem("", extract.problem)])
     names, packages = " or ".join(EXTRACT_PATHS[table.extract]), " and ".join(table.packages)
     raise ContentError(f"none of the {len(archives)} archives of {packages} has {names}")

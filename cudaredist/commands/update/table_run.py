@@ -95,8 +95,7 @@ def update_nvcc_table(
     if not accept_changed:
         compat, rejected = hold_back(table, work.entries, policy, accept_new=accept_new)
     for label in rejected & work.outcomes.keys():
-        outcome = work.outcomes[label]
-        work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})
+        work.update(label, status="held-back")
     return work.report(
         compat if known or work.entries else None,
         [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in findings],
@@ -154,9 +153,7 @@ class _Work(Generic[_Entry]):
         """Read every release. An error becomes the release's outcome."""
         manifests, service = self.run.manifests, self.run.service
         for broken in manifests.broken:
-            self.outcomes[broken.release] = ReleaseOutcome(
-                release=broken.release, status="failed", error=broken.error
-            )
+            self._record(broken.release, "failed", error=broken.error)
         self._each(manifests.readable, self._plan)
         first = [archives[0] for archives in self.archives.values()]
         service.expect([0 if service.known(a.sha256) else a.size for a in first])
@@ -168,25 +165,34 @@ class _Work(Generic[_Entry]):
         """Run a step for releases. An error becomes the release's outcome."""
         stop, jobs = self.run.service.stop, self.run.service.jobs
         results = each(manifests, step, jobs, stop, fail_fast=self.run.fail_fast)
-        for label, result in zip((str(m.label) for m in manifests), results, strict=True):
+        for manifest, result in zip(manifests, results, strict=True):
             if result is not None:
-                self.outcomes[label] = ReleaseOutcome(
-                    release=label, status="failed", error=ErrorReport.of(result)
-                )
+                self._record(str(manifest.label), "failed", error=ErrorReport.of(result))
+
+    def _record(self, label: str, status: ReleaseStatus, **about: object) -> None:
+        """Set the outcome of a release."""
+        fields = {"release": label, "status": status, **about}
+        self.outcomes[label] = ReleaseOutcome.model_validate(fields)
+
+    def update(self, label: str, **about: object) -> None:
+        """Change the outcome of a release."""
+        self.outcomes[label] = self.outcomes[label].model_copy(update=about)
 
     def _plan(self, manifest: LocalManifest) -> None:
         """Select the archives to read for a release, none if the table's entry is up to date."""
-        label = str(manifest.label)
+        label, about, known = str(manifest.label), {}, None
         source = self.sources.get(label)
-        if source is not None and (source.channel, self.run.store.channel) == ("redist", "wheels"):
-            self.outcomes[label] = _outcome_of(label, "stands", source)
-            return
-        known = source.archive_sha256 if source is not None and self.is_current(label) else None
+        if source is not None:
+            about = {"package": source.package, "archive_sha256": source.archive_sha256}
+            if (source.channel, self.run.store.channel) == ("redist", "wheels"):
+                self._record(label, "stands", **about)
+                return
+            known = source.archive_sha256 if self.is_current(label) else None
         archives = archives_to_read(self.run.service, manifest, self.table, known)
         if archives:
             self.archives[label] = archives
         elif source is not None:
-            self.outcomes[label] = _outcome_of(label, "known", source)
+            self._record(label, "known", **about)
 
     def _read(self, manifest: LocalManifest) -> None:
         label = str(manifest.label)
@@ -196,12 +202,8 @@ class _Work(Generic[_Entry]):
         except ValidationError as error:
             entry = f"table entry for CUDA {label}"
             raise InvalidFileError(entry, validation_problems(error)) from None
-        self.outcomes[label] = ReleaseOutcome(
-            release=label,
-            status="read" if file.is_read else "known",
-            package=file.archive.package,
-            archive_sha256=file.archive.sha256,
-        )
+        about = {"package": file.archive.package, "archive_sha256": file.archive.sha256}
+        self._record(label, "read" if file.is_read else "known", **about)
 
     def report(
         self,
@@ -212,40 +214,35 @@ class _Work(Generic[_Entry]):
         held_back: Iterable[str] = (),
     ) -> TableReport:
         """Write the table if it changed, and return the report."""
-        name, file_name = self.table.name, self.run.store.table_path(self.table.name).name
-        before = self.run.store.read_table(name)
+        store, service = self.run.store, self.run.service
+        path, before = store.table_path(self.table.name), store.read_table(self.table.name)
         status: ManifestStatus = "unchanged"
         diff: tuple[str, ...] = ()
         if model is not None:
             data = canonical_json(model.model_dump(mode="json"))
             read_own_file(data, type(model))
-            diff = tuple(_diff(before or b"", data, file_name))
+            diff = tuple(_diff(before or b"", data, path.name))
             if data != before:
                 status = "written" if self.run.write else "would-write"
             if self.run.write:
-                write_file(self.run.store.table_path(name), data)
-        for label, entry in self.entries.items() if before is None else ():
-            bounds = {"bounds": self.bounds(entry)}
-            self.outcomes[label] = self.outcomes[label].model_copy(update=bounds)
+                write_file(path, data)
+        if before is None:
+            for label, entry in self.entries.items():
+                self.update(label, bounds=self.bounds(entry))
         outcomes = [self.outcomes[label] for label in sorted(self.outcomes, key=Version.parse)]
         has_findings = is_finding or status == "would-write"
         return TableReport(
             command=self.table.command,
-            table=file_name,
+            table=path.name,
             status=status,
             releases=tuple(outcomes),
             findings=tuple(findings),
             held_back=tuple(held_back),
             diff=diff,
-            archives_read=self.run.service.opened,
-            fetched_bytes=self.run.service.fetched,
+            archives_read=service.opened,
+            fetched_bytes=service.fetched,
             exit_code=exit_code_of(outcomes, EXIT_FINDINGS if has_findings else EXIT_OK),
         )
-
-
-def _outcome_of(label: str, status: ReleaseStatus, source: BinarySource) -> ReleaseOutcome:
-    package, sha256 = source.package, source.archive_sha256
-    return ReleaseOutcome(release=label, status=status, package=package, archive_sha256=sha256)
 
 
 def _source_fields(file: TableFile, store: Store) -> dict[str, str]:
