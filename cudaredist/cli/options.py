@@ -239,9 +239,7 @@ class Options(OptionGroup):
         hidden=True,
     )
     color: Color = output_option(
-        "Color messages: auto, always or never.",
-        metavar="WHEN",
-        default="auto",
+        "Color messages: auto, always or never.", metavar="WHEN", default="auto"
     )
     typed: frozenset[str] = frozenset()
     """The parameters from the command line, without those from environment variables."""
@@ -261,11 +259,7 @@ class Requests(OptionGroup):
     """Options for requests to servers."""
 
     retries: int = network_option(
-        "Retries after a transient failure.",
-        min=0,
-        max=20,
-        envvar="CUDAREDIST_RETRIES",
-        default=3,
+        "Retries after a transient failure.", min=0, max=20, envvar="CUDAREDIST_RETRIES", default=3
     )
     timeout: float = network_option(
         "Seconds until a request times out.",

@@ -16,12 +16,7 @@ import typer
 
 from cudaredist.cli.console import Console, configure_logging
 from cudaredist.cli.options import Data, Network, Options, SettingOrigin, parameters_of
-from cudaredist.errors import (
-    EXIT_BUG,
-    CudaRedistError,
-    UsageError,
-    WriteError,
-)
+from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError
 from cudaredist.hints import again, calling
 from cudaredist.locks import exit_interrupted
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
@@ -173,8 +168,7 @@ def _exit_code(
         return error.exit_code
     except KeyboardInterrupt:
         session.console.error(
-            "interrupted; completed results are kept",
-            hint=f"to resume, run `{again()}`",
+            "interrupted; completed results are kept", hint=f"to resume, run `{again()}`"
         )
         exit_interrupted()
     except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code

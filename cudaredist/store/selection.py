@@ -110,3 +110,7 @@ class Selection:
         if high.suffix:
             return (beginning, label.suffix) <= (high.components, high.suffix)
         return beginning <= high.components
+
+
+EVERY_RELEASE = Selection(versions=(ALL,), pre=True)
+"""All labels, with early-access releases."""

@@ -48,7 +48,7 @@ from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import data_folder, store_to_read
 from cudaredist.store.read_data import require_manifests
-from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
 from cudaredist.store.targets import FeatureTarget, read_local_manifests, targets_in_store
 
@@ -57,8 +57,6 @@ _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] =
     (GPU_TABLE, update_gpu_table),
 )
 
-
-_ALL = Selection(versions=(ALL,), pre=True)
 _LISTINGS = 16
 """Number of listings and manifests to request at the same time."""
 _Run = TypeVar("_Run")
@@ -271,7 +269,7 @@ class Bump:
         """Run a stage for all manifests of targets. Return None if it failed as a whole."""
         with self.console.progress(stage) as progress:
             try:
-                manifests = read_local_manifests(targets, _ALL, strict=self.options.strict)
+                manifests = read_local_manifests(targets, EVERY_RELEASE, strict=self.options.strict)
                 service = ArchiveService(
                     chains=self.chains,
                     cache=self.cache,

@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,10 +69,7 @@ def add_manifest(
     """
     redist, label = _release(name, label_text)
     requests = [_request(text, redist) for text in archives]
-
-    def check(place: str, chunks: Iterable[bytes]) -> str:
-        return _version_inside(place, chunks, redist, label)
-
+    check = partial(_version_inside, redist=redist, label=label)
     read = [read_hashed(one.location, settings, progress, check) for one in requests]
     versions = sorted({version for _, version in read})
     if len(versions) > 1:
@@ -186,9 +184,8 @@ def _add_archive(
     platform, variant = request.platform, request.variant
     below = package.setdefault(platform, {})
     if below and ("sha256" in below) != (variant is None):
-        raise UsageError(
-            f"the archives of {platform} must all have a CUDA release, or none of them"
-        )
+        message = f"the archives of {platform} must all have a CUDA release, or none of them"
+        raise UsageError(message)
     known = below if variant is None else below.get(variant, {})
     place = place_name(platform, variant)
     file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)

@@ -74,7 +74,7 @@ class MirrorFolder:
         store = self.store(channel)
         removed = {(redist, str(label)): label for redist, label in labels}
         redists = {
-            redist: {text: one for text, one in of.items() if (redist, text) not in removed}
+            redist: {text: entry for text, entry in of.items() if (redist, text) not in removed}
             for redist, of in store.lock().redists.items()
         }
         store.save_lock({redist: of for redist, of in redists.items() if of})

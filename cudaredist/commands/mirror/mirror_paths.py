@@ -12,7 +12,7 @@ from cudaredist.primitives import Sha256, Version, manifest_name, parse_label
 from cudaredist.redists import Redist, find_redist
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.data_folder import Store
-from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.targets import (
     Filter,
     LocalManifest,
@@ -73,7 +73,7 @@ def mirrored_manifests(store: Store) -> LocalManifests:
     if not names:
         return LocalManifests((), ())
     targets = targets_in_store(store, [find_redist(name, own=names) for name in names], ())
-    return read_local_manifests(targets, Selection(versions=(ALL,), pre=True))
+    return read_local_manifests(targets, EVERY_RELEASE)
 
 
 def published_path(manifest: LocalManifest) -> str:
@@ -111,8 +111,8 @@ def names_of(
         if path is not None:
             yield path
             yield f"{path}{METADATA_SUFFIX}"
-    family = FAMILIES.get(manifest.target.redist.name)
-    if channel == "wheels" and family is not None and family.package is None:
+    family = FAMILIES.get(manifest.target.redist.name) if channel == "wheels" else None
+    if family is not None and family.package is None:
         folders = tuple(f"{SIMPLE}/{project}/" for project in family.projects.values())
         for path in paths:
             name = path.rpartition("/")[2].removesuffix(METADATA_SUFFIX)

@@ -15,7 +15,7 @@ from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK
 from cudaredist.hints import quoted
 from cudaredist.primitives import find_release
-from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import Filter, LocalManifest
 
 
@@ -26,9 +26,9 @@ class MirrorPrune:
         """Lock the mirror. If the options name no release, select all in the mirror."""
         self.mirror, self.write = mirror, not options.check
         selection, releases = MirrorSelection.of(options), options.releases
-        has_releases = bool(releases.version or releases.min_version or releases.max_version)
+        has_releases = releases.version or releases.min_version or releases.max_version
         if not has_releases and selection.labels is None:
-            selection = replace(selection, releases=Selection(versions=(ALL,), pre=True))
+            selection = replace(selection, releases=EVERY_RELEASE)
         self.selection, self.redists = selection, options.redist or ()
         mirror.lock()
         session.lock(mirror.root)()
@@ -39,25 +39,17 @@ class MirrorPrune:
         Raises `UsageError` if nothing is selected, and `IncompleteError` for a broken manifest: its
         archives are unknown.
         """
-        files = self.mirror.lock()
-        channel = self.selection.channel
-        local = self._local(channel)
+        files, selection = self.mirror.lock(), self.selection
+        local = self._local(selection.channel)
         selected = self._selected(local)
         # The files of the other channel stay.
-        other = replace(
-            self.selection,
-            channel="wheels" if channel == "redist" else "redist",
-            filter=Filter(),
-            of_set=None,
-        )
-        kept_names: set[str] = set()
-        for selection, manifests in (
-            (self.selection, selected),
-            (other, self._local(other.channel)),
-        ):
-            for manifest in manifests:
-                kept_names.update(names_of(manifest, selection, files))
-        kept = {path: file for path, file in files.items() if path in kept_names}
+        channel: Channel = "wheels" if selection.channel == "redist" else "redist"
+        other = replace(selection, channel=channel, filter=Filter(), of_set=None)
+        names = {
+            *(name for m in selected for name in names_of(m, selection, files)),
+            *(name for m in self._local(channel) for name in names_of(m, other, files)),
+        }
+        kept = {path: file for path, file in files.items() if path in names}
         pages = generated_files(kept)
         known = {*kept, *pages, MIRROR_LOCK}
         removed = [path for path in self.mirror.served() if path not in known]
@@ -68,7 +60,7 @@ class MirrorPrune:
                 self.mirror.write(path, data)
             gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
             if gone:
-                self.mirror.remove_manifests(channel, gone)
+                self.mirror.remove_manifests(selection.channel, gone)
             for path in removed:
                 self.mirror.remove(self.mirror.path(path))
             self.mirror.sweep()
@@ -87,29 +79,26 @@ class MirrorPrune:
         manifests = mirrored_manifests(self.mirror.store(channel))
         for outcome in manifests.broken:
             raise IncompleteError(
-                f"the manifest {outcome.redist} {outcome.release} cannot be read",
+                f"the manifest {outcome.subject} cannot be read",
                 hint=f"run `cudaredist mirror verify {quoted(str(self.mirror.root))}`",
             )
         return manifests.readable
 
     def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
         """Return the selected manifests. Raises `UsageError` if there are none."""
-        of_redist = grouped(
-            (one.target.redist.name, (one.label, one.manifest.is_preview)) for one in local
-        )
+        selection, releases = self.selection, self.selection.releases
+        of_redist = grouped((m.target.redist.name, (m.label, m.manifest.is_preview)) for m in local)
         labels = {
             (redist, label)
             for redist, present in of_redist.items()
             if not self.redists or redist in self.redists
-            for label in self.selection.releases.of(tuple(dict(present)), dict(present).__getitem__)
+            for label in releases.of(tuple(dict(present)), dict(present).__getitem__)
         }
-        if self.selection.labels is not None:
-            labels &= self.selection.labels
+        if selection.labels is not None:
+            labels &= selection.labels
         selected = [m for m in local if (m.target.redist.name, m.label) in labels]
         present = [label for _, label in labels]
-        unknown = [
-            text for text in self.selection.releases.named if find_release(text, present) is None
-        ]
+        unknown = [text for text in releases.named if find_release(text, present) is None]
         unknown += [name for name in self.redists if name not in of_redist]
         if local and (not selected or unknown):
             raise UsageError(
@@ -117,8 +106,7 @@ class MirrorPrune:
                 hint=f"list its files: `cat {quoted(str(self.mirror.path(MIRROR_LOCK)))}`",
             )
         if local:
-            archives = (a for manifest in selected for a in manifest.manifest.archives)
-            self.selection.filter.check(archives)
+            selection.filter.check(a for m in selected for a in m.manifest.archives)
         return selected
 
     def _freed(self, removed: Collection[str], kept: Collection[str]) -> int:
@@ -126,7 +114,7 @@ class MirrorPrune:
 
         Contents that other files have do not count.
         """
-        inodes = {path: self.mirror.path(path).lstat() for path in removed}
         stay = {self.mirror.path(p).lstat().st_ino for p in kept if self.mirror.path(p).exists()}
-        sizes = {about.st_ino: about.st_size for about in inodes.values()}
+        files = [self.mirror.path(path).lstat() for path in removed]
+        sizes = {about.st_ino: about.st_size for about in files}
         return sum(size for inode, size in sizes.items() if inode not in stay)

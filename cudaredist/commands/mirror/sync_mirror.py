@@ -17,12 +17,7 @@ from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE, gen
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
-from cudaredist.errors import (
-    CudaRedistError,
-    IncompleteError,
-    IntegrityError,
-    NotAtSourceError,
-)
+from cudaredist.errors import CudaRedistError, IncompleteError, IntegrityError, NotAtSourceError
 from cudaredist.formats.mirror_lock import MirrorFile
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
@@ -32,7 +27,7 @@ from cudaredist.sources.wheel_index import LocalMetadata
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.files import read_file
-from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import LocalManifest, read_local_manifests, targets_in_store
 from cudaredist.tasks import each, raise_if_stopped
 from cudaredist.wheels import Wheel
@@ -156,10 +151,10 @@ class MirrorSync:
                 targets.append(replace(target, only=only))
         if not targets:
             return []
-        manifests = read_local_manifests(targets, Selection(versions=(ALL,), pre=True))
+        manifests = read_local_manifests(targets, EVERY_RELEASE)
         for outcome in manifests.broken:
             if outcome.error is not None:
-                self._fail(f"{outcome.redist} {outcome.release}", outcome.error)
+                self._fail(outcome.subject, outcome.error)
         return manifests.readable
 
     def _contents(self, manifests: Sequence[LocalManifest]) -> list[_Content]:

@@ -67,10 +67,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     root = data_folder(folder, writing=not options.check)
     targets = _targets(options, session, root)
     service = session.archive_service(
-        targets,
-        cache=cache,
-        jobs=options.jobs.count,
-        keep_archives=options.are_archives_kept,
+        targets, cache=cache, jobs=options.jobs.count, keep_archives=options.are_archives_kept
     )
     if not options.check:
         session.lock(root)

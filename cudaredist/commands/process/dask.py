@@ -178,10 +178,7 @@ def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
     """Report a worker's answer to the run."""
     name = job.request.name
     if future.cancelled():
-        run.failed(
-            job,
-            SourceError("the Dask scheduler", "disconnected", hint=f"run `{again()}`"),
-        )
+        run.failed(job, SourceError("the Dask scheduler", "disconnected", hint=f"run `{again()}`"))
         return
     try:
         answer = read_answer(future.result())

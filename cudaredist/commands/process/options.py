@@ -34,8 +34,7 @@ class ProcessOptions(ManifestOptions):
     releases: LocalReleases = field(default_factory=LocalReleases)
     archives: Archives = field(default_factory=Archives)
     max_download: str | None = select_option(
-        "Download limit, such as 5GB. Smallest archives first.",
-        metavar="SIZE",
+        "Download limit, such as 5GB. Smallest archives first.", metavar="SIZE"
     )
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     allow_unverified: bool = safety_option("Also inspect archives without a hash, and mark them.")
@@ -47,14 +46,11 @@ class ProcessOptions(ManifestOptions):
     )
     keep_archives: bool = safety_option("Keep archives in the cache.")
     fill_cache: bool = select_option(
-        "Also inspect archives missing from the cache, for diff.",
-        default=False,
+        "Also inspect archives missing from the cache, for diff.", default=False
     )
     engine: EngineName = work_option("Threads or a Dask cluster.", default="local")
     scheduler: str | None = work_option(
-        "Dask scheduler, such as tls://host:8786.",
-        metavar="ADDRESS",
-        envvar="CUDAREDIST_SCHEDULER",
+        "Dask scheduler, such as tls://host:8786.", metavar="ADDRESS", envvar="CUDAREDIST_SCHEDULER"
     )
     legacy: bool = output_flag("Write legacy feature files. Requires MANIFEST_DIR.")
 

@@ -5,11 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from cudaredist.cli.text import columns, counted, grouped
-from cudaredist.commands.process.report import (
-    ArchiveOutcome,
-    ArchiveStatus,
-    ProcessReport,
-)
+from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.report import ErrorReport
 

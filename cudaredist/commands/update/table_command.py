@@ -4,11 +4,7 @@ from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from cudaredist.cli.options import (
-    ArchiveJobs,
-    LocalReleases,
-    ManifestOptions,
-)
+from cudaredist.cli.options import ArchiveJobs, LocalReleases, ManifestOptions
 from cudaredist.cli.session import Session, find_redists, open_cache
 from cudaredist.hints import command_line
 from cudaredist.redists import CUDA

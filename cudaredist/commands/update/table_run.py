@@ -12,11 +12,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.commands.update.report import (
-    ReleaseOutcome,
-    ReleaseStatus,
-    TableReport,
-)
+from cudaredist.commands.update.report import ReleaseOutcome, ReleaseStatus, TableReport
 from cudaredist.commands.update.table_file import TableFile, archives_to_read, find_table_file
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError
 from cudaredist.formats.base import OwnModel

@@ -12,9 +12,9 @@ from cudaredist.errors import (
     EXIT_INCOMPLETE,
     EXIT_OK,
     CudaRedistError,
+    IncompleteError,
     InvalidFileError,
     Problem,
-    ReadError,
     problems_of,
     shortened,
     worst_exit_code,
@@ -86,15 +86,13 @@ def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False)
     sets = {n: model for n, (_, model) in enumerate(results) if isinstance(model, PackageSet)}
     manifests = {n: model for n, (_, model) in enumerate(results) if isinstance(model, Manifest)}
     for position, warnings in _path_clashes(paths, manifests).items():
-        known = verdicts[position].warnings
-        update = {"warnings": shortened([*known, *warnings])}
+        update = {"warnings": shortened([*verdicts[position].warnings, *warnings])}
         verdicts[position] = verdicts[position].model_copy(update=update)
     of_sets = validate_sets(list(sets.values()), cache=cache)
     for position, of_set in zip(sets, of_sets, strict=True):
         verdicts[position] = _with_violations(verdicts[position], of_set)
-    return ValidateReport(
-        files=tuple(verdicts), exit_code=worst_exit_code(verdict.exit_code for verdict in verdicts)
-    )
+    code = worst_exit_code(verdict.exit_code for verdict in verdicts)
+    return ValidateReport(files=tuple(verdicts), exit_code=code)
 
 
 def validate_sets(
@@ -163,27 +161,25 @@ def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
 
 def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Manifest | None]:
     """Return a file's verdict, and its package set or manifest."""
-    try:
-        data = read_file(path)
-    except ReadError as error:
-        return _unread(path, error.message), None
-    if data is None:
-        return _unread(path, "no such file"), None
     kind: str | None = None
     try:
+        data = read_file(path)
+        if data is None:
+            raise IncompleteError("no such file")
         document = parse_own_json(data)
         kind = _kind_at(path, document)
         if kind == "manifest":
             return _manifest_verdict(path, data, strict=strict)
         return _own_verdict(path, kind, document, data)
     except CudaRedistError as error:
+        is_unread = isinstance(error, IncompleteError)
         invalid = FileVerdict(
             path=str(path),
             kind=kind,
             valid=False,
-            summary=f"not a valid {kind or 'JSON'} file",
-            problems=problems_of(error),
-            exit_code=EXIT_CONTENT,
+            summary=error.message if is_unread else f"not a valid {kind or 'JSON'} file",
+            problems=() if is_unread else problems_of(error),
+            exit_code=EXIT_INCOMPLETE if is_unread else EXIT_CONTENT,
         )
         return invalid, None
 
@@ -208,11 +204,11 @@ def _own_verdict(
     """Return the verdict on our own file or a nixpkgs feature file."""
     problems = schema_problems(document, kind)
     model: OwnModel | None = None
-    if problems and overlay_model(path) is not None:
+    if problems and overlay_model(path) is None:
+        raise InvalidFileError(f"{kind} file", problems)
+    if problems:
         # An overlay's policy is incomplete alone. Validate it together with the shipped policy.
         read_overlay_policy(path, data)
-    elif problems:
-        raise InvalidFileError(f"{kind} file", problems)
     elif kind in FILE_KINDS:
         model = read_own_file(data, FILE_KINDS[kind].model)
     # Policies are written by people and nixpkgs feature files by other tools.
@@ -246,9 +242,3 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVer
         exit_code=EXIT_OK,
     )
     return verdict, manifest
-
-
-def _unread(path: Path, reason: str) -> FileVerdict:
-    return FileVerdict(
-        path=str(path), kind=None, valid=False, summary=reason, exit_code=EXIT_INCOMPLETE
-    )
