@@ -111,22 +111,22 @@ def _call_of(
 ) -> tuple[str, dict[str, tuple[str, ...]], dict[str, set[str]]]:
     """Return the command, its typed words, and the options of every command."""
     command, program = context.command, context.find_root().command
-    named: dict[Any, Any] = {one.name: one for one in command.params if one.name in typed}
+    named: list[Any] = [parameter for parameter in command.params if parameter.name in typed]
     words: dict[str, tuple[str, ...]] = {}
-    for name, one in sorted(named.items(), key=lambda item: item[1].param_type_name):
-        value: Any = values[name]
-        items = value if isinstance(value, list) else [value]
-        if one.param_type_name == "argument":
-            words[name] = tuple(map(str, items))
-        elif one.is_flag:
-            spelling = (one.opts if value else one.secondary_opts)[0]
+    for parameter in sorted(named, key=lambda parameter: parameter.param_type_name):
+        value: Any = values[parameter.name]
+        items, name = value if isinstance(value, list) else [value], parameter.opts[0]
+        if parameter.param_type_name == "argument":
+            words[parameter.name] = tuple(map(str, items))
+        elif parameter.is_flag:
+            spelling = (parameter.opts if value else parameter.secondary_opts)[0]
             words[spelling] = (spelling,)
-        elif one.count:
-            words[one.opts[0]] = (one.opts[0],) * value
+        elif parameter.count:
+            words[name] = (name,) * value
         else:
-            words[one.opts[0]] = tuple(word for item in items for word in (one.opts[0], str(item)))
+            words[name] = tuple(word for item in items for word in (name, str(item)))
     options = {
-        name: {spelling for one in other.params for spelling in (*one.opts, *one.secondary_opts)}
+        name: {spelling for p in other.params for spelling in (*p.opts, *p.secondary_opts)}
         for name, other in vars(program)["commands"].items()
     }
     return command.name or "", words, options
@@ -275,7 +275,7 @@ class Session(contextlib.ExitStack):
         from cudaredist.store.archive_service import ArchiveService
 
         return ArchiveService(
-            chains={one: self.sources(one) for one in {target.bases for target in targets}},
+            chains={bases: self.sources(bases) for bases in {target.bases for target in targets}},
             cache=cache,
             stop=self.settings.stop,
             jobs=jobs,

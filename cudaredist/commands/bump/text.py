@@ -55,9 +55,9 @@ def bump_text(report: BumpReport) -> Iterator[str]:
         )
     for outcome in report.features:
         yield (
-            f"features: {outcome.redist} {outcome.release}: "
-            f"{outcome.status.replace('-', ' ')}, {outcome.examined} of {outcome.archives} "
-            f"archives examined" + (f", {outcome.failed} failed" if outcome.failed else "")
+            f"features: {outcome.subject}: {outcome.status.replace('-', ' ')}, "
+            f"{outcome.examined} of {outcome.archives} archives examined"
+            + (f", {outcome.failed} failed" if outcome.failed else "")
         )
     for table in report.tables:
         yield f"{table.table}: {table.status.replace('-', ' ')}"

@@ -25,14 +25,11 @@ def download_text(report: DownloadReport) -> Iterator[str]:
             yield f"{outcome.redist} {label}: upstream no longer lists it"
     if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
         yield "only the lock changes"
-    statuses: list[str] = [o.status for o in report.manifests]
-    statuses += [o.status for o in report.redists if o.status == "failed"]
-    counts = Counter(statuses)
-    answered = [o.source for o in report.manifests] + [o.source for o in report.redists]
-    sources = sorted({source for source in answered if source})
-    yield f"{counted(counts) or 'nothing to do'}" + (
-        f"; from {', '.join(sources)}" if sources else ""
-    )
+    counts: Counter[str] = Counter(outcome.status for outcome in report.manifests)
+    counts.update(outcome.status for outcome in report.redists if outcome.status == "failed")
+    sources = {o.source for o in report.manifests} | {o.source for o in report.redists}
+    origin = ", ".join(sorted(filter(None, sources)))
+    yield (counted(counts) or "nothing to do") + (f"; from {origin}" if origin else "")
 
 
 def download_errors(
@@ -43,7 +40,7 @@ def download_errors(
     """Yield the failures of a download, grouped by reason."""
     failures = [
         *((o.redist, o.error) for o in redists if o.status == "failed"),
-        *((f"{o.redist} {o.release}", o.error) for o in manifests),
+        *((o.subject, o.error) for o in manifests),
     ]
     groups = grouped(
         ((error.reason, error.hint, error.changes), (subject, error))

@@ -25,7 +25,7 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
         counted(dict(sorted(Counter(one.status for one in outcomes).items()))) or "none"
         for outcomes in (report.manifests, report.archives)
     )
-    names = ", ".join(shortened([f"{o.redist} {o.release}" for o in report.manifests], _SHOWN))
+    names = ", ".join(shortened([o.subject for o in report.manifests], _SHOWN))
     yield f"manifests: {manifests}" + (f" ({names})" if names else "")
     yield (
         f"archives: {archives}; {report.fetched_bytes:,} bytes fetched; existing files compared "

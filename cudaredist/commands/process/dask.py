@@ -61,14 +61,11 @@ def run_task(request: ArchiveRequest, timeout: float, retries: int, *, allow_htt
             service = ArchiveService(chains={request.bases: sources})
             return facts_to_bytes(service.examine(request).facts)
     except CudaRedistError as error:
-        return _report_to_bytes(error)
+        report = ErrorReport.of(error)
     except Exception as error:  # noqa: BLE001 - see above
         message = f"{request.name}: {type(error).__name__}: {error}"
-        return _report_to_bytes(IncompleteError(message))
-
-
-def _report_to_bytes(error: CudaRedistError) -> bytes:
-    return ErrorReport.of(error).model_dump_json().encode()
+        report = ErrorReport.of(IncompleteError(message))
+    return report.model_dump_json().encode()
 
 
 def _own_base(base: str) -> str:
@@ -91,10 +88,8 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
 
         from cudaredist.commands.process.dask_client import BytesClient  # noqa: PLC0415
     except ImportError:
-        raise UsageError(
-            "--engine dask requires Dask",
-            hint="run `pip install 'cudaredist[dask]'` here and on the workers",
-        ) from None
+        hint = "run `pip install 'cudaredist[dask]'` here and on the workers"
+        raise UsageError("--engine dask requires Dask", hint=hint) from None
     if re.fullmatch(_SCHEDULER, address) is None:
         raise UsageError(
             f"{shown(redacted(address))} is not the address of a Dask scheduler",
@@ -156,13 +151,17 @@ def _run_on_workers(
             job = waiting.pop(future)
             # Only the cluster knows which archives are in progress, so show the finished ones.
             number = run.service.progress.begin(job.request.name, job.request.size)
-            _settle(run, job, future)
+            answer = _answer_of(job, future)
+            if isinstance(answer, Facts):
+                run.service.count_fetched(job.request.size or 0)
+                remember_facts(run.cache, job.request.sha256, answer)
+            run.settle(job, answer)
             run.service.progress.advance(number, job.request.size or 0)
             run.service.progress.end(number)
             if run.service.stop.is_set():
                 break
         for job in waiting.values():
-            run.failed(job, StoppedError())
+            run.settle(job, StoppedError())
     finally:
         with contextlib.suppress(Exception):
             # A dead scheduler cannot cancel anything.
@@ -174,27 +173,20 @@ def _shared_base(base: str) -> str:
     return without_credentials(base) if ":" in base else str(Path(base).absolute())
 
 
-def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
-    """Report a worker's answer to the run."""
+def _answer_of(job: Job, future: "Future[bytes]") -> Facts | ErrorReport | CudaRedistError:
+    """Return the facts of a worker's archive, or the failure."""
     name = job.request.name
     if future.cancelled():
-        run.failed(job, SourceError("the Dask scheduler", "disconnected", hint=f"run `{again()}`"))
-        return
+        return SourceError("the Dask scheduler", "disconnected", hint=f"run `{again()}`")
     try:
         answer = read_answer(future.result())
     except Exception as error:  # noqa: BLE001 - whatever Dask raises
         hint = f"read the logs of the workers; {_SAME_VERSION}"
-        run.failed(job, IncompleteError(f"{name}: {error}", hint=hint))
-        return
-    if isinstance(answer, Facts):
-        run.service.count_fetched(job.request.size or 0)
-        remember_facts(run.cache, job.request.sha256, answer)
-        run.succeeded(job, answer)
-    elif answer is not None:
-        run.failed(job, answer)
-    else:
+        return IncompleteError(f"{name}: {error}", hint=hint)
+    if answer is None:
         message = f"{name}: unknown format of a worker's answer"
-        run.failed(job, IncompleteError(message, hint=_SAME_VERSION))
+        return IncompleteError(message, hint=_SAME_VERSION)
+    return answer
 
 
 def read_answer(answer: object) -> Facts | ErrorReport | None:

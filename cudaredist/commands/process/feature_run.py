@@ -11,6 +11,7 @@ from typing import TypeAlias
 from cudaredist.commands.process.feature_file import (
     EXCLUDED,
     ArchiveItem,
+    Document,
     FeatureFile,
     checked_bytes,
     features_of,
@@ -70,6 +71,18 @@ class Job:
             # If two manifests state different sizes, only the hash is verified.
             size=request.size if request.size == archive.size else None,
         )
+
+    def mark(
+        self,
+        status: ArchiveStatus,
+        reason: str | None = None,
+        *,
+        error: ErrorReport | None = None,
+        features: Document | None = None,
+    ) -> None:
+        """Set the state of the archive in all manifests."""
+        for _, item in self.users:
+            item.status, item.reason, item.error, item.features = status, reason, error, features
 
 
 @dataclass(kw_only=True)
@@ -211,9 +224,7 @@ class FeatureRun:
             if budget is not None and self.service.kept_at(job.request) is None:
                 size = job.request.size
                 if size is None or size > budget:
-                    for _, item in job.users:
-                        item.status = "skipped"
-                        item.reason = _UNKNOWN_SIZE if size is None else _BEYOND
+                    job.mark("skipped", _UNKNOWN_SIZE if size is None else _BEYOND)
                     continue
                 budget -= size
             selection.append(job)
@@ -221,33 +232,18 @@ class FeatureRun:
 
     # -- results, reported by an engine from any thread
 
-    def succeeded(self, job: Job, facts: Facts) -> None:
-        """Store an archive's features, and write complete feature files."""
-        try:
-            features = features_of(facts)
-        except InvalidFileError as error:
-            self.failed(job, error)
-            return
-        for _, item in job.users:
-            item.features = features
-            item.status, item.reason = "examined", None
-        self._finish(job)
+    def settle(self, job: Job, answer: Facts | CudaRedistError | ErrorReport) -> None:
+        """Store an archive's features or failure, and write complete feature files.
 
-    def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
-        """Record why an archive could not be examined.
-
-        Stops the run with --fail-fast.
+        With --fail-fast, a failure stops the run.
         """
-        report = ErrorReport.of(error)
-        is_stopped = report.kind == StoppedError.kind
-        for _, item in job.users:
-            item.status, item.error = "failed", report
-            item.reason = UNREACHED if is_stopped else f"{FAILED}{report.kind}"
-        if not self.options.keep_going:
-            self.service.stop.set()
-        self._finish(job)
-
-    def _finish(self, job: Job) -> None:
+        try:
+            if not isinstance(answer, Facts):
+                self._fail(job, ErrorReport.of(answer))
+            else:
+                job.mark("examined", features=features_of(answer))
+        except InvalidFileError as error:
+            self._fail(job, ErrorReport.of(error))
         complete = []
         with self._mutex:
             for file, _ in job.users:
@@ -256,6 +252,12 @@ class FeatureRun:
                     complete.append(file)
         for file in complete:
             self._write(file)
+
+    def _fail(self, job: Job, error: ErrorReport) -> None:
+        is_stopped = error.kind == StoppedError.kind
+        job.mark("failed", UNREACHED if is_stopped else f"{FAILED}{error.kind}", error=error)
+        if not self.options.keep_going:
+            self.service.stop.set()
 
     # -- feature files
 
@@ -335,17 +337,14 @@ class FeatureRun:
     def _archive_outcomes(self) -> Iterator[ArchiveOutcome]:
         for file in self._files:
             for item in file.items:
-                status = item.status
-                if status == "would-examine" and self._may_write:
-                    status = "failed"
                 yield ArchiveOutcome.of(
                     file.source.target.redist.name,
                     file.source.label,
                     item.archive,
                     size=item.archive.size,
                     sha256=item.archive.sha256,
-                    status=status,
-                    reason=item.reason if status in {"skipped", "failed"} else None,
+                    status=item.status,
+                    reason=None if item.status == "would-examine" else item.reason,
                     error=item.error,
                 )
 
@@ -360,9 +359,9 @@ def run_locally(run: FeatureRun, jobs: Sequence[Job]) -> None:
 
 
 def _inspect(run: FeatureRun, job: Job) -> None:
+    answer: Facts | CudaRedistError
     try:
-        facts = run.service.examine(job.request).facts
+        answer = run.service.examine(job.request).facts
     except CudaRedistError as error:
-        run.failed(job, error)
-    else:
-        run.succeeded(job, facts)
+        answer = error
+    run.settle(job, answer)
