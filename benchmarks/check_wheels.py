@@ -36,6 +36,7 @@ from cudaredist.sources.protocol import Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
+from cudaredist.tasks import Workers
 from cudaredist.wheels import COMPONENTS
 
 LIMIT = 3.0
@@ -148,9 +149,7 @@ def ours(store: Store) -> float:
         sources = open_sources([WHEELS], settings)
         cache = Cache(Path(folder))
         redists = [REDISTS["cuda"]]
-        report = check_data(
-            store, redists, sources=sources, cache=cache, stop=settings.stop, jobs=CLIENTS
-        )
+        report = check_data(store, redists, sources, cache, Workers(CLIENTS, settings.stop))
         sources.close()
         elapsed = time.perf_counter() - started
     kinds = {finding.kind for finding in report.findings}
@@ -163,12 +162,11 @@ def download(store: Store, folder: Path) -> None:
     settings = Settings()
     sources = open_sources([WHEELS], settings)
     report = ManifestDownload(
-        sources=sources,
-        to=store_destination(store, [REDISTS["cuda"]], is_explicit=True),
-        selection=Selection(versions=("all",)),
-        cache=Cache(folder),
-        stop=settings.stop,
-        jobs=CLIENTS,
+        sources,
+        store_destination(store, [REDISTS["cuda"]], is_explicit=True),
+        Selection(versions=("all",)),
+        Cache(folder),
+        Workers(CLIENTS, settings.stop),
     ).run()
     sources.close()
     assert [outcome.status for outcome in report.manifests] == ["written"] * len(LABELS)

@@ -39,6 +39,7 @@ from cudaredist.sources.protocol import Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
+from cudaredist.tasks import Workers
 
 LIMIT = 2.0
 CONNECTIONS = 16
@@ -122,12 +123,11 @@ def ours(port: int) -> None:
         settings = Settings()
         destination = store_destination(Store(Path(folder)), [REDISTS["cuda"]], is_explicit=True)
         report = ManifestDownload(
-            sources=open_sources([f"http://127.0.0.1:{port}"], settings),
-            to=destination,
-            selection=Selection(versions=("all",)),
-            cache=Cache(Path(folder) / "cache"),
-            stop=settings.stop,
-            jobs=CONNECTIONS,
+            open_sources([f"http://127.0.0.1:{port}"], settings),
+            destination,
+            Selection(versions=("all",)),
+            Cache(Path(folder) / "cache"),
+            Workers(CONNECTIONS, settings.stop),
         ).run()
         assert [outcome.status for outcome in report.manifests] == ["written"] * len(LABELS)
 

@@ -3,17 +3,28 @@
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from typing import TypeAlias, TypeVar
 
 from cudaredist.errors import CudaRedistError, StoppedError
+from cudaredist.progress import NO_PROGRESS, Progress
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 Task: TypeAlias = Callable[[], "list[Task] | None"]
 """A function to run in a thread. It returns the tasks that follow it, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The threads of a run, the event that stops them, and their progress."""
+
+    jobs: int = 16
+    stop: threading.Event = field(default_factory=threading.Event)
+    progress: Progress = NO_PROGRESS
 
 
 def raise_if_stopped(stop: threading.Event) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
     from cudaredist.store.targets import FeatureTarget
+    from cudaredist.tasks import Workers
 
 _log = logging.getLogger(__name__)
 
@@ -286,6 +287,12 @@ class Session(contextlib.ExitStack):
     def progress(self, title: str) -> "Progress":
         """Show progress until the session is closed."""
         return self.enter_context(self.console.progress(title))
+
+    def workers(self, title: str, jobs: int = 16) -> "Workers":
+        """Return the threads of a run, with its progress."""
+        from cudaredist.tasks import Workers
+
+        return Workers(jobs, self.settings.stop, self.progress(title))
 
     # -- output of a command
 

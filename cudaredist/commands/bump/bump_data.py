@@ -51,6 +51,7 @@ from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
 from cudaredist.store.targets import FeatureTarget, read_local_manifests, targets_in_store
+from cudaredist.tasks import Workers
 
 _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
     (NVCC_TABLE, partial(update_nvcc_table, accept_new=True)),
@@ -137,10 +138,8 @@ class Bump:
             upstream = read_versions(
                 self.store,
                 self.redists,
-                sources=self.sources,
-                stop=self.stop,
-                jobs=self.jobs,
-                progress=progress,
+                self.sources,
+                Workers(self.jobs, self.stop, progress),
                 is_explicit=bool(self.options.redist),
                 pre=self.options.pre,
             )
@@ -166,15 +165,10 @@ class Bump:
                 of_redist = {str(s.label): s for s in waiting if s.redist == redist}
                 to = store_destination(self.store, [redist], is_explicit=True)
                 to.sweep()
+                selection = Selection(versions=tuple(of_redist), pre=self.options.pre)
+                workers = Workers(self.jobs, self.stop, progress)
                 report = ManifestDownload(
-                    sources=self.sources,
-                    to=to,
-                    selection=Selection(versions=tuple(of_redist), pre=self.options.pre),
-                    cache=self.cache,
-                    stop=self.stop,
-                    jobs=self.jobs,
-                    strict=self.options.strict,
-                    progress=progress,
+                    self.sources, to, selection, self.cache, workers, strict=self.options.strict
                 ).run()
                 self._codes.append(report.exit_code)
                 self._findings += warnings_of(report.manifests)

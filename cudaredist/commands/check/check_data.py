@@ -1,6 +1,5 @@
 """check: compare a data folder with upstream, and check its consistency."""
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +31,6 @@ from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
-from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
@@ -40,18 +38,16 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import no_manifests
 from cudaredist.store.upstream import describe_changes, fetch_manifest
-from cudaredist.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
 
 def check_data(
     store: Store,
-    selected: Sequence[Redist] = (),
-    *,
+    selected: Sequence[Redist],
     sources: SourceChain | None,
     cache: Cache,
-    stop: threading.Event,
-    jobs: int = 16,
-    progress: Progress = NO_PROGRESS,
+    workers: Workers,
+    *,
     shipped: Store | None = None,
     driver: str | None = None,
     further: Iterable[Finding] = (),
@@ -77,9 +73,10 @@ def check_data(
     }
     inventories = [inventory for _, inventory in sorted(local.items())]
     if sources is not None:
-        query = _UpstreamQuery(sources, cache, stop, progress)
-        progress.expect(len(local))
-        run_tasks((partial(query.read_listing, one) for one in local.values()), jobs, stop)
+        query = _UpstreamQuery(sources, cache, workers)
+        workers.progress.expect(len(local))
+        tasks = [partial(query.read_listing, inventory) for inventory in local.values()]
+        run_tasks(tasks, workers.jobs, workers.stop)
     for inventory in inventories:
         findings += upstream_findings(inventory)
     symbols = SymbolTables(store)
@@ -121,15 +118,14 @@ class _UpstreamQuery:
 
     sources: SourceChain
     cache: Cache
-    stop: threading.Event
-    progress: Progress
+    workers: Workers
 
     def read_listing(self, local: Inventory) -> list[Task]:
         """List a redistributable, and return the tasks to compare manifests."""
         tasks: list[Task] = []
         redist, labels = local.redist, local.labels
         try:
-            raise_if_stopped(self.stop)
+            raise_if_stopped(self.workers.stop)
             previews = local.store.manifests(redist.name).has_preview()
             listing = self.sources.listing(redist.folders_to_list(previews=previews), labels)
         except NotAtSourceError as error:
@@ -145,15 +141,15 @@ class _UpstreamQuery:
             newest = {Version.parse(line.missing[-1]) for line in behind}
             compared = sorted(newest.union(label for label in labels if label in listing.folders))
             tasks += (partial(self.compare, local, label, listing) for label in compared)
-        self.progress.expect(len(tasks), None if tasks else 0)
-        self.progress.done()
+        self.workers.progress.expect(len(tasks), None if tasks else 0)
+        self.workers.progress.done()
         return tasks
 
     def compare(self, local: Inventory, label: Version, listing: Listing) -> None:
         """Fetch one manifest, and report whether it changed or is new."""
         redist, data, size = local.redist, local.data.get(label), 0
         try:
-            raise_if_stopped(self.stop)
+            raise_if_stopped(self.workers.stop)
             upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
             size = len(upstream.data)
             entry = local.locked.get(str(label))
@@ -172,7 +168,7 @@ class _UpstreamQuery:
                 local.findings.append(changed)
         except CudaRedistError as error:
             local.findings.append(_failure(local, label, error))
-        self.progress.done(size)
+        self.workers.progress.done(size)
 
 
 def _failure(local: Inventory, label: Version | None, error: CudaRedistError) -> Finding:

@@ -94,17 +94,15 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
     if is_writing:
         destination.sweep()
     report = ManifestDownload(
-        sources=sources,
-        to=destination,
-        selection=selection,
-        cache=open_cache(cache_dir),
-        stop=session.settings.stop,
-        jobs=options.jobs if options.parallel else 1,
+        sources,
+        destination,
+        selection,
+        open_cache(cache_dir),
+        session.workers("manifests", options.jobs if options.parallel else 1),
         write=is_writing,
         accept_changed=options.accept_changed,
         strict=options.strict,
         fail_fast=not options.keep_going,
-        progress=session.progress("manifests"),
         begin=begin,
     ).run()
     return session.finish(

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -24,7 +24,6 @@ from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.hints import again, command_line, server_line
 from cudaredist.primitives import Version, find_release, sha256_of
-from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
@@ -32,7 +31,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import ManifestFolder, Store
 from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import UpstreamManifest, describe_changes, fetch_manifest
-from cudaredist.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def folder_destination(url: str, folder: Path) -> Destination:
     return Destination((Target(redist_at(url), ManifestFolder(folder), is_explicit=True),))
 
 
-@dataclass(kw_only=True)
+@dataclass
 class ManifestDownload:
     """One run of download-manifests."""
 
@@ -101,15 +100,14 @@ class ManifestDownload:
     to: Destination
     selection: Selection
     cache: Cache
-    stop: threading.Event
-    """The event of the sources. It is set when the run ends early, so that no worker waits."""
-    jobs: int = 16
+    workers: Workers
+    """Their event is that of the sources. If the run ends early, it is set, so that none waits."""
+    _: KW_ONLY
     write: bool = True
     """Whether to write files. If not, outcomes report the files that would be written."""
     accept_changed: bool = False
     strict: bool = False
     fail_fast: bool = False
-    progress: Progress = NO_PROGRESS
     begin: Callable[[], object] = lambda: None
     """Called before every write, to create and lock the folder."""
     _redists: list[RedistOutcome] = field(default_factory=list)
@@ -119,9 +117,9 @@ class ManifestDownload:
 
     def __post_init__(self) -> None:
         """Create one writer per connection, so that no connection waits for the disk."""
-        self._writers = ThreadPoolExecutor(self.jobs, thread_name_prefix="cudaredist-write")
+        self._writers = ThreadPoolExecutor(self.workers.jobs, thread_name_prefix="cudaredist-write")
         self._writes: list[Future[None]] = []
-        self._unwritten = threading.Semaphore(2 * self.jobs)
+        self._unwritten = threading.Semaphore(2 * self.workers.jobs)
         """Limits the number of fetched manifests that wait to be written."""
 
     def run(self) -> DownloadReport:
@@ -129,11 +127,11 @@ class ManifestDownload:
 
         Finished manifests stay in place, even if Ctrl-C or `fail_fast` ends the run.
         """
-        self.progress.expect(len(self.to.targets))
+        self.workers.progress.expect(len(self.to.targets))
         try:
             tasks = [partial(self._list, target) for target in self.to.targets]
             with self._writers:
-                run_tasks(tasks, self.jobs, self.stop)
+                run_tasks(tasks, self.workers.jobs, self.workers.stop)
             for write in self._writes:
                 write.result()
         finally:
@@ -156,7 +154,7 @@ class ManifestDownload:
         """List a redistributable upstream, and return the tasks that fetch it."""
         tasks: list[Task] = []
         try:
-            raise_if_stopped(self.stop)
+            raise_if_stopped(self.workers.stop)
             # These labels are searched for in all sources, not only in the first.
             labels = map(Version.parse, {*target.recorded, *self.selection.named})
             previews = self.selection.pre or target.folder.has_preview()
@@ -181,7 +179,7 @@ class ManifestDownload:
                 gone=self._mark_gone(target, listing),
             )
         self._redists.append(outcome)
-        self.progress.expect(len(tasks), None if tasks else 0)
+        self.workers.progress.expect(len(tasks), None if tasks else 0)
         self._finish(is_failed=outcome.status == "failed")
         return tasks
 
@@ -198,8 +196,8 @@ class ManifestDownload:
     def _finish(self, *, is_failed: bool, size: int = 0) -> None:
         """Count an item as done."""
         if is_failed and self.fail_fast:
-            self.stop.set()
-        self.progress.done(size)
+            self.workers.stop.set()
+        self.workers.progress.done(size)
 
     def _mark_gone(self, target: Target, listing: Listing) -> tuple[str, ...]:
         """Update in the lock which labels upstream no longer lists.
@@ -219,7 +217,7 @@ class ManifestDownload:
     def _fetch(self, target: Target, label: Version, listing: Listing) -> None:
         """Fetch one manifest and pass it to a writer, or record the failure."""
         try:
-            raise_if_stopped(self.stop)
+            raise_if_stopped(self.workers.stop)
             upstream, status = self._compare(target, label, listing)
         except CudaRedistError as error:
             self._record(target, label, "failed", error=ErrorReport.of(error))

@@ -70,13 +70,12 @@ class MirrorSync:
         destination = store_destination(store, selection.redists, is_explicit=is_explicit)
         destination.sweep()
         self.download = ManifestDownload(
-            sources=sources,
-            to=destination,
-            selection=selection.releases,
-            cache=open_cache(options.cache_dir),
-            stop=session.settings.stop,
+            sources,
+            destination,
+            selection.releases,
+            open_cache(options.cache_dir),
+            session.workers("manifests"),
             accept_changed=options.accept_changed,
-            progress=session.progress("manifests"),
         )
         self.service = ArchiveService(
             chains=chains,

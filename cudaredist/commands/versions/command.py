@@ -69,10 +69,8 @@ def versions(options: VersionsOptions, session: Session) -> int:
     report = read_versions(
         store,
         redists,
-        sources=None if network.offline else session.sources(bases),
-        stop=session.settings.stop,
-        jobs=options.jobs,
-        progress=session.progress("listing"),
+        None if network.offline else session.sources(bases),
+        session.workers("listing", options.jobs),
         is_explicit=bool(options.redist),
         pre=options.pre,
     )

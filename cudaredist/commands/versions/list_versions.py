@@ -1,6 +1,5 @@
 """versions: list local and upstream labels without fetching manifests."""
 
-import threading
 from collections.abc import Sequence
 from functools import partial
 
@@ -9,22 +8,19 @@ from cudaredist.commands.versions.report import LineReport, VersionsReport
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
 from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import Version
-from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
-from cudaredist.tasks import each, raise_if_stopped
+from cudaredist.tasks import Workers, each, raise_if_stopped
 
 
 def read_versions(
     store: Store,
     redists: Sequence[Redist],
-    *,
     sources: SourceChain | None,
-    stop: threading.Event,
-    jobs: int = 16,
-    progress: Progress = NO_PROGRESS,
+    workers: Workers,
+    *,
     is_explicit: bool = False,
     pre: bool = False,
 ) -> VersionsReport:
@@ -34,19 +30,19 @@ def read_versions(
     upstream lacks a redistributable, that is a failure if the user named it, or if it has local
     manifests that NVIDIA wrote. Failures are in the report and decide its exit code.
     """
-    progress.expect(len(redists))
+    workers.progress.expect(len(redists))
 
     def ask(chain: SourceChain, redist: Redist) -> Listing:
         try:
-            raise_if_stopped(stop)
+            raise_if_stopped(workers.stop)
             previews = pre or store.manifests(redist.name).has_preview()
             return chain.listing(redist.folders_to_list(previews=previews))
         finally:
-            progress.done()
+            workers.progress.done()
 
     answers: Sequence[Listing | CudaRedistError | None] = [None] * len(redists)
     if sources is not None:
-        answers = each(redists, partial(ask, sources), jobs, stop)
+        answers = each(redists, partial(ask, sources), workers.jobs, workers.stop)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     absent: list[str] = []
