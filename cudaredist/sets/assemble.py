@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 from cudaredist.errors import IncompleteError, UsageError, shortened
 from cudaredist.formats.packageset import (
@@ -26,6 +25,7 @@ from cudaredist.sets.host_compiler import choose_host
 from cudaredist.sets.inputs import InputManifest, SetData
 from cudaredist.sets.libraries import (
     external_sonames,
+    note,
     resolve_dependencies,
     soname_index,
     warning,
@@ -46,46 +46,46 @@ OLDER_RELEASE = "older-release"
 _SHOWN = 5
 
 
-def build_set(spec: SetSpec, data: SetData) -> PackageSet:
+def build_set(spec: SetSpec) -> PackageSet:
     """Build a package set.
 
     The same data and spec always give the same set. Unless the options allow it, raises
     `UsageError` if nvcc or cudart is not available, and `IncompleteError` if features are missing.
     """
-    choices = choose_releases(spec.target, spec.pins, data, coverage=spec.options.require_coverage)
-    entries = make_entries(spec, choices, data)
+    data, request = spec.data, spec.request
+    choices = choose_releases(spec.target, spec.pins, data, coverage=request.require_coverage)
+    entries = make_entries(spec, choices)
     missing = [draft for draft in entries.values() if draft.missing and draft.is_available]
-    if missing and not spec.options.allow_missing_features:
+    if missing and not request.allow_missing_features:
         raise _missing_error(missing, spec)
     aliases = find_aliases(entries, data)
     own = {name: draft for name, draft in entries.items() if name not in aliases}
-    drafts, diagnostics = resolve_dependencies(own, aliases, spec, data)
-    packages = _packages(drafts, aliases, spec, data)
-    hollow = [
-        name for name in ESSENTIAL if name not in packages or packages[name].status != "available"
-    ]
-    if hollow and not spec.options.allow_hollow:
+    drafts, diagnostics = resolve_dependencies(own, aliases, spec)
+    packages = _packages(drafts, aliases, spec)
+    available = {attr for attr, package in packages.items() if package.status == "available"}
+    hollow = [name for name in ESSENTIAL if name not in available]
+    if hollow and not request.allow_hollow:
         raise _hollow_error(hollow, packages, spec)
     diagnostics += _diagnostics(drafts, missing, hollow, data)
     diagnostics += coverage_diagnostics(packages)
-    diagnostics += _platform_diagnostics(spec, data)
-    diagnostics += _release_diagnostics(choices, drafts, spec, data)
+    diagnostics += _platform_diagnostics(spec)
+    diagnostics += _release_diagnostics(choices, drafts, spec)
     return PackageSet(
         schema_version=1,
         schema=PACKAGE_SET_FORMAT,
         channel=data.channel,
-        inputs=tuple(_inputs(choices, spec, data)),
-        cuda=_cuda_release(spec, data),
-        platform=_set_platform(spec, data),
-        cross=spec.options.cross,
+        inputs=tuple(_inputs(choices, spec)),
+        cuda=_cuda_release(spec),
+        platform=_set_platform(spec),
+        cross=request.cross,
         capabilities=spec.flags,
-        host_compiler=choose_host(spec, data.nvcc),
-        driver=find_driver(spec, data),
+        host_compiler=choose_host(spec),
+        driver=find_driver(spec),
         runfile=data.runfiles.get(str(spec.cuda), {}).get(spec.platform),
         redists={name: choice.chosen for name, choice in choices.items()},
         packages=packages,
         sonames=soname_index(drafts.values()),
-        external=external_sonames(drafts.values(), data),
+        external=external_sonames(drafts.values(), spec.policies.libraries),
         diagnostics=tuple(sorted(diagnostics, key=lambda d: (d.level, d.code, d.subject, d.text))),
     )
 
@@ -94,12 +94,12 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
 
 
 def _packages(
-    drafts: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec, data: SetData
+    drafts: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec
 ) -> dict[str, SetPackage]:
     """Return the finished entries and their aliases, sorted."""
-    with_compat = _compat_runpaths(drafts, spec, data)
+    with_compat = _compat_runpaths(drafts, spec)
     packages = {
-        attr: make_package(draft, spec, data, compat_runpath=attr in with_compat)
+        attr: make_package(draft, spec, compat_runpath=attr in with_compat)
         for attr, draft in drafts.items()
     }
     for name, to in aliases.items():
@@ -107,11 +107,11 @@ def _packages(
     return dict(sorted(packages.items()))
 
 
-def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec, data: SetData) -> set[str]:
+def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec) -> set[str]:
     """Return the packages whose run path includes the compatibility driver."""
     available = {attr for attr, draft in drafts.items() if draft.is_available}
     attrs: set[str] = set()
-    for entry in data.policies.libraries.compat_run_path:
+    for entry in spec.policies.libraries.compat_run_path:
         only = entry.only_capabilities
         is_for_set = only is None or set(spec.flags.effective) <= set(only)
         if entry.package in available and entry.platform == spec.platform and is_for_set:
@@ -122,20 +122,17 @@ def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec, data: SetData) 
 # -- release and platform
 
 
-def _cuda_release(spec: SetSpec, data: SetData) -> CudaRelease:
-    cuda = spec.cuda
+def _cuda_release(spec: SetSpec) -> CudaRelease:
+    cuda, data, short = spec.cuda, spec.data, spec.policies.names.sets
     major = str(cuda.components[0])
-    short = data.policies.names.sets
-    aliases = []
     # Only the newest local patch of a minor for the platform gets the minor's name.
     is_newest = not any(
         label.line == cuda.line and label > cuda and spec.platform in data.cuda_platforms(label)
         for label in data.cuda_labels
     )
+    aliases = []
     if is_newest and short.majors.get(major) == cuda.line:
-        aliases.append(f"cudaPackages_{major}")
-        if short.default == major:
-            aliases.append("cudaPackages")
+        aliases = [f"cudaPackages_{major}", *(["cudaPackages"] if short.default == major else [])]
     return CudaRelease(
         release=str(cuda),
         major_minor=cuda.line,
@@ -147,28 +144,28 @@ def _cuda_release(spec: SetSpec, data: SetData) -> CudaRelease:
     )
 
 
-def _set_platform(spec: SetSpec, data: SetData) -> SetPlatform:
-    known = data.policies.platforms.platforms.get(spec.platform)
+def _set_platform(spec: SetSpec) -> SetPlatform:
+    known = spec.policies.platforms.platforms.get(spec.platform)
     systems = known.nix_systems if known else ()
     return SetPlatform(
         redist_system=spec.platform,
-        nix_system=spec.nix_system or (systems[0] if systems else None),
+        nix_system=spec.request.system or (systems[0] if systems else None),
         pkgs_cross=known.pkgs_cross if known else None,
         elf_machine=known.elf_machine if known else None,
-        jetson=bool(_jetson_capabilities(spec, data)),
+        jetson=bool(_jetson_capabilities(spec)),
     )
 
 
-def _jetson_capabilities(spec: SetSpec, data: SetData) -> list[str]:
-    return [name for name in spec.flags.effective if data.gpus.capabilities[name].jetson]
+def _jetson_capabilities(spec: SetSpec) -> list[str]:
+    return [name for name in spec.flags.effective if spec.data.gpus.capabilities[name].jetson]
 
 
 # -- inputs, diagnostics, errors
 
 
-def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iterable[Input]:
+def _inputs(choices: Mapping[str, Choice], spec: SetSpec) -> Iterable[Input]:
     for manifest in _manifests_of(choices, spec):
-        features = data.read_features(manifest.redist, manifest.label)
+        features = spec.data.read_features(manifest.redist, manifest.label)
         for file in (manifest, features):
             if file is not None:
                 yield Input(
@@ -178,7 +175,7 @@ def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iter
                     sha256=file.sha256,
                     overlay=file.is_overlay,
                 )
-    yield from data.inputs
+    yield from spec.data.inputs
 
 
 def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[InputManifest]:
@@ -205,9 +202,8 @@ def _diagnostics(
             f"{_some(partial, ', ')}"
         )
         yield warning("outputs-only", "packages", text)
-    for name in hollow:
-        text = "is not available; nothing can be compiled with this set"
-        yield warning("hollow", name, text)
+    text = "is not available; nothing can be compiled with this set"
+    yield from (warning("hollow", name, text) for name in hollow)
     for fixup in data.policies.fixups.fixups:
         if data.names[fixup.package].redist is None:
             text = "a fixup changes this package, but no local manifest contains it"
@@ -232,12 +228,12 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
 
 
 def _release_diagnostics(
-    choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec, data: SetData
+    choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec
 ) -> Iterable[Diagnostic]:
     for manifest in _manifests_of(choices, spec):
         if manifest.is_edited:
             # `command_line` would add options of the call, but sets must not depend on these.
-            channel = "" if data.channel == "redist" else f"--channel {data.channel} "
+            channel = "" if spec.data.channel == "redist" else f"--channel {spec.data.channel} "
             command = (
                 f"cudaredist download-manifests {channel}"
                 f"--redist {manifest.redist} --version {manifest.label}"
@@ -250,17 +246,17 @@ def _release_diagnostics(
     for redist, choice in choices.items():
         if choice.uncovered is not None:
             text = f"{choice.uncovered.release} is not selected: {choice.uncovered.reason}"
-            level: Literal["note", "warning"] = "note" if choice.manifest else "warning"
-            yield Diagnostic(level=level, code=OLDER_RELEASE, subject=redist, text=text)
+            report = note if choice.manifest else warning
+            yield report(OLDER_RELEASE, redist, text)
         if choice.manifest is not None and is_for_later_cuda(choice.manifest.label, spec.cuda):
             minor = ".".join(map(str, choice.manifest.label.suffix))
             text = f"{choice.manifest.label} is built for CUDA {minor}, newer than the set's CUDA"
-            yield Diagnostic(level="note", code="later-cuda", subject=redist, text=text)
+            yield note("later-cuda", redist, text)
     for attr, draft in drafts.items():
         if draft.archive is None or draft.redist is None or not draft.is_available:
             continue
         path, own = draft.archive.relative_path, draft.archive.sha256
-        releases = data.releases_by_path[draft.redist, path]
+        releases = spec.data.releases_by_path[draft.redist, path]
         others = [str(label) for sha256, label in releases if sha256 != own]
         if others:
             text = (
@@ -270,9 +266,9 @@ def _release_diagnostics(
             yield warning("path-clash", attr, text)
 
 
-def _platform_diagnostics(spec: SetSpec, data: SetData) -> Iterable[Diagnostic]:
-    jetson = _jetson_capabilities(spec, data)
-    threshold = threshold_of(spec.cuda, data.policies.platforms)
+def _platform_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
+    jetson = _jetson_capabilities(spec)
+    threshold = threshold_of(spec.cuda, spec.policies.platforms)
     if (
         spec.platform == SBSA
         and threshold is not None
@@ -282,12 +278,8 @@ def _platform_diagnostics(spec: SetSpec, data: SetData) -> Iterable[Diagnostic]:
     ):
         yield warning("jetson-unsupported", ", ".join(jetson), threshold.reason)
     if spec.platform == JETSON and not jetson:
-        yield Diagnostic(
-            level="note",
-            code="no-jetson-capability",
-            subject=", ".join(spec.flags.effective),
-            text="linux-aarch64 is the Jetson platform, but no selected capability is a Jetson GPU",
-        )
+        text = "linux-aarch64 is the Jetson platform, but no selected capability is a Jetson GPU"
+        yield note("no-jetson-capability", ", ".join(spec.flags.effective), text)
 
 
 def _some(texts: Sequence[str], separator: str) -> str:
@@ -313,7 +305,7 @@ def _hollow_error(
         reasons = packages[name].reasons if name in packages else ()
         text = "; ".join(reason.text for reason in reasons) or "not in any local manifest"
         texts.append(f"{name} ({text})")
-    system = spec.nix_system if spec.platform == UNSUPPORTED else spec.platform
+    system = spec.request.system if spec.platform == UNSUPPORTED else spec.platform
     return UsageError(
         f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}",
         hint=f"see {manifest_name(spec.cuda)}, or use --allow-hollow to create the set anyway: "

@@ -11,7 +11,6 @@ from cudaredist.formats.policy import DriverPolicy
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, manifest_name, parse_label
 from cudaredist.redists import CUDA
-from cudaredist.sets.inputs import SetData
 from cudaredist.sets.spec import SetSpec
 from cudaredist.tables.explain_driver import on_systems
 from cudaredist.tables.explanation import Fact, Origin, make_fact
@@ -20,36 +19,30 @@ DRIVER, COMPATIBILITY = "nvidia_driver", "cuda_compat"
 _TITLES = {DRIVER: "driver", COMPATIBILITY: "compatibility driver"}
 
 
-def find_driver(spec: SetSpec, data: SetData) -> SetDriver:
+def find_driver(spec: SetSpec) -> SetDriver:
     """Return the drivers for a set's CUDA release and platform.
 
     If a manifest has several drivers for the platform, none of them is stated.
     """
-    manifest = data.manifests[CUDA][spec.cuda]
+    manifest = spec.data.manifests[CUDA][spec.cuda]
     package = manifest.packages.get(DRIVER)
     archives = () if package is None else package.archives
     versions = {str(archive.version) for archive in archives if archive.platform == spec.platform}
-    published = None
-    if len(versions) == 1:
-        published = DriverVersion(
-            version=versions.pop(), source=f"{DRIVER} in {manifest_name(spec.cuda)}"
-        )
-    policy = data.policies.drivers
-    is_windows = spec.platform.os == "windows"
+    policy, is_windows = spec.policies.drivers, spec.platform.os == "windows"
     entry = policy.lowest.get(str(spec.cuda.components[0]))
-    version = entry and (entry.windows if is_windows else entry.version)
+    lowest = (entry.windows if is_windows else entry.version) if entry else None
     release = policy.releases.get(str(spec.cuda))
-    native = release and (release.windows if is_windows else release.linux)
-    source = data.policies.source
+    native = (release.windows if is_windows else release.linux) if release else None
+    published = versions.pop() if len(versions) == 1 else None
     return SetDriver(
-        published=published,
-        native=DriverVersion(version=native, source=source("drivers", release))
-        if release and native
-        else None,
-        lowest=DriverVersion(version=version, source=source("drivers", entry))
-        if entry and version
-        else None,
+        published=_driver(published, f"{DRIVER} in {manifest_name(spec.cuda)}"),
+        native=_driver(native, spec.policies.source("drivers", release)),
+        lowest=_driver(lowest, spec.policies.source("drivers", entry)),
     )
+
+
+def _driver(version: str | None, source: str) -> DriverVersion | None:
+    return DriverVersion(version=version, source=source) if version else None
 
 
 def driver_facts(

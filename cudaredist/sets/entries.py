@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import ReasonCode
-from cudaredist.formats.policy import Fixup, Requirement
-from cudaredist.manifests.manifest_values import Archive
+from cudaredist.formats.policy import Fixup
+from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData, is_within
 from cudaredist.sets.outputs import nested_refusal, order_outputs, split_outputs
 from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
-from cudaredist.sets.requirements import package_problem, requirements_of, target_problems
+from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.version_choice import Choice, broken_constraints, built_for_other
 
@@ -22,24 +22,21 @@ FindVersions: TypeAlias = Callable[[str, Draft], list[Draft]]
 """Finds the versions of a package, under any of its names, that another package can use."""
 
 
-def make_entries(spec: SetSpec, choices: Mapping[str, Choice], data: SetData) -> dict[str, Draft]:
+def make_entries(spec: SetSpec, choices: Mapping[str, Choice]) -> dict[str, Draft]:
     """Return a draft for each known name and additional version.
 
     Requirements on other packages are not checked here. Raises `UsageError` if two entries would
     have the same name.
     """
     entries = {}
-    for name, known in data.names.items():
-        choice = choices.get(known.redist) if known.redist else None
+    for name, known in spec.data.names.items():
+        choice = choices.get(known.redist or "")
         manifest = choice.manifest if choice else None
-        draft = _draft(
-            Draft(attr=name, pname=name, redist=known.redist, manifest=manifest), spec, data
-        )
-        is_absent = manifest is None and draft.is_available
-        entries[name] = _explain_absence(draft, choice, spec, data) if is_absent else draft
+        draft = Draft(attr=name, pname=name, redist=known.redist, manifest=manifest)
+        entries[name] = _with_archive(draft, spec, choice)
     for manifest in spec.also:
         for name in manifest.packages:
-            if name in data.policies.withheld.withheld:
+            if name in spec.policies.withheld.withheld:
                 continue
             attr = versioned_attr(name, manifest.label)
             if attr in entries:
@@ -49,10 +46,10 @@ def make_entries(spec: SetSpec, choices: Mapping[str, Choice], data: SetData) ->
                     hint="select one release of each release line",
                 )
             draft = Draft(attr=attr, pname=name, redist=manifest.redist, manifest=manifest)
-            entries[attr] = _draft(draft, spec, data)
+            entries[attr] = _with_archive(draft, spec)
     for attr, draft in entries.items():
-        allowed = _with_fixups(_with_requirements(draft, spec, data), spec, data)
-        entries[attr] = _with_outputs(allowed, spec, data) if allowed.has_files else allowed
+        allowed = _with_fixups(with_requirements(draft, spec), spec)
+        entries[attr] = _with_outputs(allowed, spec) if allowed.has_files else allowed
     return entries
 
 
@@ -68,9 +65,10 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
         groups[data.policies.root(name)].append(name)
     aliases: dict[str, str] = {}
     for root, names in groups.items():
-        published = [name for name in names if entries[name].package is not None]
-        main = published[0] if len(published) == 1 else root
-        apart = {main} if root in published and _are_one(published, entries) else {main, *published}
+        published = {name: package for name in names if (package := entries[name].package)}
+        main = next(iter(published)) if len(published) == 1 else root
+        is_one = root in published and _are_one(published.values())
+        apart = {main} if is_one else {main, *published}
         aliases |= {
             name: main
             for name in names
@@ -79,34 +77,23 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
     return aliases
 
 
-def _are_one(names: Iterable[str], entries: Mapping[str, Draft]) -> bool:
-    """Check if all names have the same archives."""
-    packages = (entries[name].package for name in names)
-    archives = {
-        frozenset((archive.platform, archive.variant, archive.sha256) for archive in p.archives)
-        for p in packages
-        if p is not None
-    }
+def _are_one(packages: Iterable[Package]) -> bool:
+    """Check if all packages have the same archives."""
+    archives = {frozenset((a.platform, a.variant, a.sha256) for a in p.archives) for p in packages}
     return len(archives) == 1 and all(sha256 for each in archives for *_, sha256 in each)
 
 
 def versioned_attr(name: str, label: Version) -> str:
     """Return the name of an additional version, such as `cudnn_8_9`."""
-    return f"{name}_{'_'.join(label.line.partition('-')[0].split('.'))}"
+    return f"{name}_{label.line.partition('-')[0].replace('.', '_')}"
 
 
-def source_of(manifest: InputManifest) -> str:
-    """Return the manifest of a fact, for display."""
-    path = f"{manifest.redist}/redistrib_{manifest.label}.json"
-    return f"overlay {path}" if manifest.is_overlay else path
-
-
-def _draft(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
-    """Refuse a package for reasons that concern only its release."""
-    name, manifest, policies = draft.pname, draft.manifest, data.policies
+def _with_archive(draft: Draft, spec: SetSpec, choice: Choice | None = None) -> Draft:
+    """Add the archive of a package, or refuse the package for reasons that concern its release."""
+    name, manifest, policies = draft.pname, draft.manifest, spec.policies
     if manifest is not None and manifest.is_overlay:
         draft = draft.noted("manifest")
-    systems = data.names[name].systems
+    systems = spec.data.names[name].systems
     is_for_others = bool(systems) and not systems & {"any", spec.platform.os}
     if is_for_others and spec.platform != UNSUPPORTED:
         text = f"{name} is published for {' and '.join(sorted(systems))} only"
@@ -119,7 +106,28 @@ def _draft(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
         return withheld_draft(draft, policies)
     if ("withheld", name) in policies.removals:
         draft = draft.noted("policy/withheld.json")
-    return _with_release(draft, selection, spec, data)
+    if manifest is None:
+        return _explain_absence(draft, choice, spec)
+    if selection is None:
+        text = f"{manifest.redist} {manifest.label} has no {name}{_split_from(name, spec)}"
+        return draft.refused("unsupported", "not-in-manifest", text, manifest.source)
+    if isinstance(selection, Absence):
+        return draft.refused("unsupported", selection.code, selection.text, manifest.source)
+    return _with_constraints(draft, manifest, spec)
+
+
+def _with_constraints(draft: Draft, manifest: InputManifest, spec: SetSpec) -> Draft:
+    """Refuse a package if its release is for other CUDA releases."""
+    policies, label = spec.policies, manifest.label
+    code: ReasonCode = "cuda-version-unsupported"
+    other = built_for_other(label, spec.cuda)
+    if other is not None:
+        draft = draft.refused("unsupported", code, other, manifest.source)
+    for entry in broken_constraints(manifest.redist, label, spec.cuda, policies.constraints):
+        text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
+        draft = draft.refused("broken", code, text, policies.source("constraints", entry))
+        draft = draft.noted(*policies.notes("constraints", entry))
+    return draft
 
 
 def withheld_draft(draft: Draft, policies: Policies) -> Draft:
@@ -135,66 +143,37 @@ def withheld_draft(draft: Draft, policies: Policies) -> Draft:
     return draft.noted(*policies.notes("withheld", entry))
 
 
-def _with_release(
-    draft: Draft, selection: Archive | Absence | None, spec: SetSpec, data: SetData
-) -> Draft:
-    """Refuse a package if its release has no suitable build."""
-    name, manifest = draft.pname, draft.manifest
-    if manifest is None:
-        return draft
-    if selection is None:
-        text = f"{manifest.redist} {manifest.label} has no {name}{_split_from(name, spec, data)}"
-        return draft.refused("unsupported", "not-in-manifest", text, source_of(manifest))
-    if isinstance(selection, Absence):
-        return draft.refused("unsupported", selection.code, selection.text, source_of(manifest))
-    other = built_for_other(manifest.label, spec.cuda)
-    if other is not None:
-        code: ReasonCode = "cuda-version-unsupported"
-        draft = draft.refused("unsupported", code, other, source_of(manifest))
-    constraints = data.policies.constraints.constraints
-    for entry in broken_constraints(manifest.redist, manifest.label, spec.cuda, constraints):
-        text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
-        source = data.policies.source("constraints", entry)
-        draft = draft.refused("broken", "cuda-version-unsupported", text, source)
-        draft = draft.noted(*data.policies.notes("constraints", entry))
-    return draft
-
-
-def _split_from(name: str, spec: SetSpec, data: SetData) -> str:
+def _split_from(name: str, spec: SetSpec) -> str:
     """Return a note if older releases use another package.
 
     Before a split, the files of the new packages are in the old one.
     """
-    for whole, split in data.policies.names.splits.items():
+    for whole, split in spec.policies.names.splits.items():
         since = Version.parse(split.since)
         if name in split.into and spec.cuda.components < since.components:
             return f"; before CUDA {since} its files are in {whole}"
     return ""
 
 
-def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec, data: SetData) -> Draft:
+def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec) -> Draft:
     """Refuse a package without a suitable release.
 
     The reason is the one against the newest release.
     """
-    refusals = choice.chosen.newer_rejected if choice else ()
-    if choice is not None and choice.uncovered is not None:
-        refusals = (choice.uncovered,)
-    for rejected in refusals:
-        manifest = data.manifests[draft.redist or ""][Version.parse(rejected.release)]
+    uncovered = choice.uncovered if choice else None
+    newer = choice.chosen.newer_rejected if choice else ()
+    for rejected in (uncovered,) if uncovered else newer:
+        manifest = spec.data.manifests[draft.redist or ""][Version.parse(rejected.release)]
         package = manifest.packages.get(draft.pname)
         if package is None:
             continue
         selection = select_archive(package, spec.platform, spec.cuda)
         if not isinstance(selection, Absence):
-            is_uncovered = choice is not None and rejected is choice.uncovered
-            selection = Absence(
-                "capability-unsupported" if is_uncovered else "cuda-version-unsupported",
-                rejected.reason,
-            )
+            code: ReasonCode = "capability-unsupported" if uncovered else "cuda-version-unsupported"
+            selection = Absence(code, rejected.reason)
         newest = f"no release of {draft.redist} supports this set; the newest, {manifest.label}"
-        text, source = f"{newest}: {selection.text}", source_of(manifest)
-        return draft.refused("unsupported", selection.code, text, source)
+        text = f"{newest}: {selection.text}"
+        return draft.refused("unsupported", selection.code, text, manifest.source)
     return unpublished_draft(draft)
 
 
@@ -207,56 +186,44 @@ def unpublished_draft(draft: Draft) -> Draft:
 # -- requirements of policy
 
 
-def require_packages(draft: Draft, find: FindVersions, spec: SetSpec, data: SetData) -> Draft:
+def with_requirements(draft: Draft, spec: SetSpec, find: FindVersions | None = None) -> Draft:
     """Refuse a package if the set lacks a requirement.
 
-    Requirements are other packages, and versions of them.
+    Without `find`, other packages are not checked.
     """
-    for entry in _requirements_of(draft, spec, data):
-        source = data.policies.source("requirements", entry)
-        for name, bounds in sorted((entry.needs_packages or {}).items()):
-            others = [other for other in find(name, draft) if other.is_available]
-            versions = [other.archive.version for other in others if other.archive is not None]
-            problem = package_problem(name, bounds, versions)
-            if problem is not None:
-                text = f"{entry.reason}: {problem}"
-                draft = draft.refused(entry.kind, "dependency-unavailable", text, source)
-    return draft
+    manifest, policies = draft.manifest, spec.policies
+    if manifest is None or not draft.has_files:
+        return draft
 
+    def versions_of(name: str) -> list[Version]:
+        others = find(name, draft) if find else ()
+        return [other.archive.version for other in others if other.archive and other.is_available]
 
-def _requirements_of(draft: Draft, spec: SetSpec, data: SetData) -> list[Requirement]:
-    if draft.manifest is None or not draft.has_files:
-        return []
-    requirements = data.policies.requirements.requirements
-    return requirements_of(draft.pname, draft.manifest.label, spec.target, requirements)
-
-
-def _with_requirements(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
-    for entry in _requirements_of(draft, spec, data):
-        source = data.policies.source("requirements", entry)
-        draft = draft.noted(*data.policies.notes("requirements", entry))
-        for code, problem in target_problems(entry, spec.target):
-            draft = draft.refused(entry.kind, code, f"{entry.reason}: {problem}", source)
+    for entry in requirements_of(draft.pname, manifest.label, spec.target, policies.requirements):
+        source = policies.source("requirements", entry)
+        draft = draft.noted(*policies.notes("requirements", entry))
+        for code, problem in requirement_problems(entry, spec.target, find and versions_of):
+            draft = draft.refused(entry.kind, code, problem, source)
     return draft
 
 
 # -- changes by the user
 
 
-def fixups_for(name: str, spec: SetSpec, data: SetData) -> list[Fixup]:
+def fixups_for(name: str, spec: SetSpec) -> list[Fixup]:
     """Return the user's changes to a package, by any name."""
     return [
         fixup
-        for fixup in data.policies.fixups.fixups
-        if data.policies.root(fixup.package) == data.policies.root(name)
+        for fixup in spec.policies.fixups.fixups
+        if spec.policies.root(fixup.package) == spec.policies.root(name)
         and is_within(spec.cuda, fixup.cuda)
         and fixup.platform in {None, spec.platform}
     ]
 
 
-def _with_fixups(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
-    for fixup in fixups_for(draft.pname, spec, data):
-        source = data.policies.source("fixups", fixup)
+def _with_fixups(draft: Draft, spec: SetSpec) -> Draft:
+    for fixup in fixups_for(draft.pname, spec):
+        source = spec.policies.source("fixups", fixup)
         draft = draft.noted(f"fixup: {fixup.reason}")
         if fixup.withheld is not None and draft.status != "foreign":
             draft = draft.refused("withheld", "withheld-by-policy", fixup.withheld, source)
@@ -268,57 +235,50 @@ def _with_fixups(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
 # -- outputs
 
 
-def _with_outputs(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
+def _with_outputs(draft: Draft, spec: SetSpec) -> Draft:
     """Split a package into outputs, or note missing features."""
-    manifest, archive = draft.manifest, draft.archive
+    name, manifest, archive = draft.pname, draft.manifest, draft.archive
     if manifest is None or archive is None or archive.sha256 is None:
         return draft
-    fixups = fixups_for(draft.pname, spec, data)
+    policy = spec.policies.outputs
+    normalise = (entry for entry in policy.normalise if entry.package == name)
+    entries = (policy.collapse.get(name), policy.propagates.get(name), *normalise)
     # Overlays precede the files that they extend, so the first declaration wins.
-    declared = next((f.outputs for f in fixups if f.outputs is not None), None)
+    declarations = (fixup.outputs for fixup in fixups_for(name, spec))
+    declared = next((outputs for outputs in declarations if outputs is not None), None)
     fixed = None if declared is None else order_outputs(declared)
-    draft = replace(draft, outputs=fixed or ("out",)).noted(*_output_notes(draft.pname, data))
-    features = data.read_features(manifest.redist, manifest.label)
+    draft = draft.noted(*spec.policies.notes("outputs", *entries))
+    draft = replace(draft, outputs=fixed or ("out",))
+    features = spec.data.read_features(manifest.redist, manifest.label)
     if features is None:
         return replace(draft, missing=f"no feature file of {manifest.redist} {manifest.label}")
     if features.is_overlay:
         draft = draft.noted("features")
-    examined = features.examined.get((draft.pname, archive.sha256))
+    examined = features.examined.get((name, archive.sha256))
     if examined is None:
-        is_fixed = fixed is not None or draft.pname in data.policies.outputs.collapse
-        return _with_legacy_outputs(draft, features, archive, is_fixed=is_fixed)
+        legacy = features.legacy.get(archive.id)
+        if legacy is None:
+            return replace(draft, missing=_reason_against(name, archive.sha256, features))
+        is_fixed = fixed is not None or name in policy.collapse
+        return draft if is_fixed else replace(draft, outputs=order_outputs(legacy))
     refusal = nested_refusal(examined, spec.cuda)
     if refusal is not None:
         source = f"{manifest.redist}/feature_{manifest.label}.json"
         return draft.refused("unsupported", "cuda-version-unsupported", refusal, source)
-    policy = data.policies.outputs
-    split = split_outputs(draft.pname, archive.version, examined, spec.cuda, policy, declared=fixed)
-    empty = [name for name in split.outputs if not split.contents[name].files]
-    empty = [name for name in empty if name not in {"out", "dev"}]
+    split = split_outputs(name, archive.version, examined, spec.cuda, policy, declared=fixed)
+    empty = [output for output, size in split.contents.items() if not size.files]
+    empty = [output for output in empty if output not in {"out", "dev"}]
     if empty:
         text = f"{', '.join(empty)} would be empty, but is declared"
         draft = draft.refused("broken", "outputs-empty", text, "policy/fixups.json")
-    headers = features.headers.get((draft.pname, archive.sha256))
+    headers = features.headers.get((name, archive.sha256))
     return replace(draft, split=split, outputs=split.outputs, headers=headers)
 
 
-def _with_legacy_outputs(
-    draft: Draft, features: InputFeatures, archive: Archive, *, is_fixed: bool
-) -> Draft:
-    """Read outputs from an early feature file, or note their absence."""
-    name, sha256 = draft.pname, archive.sha256 or ""
-    legacy = features.legacy.get(archive.id)
-    if legacy is not None:
-        return draft if is_fixed else replace(draft, outputs=order_outputs(legacy))
-    known = {package for package, *_ in (*features.examined, *features.unexamined)}
+def _reason_against(name: str, sha256: str, features: InputFeatures) -> str:
+    """Return the reason why a feature file has no facts of an archive."""
+    known = {package for package, _ in (*features.examined, *features.unexamined)}
     unknown = f"its feature file describes another archive (not {sha256[:12]}…)"
     if name not in known:
         unknown = "its feature file does not contain it"
-    return replace(draft, missing=features.unexamined.get((name, sha256), unknown))
-
-
-def _output_notes(name: str, data: SetData) -> tuple[str, ...]:
-    policy = data.policies.outputs
-    normalise = (entry for entry in policy.normalise if entry.package == name)
-    entries = (policy.collapse.get(name), policy.propagates.get(name), *normalise)
-    return data.policies.notes("outputs", *entries)
+    return features.unexamined.get((name, sha256), unknown)

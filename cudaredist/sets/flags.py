@@ -20,15 +20,13 @@ def capability_problems(
     requested: Sequence[str], cuda: Version, gpus: Gpus
 ) -> tuple[list[str], list[str]]:
     """Return the supported capabilities, and problems with the others."""
-    good, problems = [], []
-    for name in dict.fromkeys(requested):
-        entry = gpus.capabilities[name]
-        if not is_supported(entry, cuda.line):
-            problems.append(
-                f"CUDA {cuda.line} does not support {name}, CUDA {_supported_by(entry)}"
-            )
-        else:
-            good.append(name)
+    entries = {name: gpus.capabilities[name] for name in requested}
+    good = [name for name, entry in entries.items() if is_supported(entry, cuda.line)]
+    problems = [
+        f"CUDA {cuda.line} does not support {name}, CUDA {_supported_by(entry)}"
+        for name, entry in entries.items()
+        if name not in good
+    ]
     return good, problems
 
 

@@ -1,24 +1,21 @@
 """Host compiler of a set."""
 
-from collections.abc import Sequence
-
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import HostCompiler, HostGcc, HostRange
-from cudaredist.formats.tables import CompilerRange, NvccCompat
+from cudaredist.formats.tables import CompilerRange
 from cudaredist.hints import again, command_line
-from cudaredist.primitives import Version
 from cudaredist.sets.spec import SetSpec
 from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 
-def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
+def choose_host(spec: SetSpec) -> HostCompiler:
     """Choose the GCC of a set, and return all ranges.
 
     If nvcc accepts the distribution's default GCC, that one is selected. Otherwise, the highest
     available major that nvcc accepts is selected, or its newest one if `available_gcc` is empty.
     Raises `UsageError` if none fits, or if the release is not in the table.
     """
-    cuda, default = spec.cuda, spec.options.default_gcc
+    cuda, compat, default = spec.cuda, spec.data.nvcc, spec.request.default_gcc
     try:
         answers = compat.releases[newest_of(cuda.line, compat)].compilers
     except UnknownNameError as error:
@@ -32,7 +29,7 @@ def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
         if isinstance(answer, CompilerRange)
     }
     gcc = ranges.get("gcc")
-    chosen = None if gcc is None else _choose_gcc(cuda, gcc, default, spec.options.available_gcc)
+    chosen = None if gcc is None else _choose_gcc(gcc, spec)
     is_newer = chosen is not None and default is not None and (chosen.selected or 0) > default
     return HostCompiler(
         gcc=chosen,
@@ -42,9 +39,8 @@ def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
     )
 
 
-def _choose_gcc(
-    cuda: Version, accepted: HostRange, default: int | None, available: Sequence[int]
-) -> HostGcc:
+def _choose_gcc(accepted: HostRange, spec: SetSpec) -> HostGcc:
+    default, available = spec.request.default_gcc, spec.request.available_gcc
     uses_default = default is not None and accepted.accepts(default)
     selected = default if uses_default else accepted.max
     if not uses_default and available:
@@ -52,7 +48,7 @@ def _choose_gcc(
         if selected is None:
             majors = ", ".join(map(str, sorted(available)))
             raise UsageError(
-                f"nvcc of CUDA {cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
+                f"nvcc of CUDA {spec.cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
                 f"but the available versions are {majors}",
                 hint="add an accepted version with --available-gcc: "
                 f"`{again(f'--available-gcc {accepted.max}', without=['--available-gcc'])}`",

@@ -28,7 +28,15 @@ from cudaredist.formats.policy import (
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Manifest, Package
-from cudaredist.primitives import LINUX_ALL, SOURCE, ArchiveId, Platform, Sha256, Version
+from cudaredist.primitives import (
+    LINUX_ALL,
+    SOURCE,
+    ArchiveId,
+    Platform,
+    Sha256,
+    Version,
+    manifest_name,
+)
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.tables.gpus.coverage import CoverageRules
 
@@ -55,10 +63,9 @@ class Policies:
 
     def notes(self, subject: str, *entries: OwnModel | None) -> tuple[str, ...]:
         """Return a note if an overlay defines one of these entries."""
-        is_noted = any(entry is not None and self.is_overlaid(entry) for entry in entries)
-        return (f"policy/{subject}.json",) if is_noted else ()
+        return (f"policy/{subject}.json",) if any(map(self.is_overlaid, entries)) else ()
 
-    def source(self, subject: str, entry: OwnModel) -> str:
+    def source(self, subject: str, entry: OwnModel | None) -> str:
         """Return the file of an entry, for display.
 
         The text begins with "overlay" if an overlay defines the entry.
@@ -72,7 +79,7 @@ class Policies:
             if subject.name in POLICY_MODELS:
                 yield from _entries(getattr(self, subject.name), subject.name)
 
-    def is_overlaid(self, entry: OwnModel) -> bool:
+    def is_overlaid(self, entry: OwnModel | None) -> bool:
         """Check if an overlay defines the entry."""
         return any(entry is other for other in self.from_overlay)
 
@@ -127,6 +134,12 @@ class InputManifest:
     """By name."""
     is_edited: bool = False
     """Whether it differs from the bytes that the lock recorded."""
+
+    @property
+    def source(self) -> str:
+        """The file, for display as the source of a fact."""
+        path = f"{self.redist}/{manifest_name(self.label)}"
+        return f"overlay {path}" if self.is_overlay else path
 
 
 class ArchiveHeaders(NamedTuple):
@@ -232,17 +245,13 @@ class SetData:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """Contradictions in the policies, and unknown names in them."""
-        return (
-            *policy_problems(self.policies),
-            *self._unknown_platforms(),
-            *self._mistyped_names(),
+        platforms = (
+            _unknown("platform", platform, self.platforms, f"{path}.platform")
+            for path, entry in self.policies.entries()
+            if isinstance(platform := getattr(entry, "platform", None), str)
+            and platform not in self.platforms
         )
-
-    def _unknown_platforms(self) -> Iterator[Problem]:
-        for path, entry in self.policies.entries():
-            platform = getattr(entry, "platform", None)
-            if platform is not None and platform not in self.platforms:
-                yield _unknown("platform", platform, self.platforms, f"{path}.platform")
+        return (*_contradictions(self.policies), *platforms, *self._mistyped_names())
 
     def _mistyped_names(self) -> Iterator[Problem]:
         """Yield names in overlay policies that resemble known names.
@@ -329,30 +338,30 @@ def bounds_text(bounds: Bounds) -> str:
     return f"{bounds.max} or older" if bounds.max else "any"
 
 
-def policy_problems(policies: Policies) -> list[Problem]:
-    """Return contradictions in policies: circular renames and aliases, odd bounds."""
+def _contradictions(policies: Policies) -> Iterator[Problem]:
+    """Yield contradictions in policies: circular renames and aliases, odd bounds and outputs."""
     names = policies.names
-    problems = []
     onward = {old: entry.to for old, entry in (names.renames | names.aliases).items()}
     for start in sorted(onward):
         path = [start]
         while (to := onward.get(path[-1])) and to not in path:
             path.append(to)
         if to == start:
-            circle = " -> ".join([*path, start])
-            problems.append(Problem(f"names.{start}", f"is renamed in a circle: {circle}"))
-    problems += [
-        Problem(f"names.{name}", "is both an alias and an old name")
-        for name in sorted(names.renames.keys() & names.aliases.keys())
-    ]
-    problems += _reversed_bounds(policies)
-    problems += [
-        Problem(f"fixups.fixups[{i}]", "declares outputs without `out` first, or an output twice")
-        for i, fixup in enumerate(policies.fixups.fixups)
-        if fixup.outputs is not None
-        and (fixup.outputs[:1] != ("out",) or len(set(fixup.outputs)) < len(fixup.outputs))
-    ]
-    return problems
+            yield Problem(
+                f"names.{start}", f"is renamed in a circle: {' -> '.join([*path, start])}"
+            )
+    for name in sorted(names.renames.keys() & names.aliases.keys()):
+        yield Problem(f"names.{name}", "is both an alias and an old name")
+    for where, value in policies.entries():
+        if isinstance(value, Bounds) and value.min and value.max:
+            low, high = Version.parse(value.min), Version.parse(value.max)
+            if high.components < low.components[: len(high.components)]:
+                yield Problem(where, f"begins at {low}, after its end {high}")
+    for number, fixup in enumerate(policies.fixups.fixups):
+        outputs = ("out",) if fixup.outputs is None else fixup.outputs
+        if outputs[:1] != ("out",) or len(set(outputs)) < len(outputs):
+            text = "declares outputs without `out` first, or an output twice"
+            yield Problem(f"fixups.fixups[{number}]", text)
 
 
 def _is_mistyped(name: str, known: Collection[str]) -> bool:
@@ -362,15 +371,6 @@ def _is_mistyped(name: str, known: Collection[str]) -> bool:
 def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem:
     error = UnknownNameError(what, name, known)
     return Problem(path, f"{error.message}; {error.hint}")
-
-
-def _reversed_bounds(policies: Policies) -> Iterator[Problem]:
-    """Yield every range in a policy that ends before it begins."""
-    for below, value in policies.entries():
-        if isinstance(value, Bounds) and value.min and value.max:
-            low, high = Version.parse(value.min), Version.parse(value.max)
-            if high.components < low.components[: len(high.components)]:
-                yield Problem(below, f"begins at {low}, after its end {high}")
 
 
 def _entries(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:

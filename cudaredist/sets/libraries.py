@@ -24,9 +24,9 @@ from cudaredist.formats.packageset import (
 )
 from cudaredist.formats.policy import External, LibraryPolicy, LoadedLibrary
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.entries import fixups_for, require_packages
+from cudaredist.sets.entries import fixups_for, with_requirements
 from cudaredist.sets.headers import Included, header_depends, included_headers
-from cudaredist.sets.inputs import SetData, is_within
+from cudaredist.sets.inputs import is_within
 from cudaredist.sets.outputs import ORDER, resolve
 from cudaredist.sets.spec import SetSpec
 
@@ -34,14 +34,14 @@ _SYSTEM = frozenset({"driver", "jetson"})
 
 
 def resolve_dependencies(
-    entries: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec, data: SetData
+    entries: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec
 ) -> tuple[dict[str, Draft], list[Diagnostic]]:
     """Add libraries and dependencies to every package.
 
     A package becomes broken if it needs a library without a known provider, or with unavailable
     providers only. The packages that require it, for a library or by policy, become broken too.
     """
-    connection = _Connection(dict(entries), aliases, spec, data)
+    connection = _Connection(dict(entries), aliases, spec)
     drafts = connection.drafts
     needs_of = {attr: connection.add(draft) for attr, draft in entries.items() if draft.has_files}
     included = included_headers(entries, spec.platform)
@@ -49,11 +49,10 @@ def resolve_dependencies(
         before = sum(drafts[attr].is_available for attr in needs_of)
         diagnostics: list[Diagnostic] = []
         for attr, needs in needs_of.items():
-            draft = connection.with_needs(drafts[attr], needs)
-            drafts[attr] = draft
+            drafts[attr] = draft = connection.with_needs(drafts[attr], needs)
             draft, lacking = connection.with_depends(draft, *header_depends(included[attr], drafts))
             drafts[attr] = draft
-            drafts[attr] = require_packages(draft, connection.find, spec, data)
+            drafts[attr] = with_requirements(draft, spec, connection.find)
             diagnostics += lacking
         if sum(drafts[attr].is_available for attr in needs_of) == before:
             break
@@ -69,29 +68,23 @@ class _Connection:
     drafts: dict[str, Draft]
     aliases: Mapping[str, str]
     spec: SetSpec
-    data: SetData
-    of_package: dict[str, dict[str, Provided]] = field(default_factory=dict)
-    """By attribute, without stubs, which are for linking only."""
-    providers: dict[str, list[tuple[str, Provided]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """By name: the attributes of the providers, additional versions last."""
+    providers: dict[str, list[InSet]] = field(default_factory=lambda: defaultdict(list))
+    """By name, without stubs, which are for linking only. Additional versions are last."""
 
     def add(self, draft: Draft) -> list[Needed]:
         """Add the libraries of a package, and return those that it needs."""
         provided = list(_provided(draft))
-        own = {
-            key_of(name): library
+        outputs = {
+            key_of(name): library.output
             for library, names in provided
             for name in sorted(names)
             if not library.stub
         }
-        self.of_package[draft.attr] = own
-        for name, library in own.items():
-            self.providers[name].append((draft.attr, library))
+        for name, output in outputs.items():
+            self.providers[name].append(InSet(attr=draft.attr, output=output))
         libraries = tuple(library for library, _ in provided)
-        rules = _loading_rules(draft, self.spec, self.data)
-        notes = self.data.policies.notes("libraries", *rules)
+        rules = _loading_rules(draft, self.spec)
+        notes = self.spec.policies.notes("libraries", *rules)
         self.drafts[draft.attr] = replace(draft, provides=libraries).noted(*notes)
         needed = [_need(*names, "needed") for names in _names_in(draft, "needed")]
         return [*needed, *_loaded(libraries, rules)]
@@ -113,25 +106,21 @@ class _Connection:
         resolved = []
         problems: dict[str, tuple[ReasonCode, str]] = {}
         for need in needs:
-            provider, unavailable = self._provider(draft, need)
-            outside = find_external(need.soname, self.data.policies.libraries)
-            # A library of the running system is never taken from another package.
-            is_of_system = outside is not None and outside.owner in _SYSTEM
-            satisfied_by: InSet | OutsideSet | None = provider
-            is_other = provider is not None and provider.attr != draft.attr
-            if outside is not None and (provider is None or (is_of_system and is_other)):
-                provider, satisfied_by = None, OutsideSet(external=outside.owner)
-            elif provider is None and need.kind == "needed":
-                code: ReasonCode = "unresolved-library"
-                text = f"{need.by_path} needs {need.soname}, which has no known provider"
-                if unavailable:
-                    code = "dependency-unavailable"
-                    text = f"{need.by_path} needs {need.soname}, which is only in {unavailable}"
-                problems[need.soname] = (code, text)
             soname = need.soname
-            if need.kind == "dlopen" and provider is not None:
-                sonames = (library.soname for library in self.drafts[provider.attr].provides)
-                soname = next((name for name in sonames if stem_of(name) == soname), soname)
+            provider, unavailable = self._provider(draft, soname, need.kind)
+            outside, is_of_system = self._outside(soname)
+            satisfied_by: InSet | OutsideSet | None = provider
+            # A library of the running system is never taken from another package.
+            if provider is not None and not (is_of_system and provider.attr != draft.attr):
+                if need.kind == "dlopen":
+                    sonames = (library.soname for library in self.drafts[provider.attr].provides)
+                    soname = next((name for name in sonames if stem_of(name) == soname), soname)
+            elif outside is not None:
+                satisfied_by = outside
+            elif need.kind == "needed":
+                code: ReasonCode = "dependency-unavailable" if unavailable else "unresolved-library"
+                lack = f"is only in {unavailable}" if unavailable else "has no known provider"
+                problems[soname] = (code, f"{need.by_path} needs {soname}, which {lack}")
             update = {"satisfied_by": satisfied_by, "soname": soname}
             resolved.append(need.model_copy(update=update))
         resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
@@ -140,31 +129,27 @@ class _Connection:
             draft = draft.refused("broken", code, text, "features", soname)
         return draft
 
-    def _provider(self, draft: Draft, need: Needed) -> tuple[InSet | None, str | None]:
-        """Find the provider of a library, preferring the package itself.
+    def _provider(
+        self, draft: Draft, soname: str, kind: Literal["needed", "dlopen"]
+    ) -> tuple[InSet | None, str]:
+        """Find the available provider of a library, preferring the package itself.
 
-        If no provider is available, return the names of the unavailable ones.
+        Also return the names of all providers.
         """
-        is_loaded = need.kind == "dlopen"
-        key = key_of(need.soname)
-
-        def fitting(names: Iterable[str]) -> Iterable[str]:
-            return (name for name in names if stem_of(name) == key) if is_loaded else (key,)
-
-        own = self.of_package.get(draft.attr, {})
-        for name in fitting(own):
-            if name in own:
-                return InSet(attr=draft.attr, output=own[name].output), None
+        key = key_of(soname)
+        names = [key]
+        if kind == "dlopen":
+            names = [name for name in self.providers if stem_of(name) == key]
         providers = [
-            (attr, library)
-            for name in fitting(self.providers)
-            for attr, library in self.providers.get(name, ())
-            if draft.can_use(self.drafts[attr])
+            provider
+            for name in names
+            for provider in self.providers.get(name, ())
+            if draft.can_use(self.drafts[provider.attr])
         ]
-        for attr, library in providers:
-            if self.drafts[attr].is_available:
-                return InSet(attr=attr, output=library.output), None
-        return None, " and ".join(sorted({attr for attr, _ in providers})) or None
+        own = (provider for provider in providers if provider.attr == draft.attr)
+        available = (p for p in providers if self.drafts[p.attr].is_available)
+        provider = next(own, None) or next(available, None)
+        return provider, " and ".join(sorted({provider.attr for provider in providers}))
 
     def opened(self, draft: Draft) -> Iterator[Opened]:
         """Yield the libraries that files may open at run time.
@@ -172,16 +157,18 @@ class _Connection:
         Libraries already confirmed by policy are not repeated.
         """
         confirmed = {(n.by_path, stem_of(n.soname)) for n in draft.needs if n.kind == "dlopen"}
-        for soname, path, output in _names_in(draft, "opens"):
+        for soname, path, _ in _names_in(draft, "opens"):
             if (path, stem_of(soname)) not in confirmed:
-                outside = find_external(soname, self.data.policies.libraries)
-                satisfied_by: InSet | OutsideSet | None = None
-                if outside is None or outside.owner not in _SYSTEM:
-                    need = _need(soname, path, output, "needed")
-                    satisfied_by = self._provider(draft, need)[0]
-                if satisfied_by is None and outside is not None:
-                    satisfied_by = OutsideSet(external=outside.owner)
-                yield Opened(soname=soname, by_path=path, satisfied_by=satisfied_by)
+                outside, is_of_system = self._outside(soname)
+                provider = None if is_of_system else self._provider(draft, soname, "needed")[0]
+                yield Opened(soname=soname, by_path=path, satisfied_by=provider or outside)
+
+    def _outside(self, soname: str) -> tuple[OutsideSet | None, bool]:
+        """Return a library's provider outside the set, and whether it is the running system."""
+        entry = find_external(soname, self.spec.policies.libraries)
+        if entry is None:
+            return None, False
+        return OutsideSet(external=entry.owner), entry.owner in _SYSTEM
 
     def with_depends(
         self, draft: Draft, by_headers: Iterable[Depends], lacking: Iterable[Included]
@@ -190,7 +177,7 @@ class _Connection:
 
         Also return a diagnostic for each missing dependency that does not break the package.
         """
-        depends = [*_library_depends(draft), *by_headers]
+        depends = {(d.attr, d.output, d.kind): d for d in (*_library_depends(draft), *by_headers)}
         diagnostics = [
             warning(
                 "dependency-unavailable",
@@ -200,32 +187,36 @@ class _Connection:
             )
             for header in lacking
         ]
-        policies, cuda = self.data.policies, self.spec.cuda
-        required = []
-        for rule in policies.libraries.dependencies:
-            if rule.package == draft.pname and is_within(cuda, rule.cuda):
-                draft = draft.noted(*policies.notes("libraries", rule))
-                source = policies.source("libraries", rule)
-                required.append((rule.needs, rule.kind, source, rule.reason))
-        for fixup in fixups_for(draft.pname, self.spec, self.data):
+        policies = self.spec.policies
+        rules = [
+            rule
+            for rule in policies.libraries.dependencies
+            if rule.package == draft.pname and is_within(self.spec.cuda, rule.cuda)
+        ]
+        draft = draft.noted(*policies.notes("libraries", *rules))
+        required = [
+            (rule.needs, rule.kind, policies.source("libraries", rule), rule.reason)
+            for rule in rules
+        ]
+        for fixup in fixups_for(draft.pname, self.spec):
             source = policies.source("fixups", fixup)
             required += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
         for name, kind, source, reason in required:
             other = next((other for other in self.find(name, draft) if other.is_available), None)
             if other is not None:
                 first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
-                entry = Depends(attr=other.attr, output=resolve(first, other.outputs), kind=kind)
-                known = {(one.attr, one.output, one.kind) for one in depends}
-                if other.attr != draft.attr and (other.attr, entry.output, kind) not in known:
-                    depends.append(entry)
+                output = resolve(first, other.outputs)
+                if other.attr != draft.attr:
+                    entry = Depends(attr=other.attr, output=output, kind=kind)
+                    depends.setdefault((other.attr, output, kind), entry)
             elif kind == "runtime":
                 text = f"{name} is not available: {reason}"
                 draft = draft.refused("broken", "dependency-unavailable", text, source, name)
             else:
                 text = f"its headers need those of {name}, which is not in the set: {reason}"
                 diagnostics.append(warning("dependency-unavailable", draft.attr, text))
-        depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
-        return replace(draft, depends=tuple(depends)), diagnostics
+        ordered = sorted(depends.values(), key=lambda d: (d.attr, ORDER.index(d.output), d.kind))
+        return replace(draft, depends=tuple(ordered)), diagnostics
 
 
 def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ...]]:
@@ -244,7 +235,7 @@ def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ..
     }
 
 
-def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, ExternalSoname]:
+def external_sonames(entries: Iterable[Draft], policy: LibraryPolicy) -> dict[str, ExternalSoname]:
     """Return libraries from outside the set, with their owners."""
     needed_by = defaultdict(set)
     for draft in entries:
@@ -254,7 +245,7 @@ def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, Exter
                 needed_by[need.soname].add(draft.attr)
     sonames = {}
     for soname in sorted(needed_by):
-        entry = find_external(soname, data.policies.libraries)
+        entry = find_external(soname, policy)
         sonames[soname] = ExternalSoname(
             owner="unknown" if entry is None else entry.owner,
             provider=None if entry is None else entry.provider,
@@ -303,14 +294,14 @@ def _names_in(
                 yield soname, path, output
 
 
-def _loading_rules(draft: Draft, spec: SetSpec, data: SetData) -> list[LoadedLibrary]:
+def _loading_rules(draft: Draft, spec: SetSpec) -> list[LoadedLibrary]:
     """Return policy's rules for libraries loaded at run time."""
     archive = draft.archive
     if archive is None or spec.platform.os != "linux":
         return []
     return [
         rule
-        for rule in data.policies.libraries.loaded
+        for rule in spec.policies.libraries.loaded
         if rule.package == draft.pname and is_within(archive.version, rule.versions)
     ]
 
@@ -347,3 +338,8 @@ def _library_depends(draft: Draft) -> Iterable[Depends]:
 def warning(code: str, subject: str, text: str) -> Diagnostic:
     """Return a diagnostic for the maintainer of the set."""
     return Diagnostic(level="warning", code=code, subject=subject, text=text)
+
+
+def note(code: str, subject: str, text: str) -> Diagnostic:
+    """Return a diagnostic without consequences."""
+    return Diagnostic(level="note", code=code, subject=subject, text=text)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
 from cudaredist.formats.policy import License, LicensePolicy, PackageMeta
-from cudaredist.manifests.manifest_values import Archive
+from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import is_pool_path, join_address, natural_order, sri_of
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS, REDISTS
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.inputs import SetData
+from cudaredist.sets.inputs import Policies
 from cudaredist.sets.outputs import OutputSplit, propagated
 from cudaredist.sets.set_coverage import package_coverage
 from cudaredist.sets.spec import SetSpec
@@ -26,25 +26,23 @@ _USUAL = {
 _is_vague = re.compile(
     r"(?:LicenseRef-)?NVIDIA(?:[- ]Proprietary)?(?: Software)?", re.IGNORECASE
 ).fullmatch
+_NO_PACKAGE = Package("", None, None, None, (), (), ())
 _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
 
-def make_package(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) -> SetPackage:
+def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPackage:
     """Return the finished entry of a package."""
     has_files = draft.has_files
     split = draft.split if has_files else None
     outputs = draft.outputs if has_files else ("out",)
-    package, manifest, archive = draft.package, draft.manifest, draft.archive
-    versions = package.versions if package else ()
-    address = _address(draft, data, spec.options.wheel_base)
+    package = draft.package or _NO_PACKAGE
+    versions, manifest, archive = package.versions, draft.manifest, draft.archive
+    address = _address(draft, spec)
     has_binaries = draft.split is None or bool(draft.split.binaries)
-    word, meta = draft.package.license if draft.package else None, data.policies.meta
-    license_entry = find_license(draft.pname, draft.redist or "", word, data.policies.licenses)
-    of_redist, own = meta.redists.get(draft.redist or ""), meta.packages.get(draft.pname)
-    draft = draft.noted(
-        *data.policies.notes("licenses", license_entry),
-        *data.policies.notes("meta", of_redist, own),
-    )
+    policies, redist = spec.policies, draft.redist or ""
+    terms = find_license(draft.pname, redist, package.license, policies.licenses)
+    of_redist, own = policies.meta.redists.get(redist), policies.meta.packages.get(draft.pname)
+    notes = policies.notes("licenses", terms) + policies.notes("meta", of_redist, own)
     return SetPackage(
         pname=draft.pname,
         attr=draft.attr,
@@ -52,16 +50,16 @@ def make_package(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: 
         redist=draft.redist,
         release=None if manifest is None else str(manifest.label),
         version=str(archive.version if archive else versions[0]) if versions else None,
-        description=package.title if package else None,
+        description=package.title,
         status=draft.status,
         reasons=draft.reasons,
-        platforms=tuple(sorted({a.platform for a in package.archives})) if package else (),
+        platforms=tuple(sorted({archive.platform for archive in package.archives})),
         archive=None if archive is None else _archive(archive, address),
         outputs=outputs,
         collapsed=split.collapsed if split else None,
         contents=dict(split.contents) if split else {},
         normalise=split.changes if split else (),
-        propagates=propagated(draft.pname, outputs, data.policies.outputs),
+        propagates=propagated(draft.pname, outputs, policies.outputs),
         provides=tuple(sorted(draft.provides, key=lambda p: (p.stub, p.path))) if has_files else (),
         needs=draft.needs if has_files else (),
         opens=draft.opens if has_files else (),
@@ -69,14 +67,14 @@ def make_package(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: 
         driver_runpath=has_files and spec.platform.os == "linux" and has_binaries,
         compat_runpath=compat_runpath,
         gpu_architectures={} if split is None else _architectures(split),
-        coverage=package_coverage(split, spec.flags.effective, data) if has_files else {},
-        license=_license(draft, license_entry, address, data),
+        coverage=package_coverage(split, spec.flags.effective, spec.data) if has_files else {},
+        license=_license(draft, terms, address, policies),
         meta=_meta(of_redist, own),
-        overlay=draft.overlay,
+        overlay=draft.noted(*notes).overlay,
     )
 
 
-def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
+def _address(draft: Draft, spec: SetSpec) -> str | None:
     """Return the base URL of a package, or None.
 
     All paths of archives and licenses are relative to it. None: unknown.
@@ -84,11 +82,12 @@ def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
     archive = draft.archive
     if draft.redist is None:
         return None
-    urls = data.policies.fixups.urls
+    urls = spec.policies.fixups.urls
     is_own = draft.manifest is not None and draft.manifest.is_overlay
     is_wheel = archive is None or archive.relative_path.endswith(".whl")
-    if draft.redist not in urls and data.channel == "wheels" and (is_wheel or not is_own):
-        return None if wheel_base is None else f"{wheel_base.rstrip('/')}/"
+    if draft.redist not in urls and spec.data.channel == "wheels" and (is_wheel or not is_own):
+        base = spec.request.wheel_base
+        return None if base is None else f"{base.rstrip('/')}/"
     return archive_base(draft.redist, archive, urls)
 
 
@@ -109,10 +108,9 @@ def archive_base(redist: str, archive: Archive | None, urls: Mapping[str, str]) 
 
 
 def _archive(archive: Archive, address: str | None) -> SetArchive:
-    path = archive.relative_path
+    path, sha256 = archive.relative_path, archive.sha256 or ""
     name = path.rpartition("/")[2]
     top = _top(name)
-    sha256 = archive.sha256 or ""
     return SetArchive(
         relative_path=path,
         url=None if address is None else join_address(address, path),
@@ -141,23 +139,22 @@ def find_license(name: str, redist: str, word: str | None, policy: LicensePolicy
     )
 
 
-def _license(draft: Draft, entry: License, address: str | None, data: SetData) -> SetLicense:
-    package = draft.package
-    word = package.license if package else None
-    path = package.license_path if package else None
+def _license(draft: Draft, entry: License, address: str | None, policies: Policies) -> SetLicense:
+    package = draft.package or _NO_PACKAGE
+    word, path = package.license, package.license_path
     # If policy has only the default, the manifest has the better name.
-    is_known = entry is not data.policies.licenses.default or word is None
+    is_known = entry is not policies.licenses.default or word is None
     url = entry.url if is_known else None
     return SetLicense(
         manifest=word,
         manifest_path=path,
-        files=None if draft.split is None else draft.split.examined.license_files,
+        files=draft.split.examined.license_files if draft.split else None,
         spdx=entry.spdx if is_known else None,
         short_name=entry.short_name if is_known or word is None else word,
         url=join_address(address, path) if address and path else url,
         free=entry.free,
         redistributable=entry.redistributable,
-        source=data.policies.source("licenses", entry),
+        source=policies.source("licenses", entry),
     )
 
 

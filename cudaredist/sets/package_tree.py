@@ -107,12 +107,12 @@ def _final_path(path: str, package: SetPackage) -> str:
 def _finished(tree: Tree, package: SetPackage) -> Tree:
     """Move top-level files, and add links to pkg-config files."""
     files = {_final_path(path, package): entry for path, entry in tree.files.items()}
-    links = {}
-    for link, end in tree.links.items():
-        if end in tree.files:
-            links[_final_path(link, package)] = _final_path(end, package)
-        else:
-            links[link] = end
+    links = dict(
+        (_final_path(link, package), _final_path(end, package))
+        if end in tree.files
+        else (link, end)
+        for link, end in tree.links.items()
+    )
     for link, end in unversioned(files):
         links.setdefault(link, end)
     return Tree(files, links)

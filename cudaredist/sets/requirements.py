@@ -3,11 +3,11 @@
 A package can require capabilities, CUDA releases and other packages.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cudaredist.formats.packageset import ReasonCode
-from cudaredist.formats.policy import Bounds, Requirement
+from cudaredist.formats.policy import Bounds, Requirement, RequirementPolicy
 from cudaredist.primitives import Platform, Version
 from cudaredist.sets.inputs import bounds_text, is_within
 from cudaredist.tables.gpus.capability import Capability
@@ -22,12 +22,12 @@ class SetTarget(NamedTuple):
 
 
 def requirements_of(
-    name: str, release: Version, target: SetTarget, requirements: Iterable[Requirement]
+    name: str, release: Version, target: SetTarget, policy: RequirementPolicy
 ) -> list[Requirement]:
     """Return the requirements for a package's release in a set."""
     return [
         entry
-        for entry in requirements
+        for entry in policy.requirements
         if entry.package == name
         and is_within(release, entry.releases)
         and is_within(target.cuda, entry.cuda)
@@ -35,34 +35,48 @@ def requirements_of(
     ]
 
 
+def requirement_problems(
+    entry: Requirement,
+    target: SetTarget,
+    versions_of: Callable[[str], Iterable[Version]] | None = None,
+) -> Iterator[tuple[ReasonCode, str]]:
+    """Yield the reasons why a set does not meet a requirement.
+
+    Without `versions_of`, which returns the usable versions of a package, other packages are not
+    checked.
+    """
+    for code, problem in target_problems(entry, target):
+        yield code, f"{entry.reason}: {problem}"
+    if versions_of is not None:
+        for name, bounds in sorted((entry.needs_packages or {}).items()):
+            problem = _package_problem(name, bounds, list(versions_of(name)))
+            if problem:
+                yield "dependency-unavailable", f"{entry.reason}: {problem}"
+
+
 def target_problems(entry: Requirement, target: SetTarget) -> Iterator[tuple[ReasonCode, str]]:
     """Yield the reasons why a target does not meet a requirement."""
-    names = target.capabilities
-    if entry.min_capability is not None:
-        least = Capability.parse(entry.min_capability)
-        low = [name for name in names if Capability.parse(name).base < least]
-        if low:
-            yield "capability-unsupported", f"the set is also for {', '.join(low)}"
-    if entry.only_capabilities is not None:
-        others = [name for name in names if name not in entry.only_capabilities]
-        if others:
-            yield "capability-unsupported", f"the set is also for {', '.join(others)}"
-    if entry.exact_capabilities is not None and set(names) != set(entry.exact_capabilities):
-        exact = ", ".join(entry.exact_capabilities)
-        text = f"requires exactly {exact}, but the set is for {', '.join(names)}"
+    names, exact, only = target.capabilities, entry.exact_capabilities, entry.only_capabilities
+    bases = {name: Capability.parse(name).base for name in names}
+    least = entry.min_capability and Capability.parse(entry.min_capability)
+    low = [name for name in names if least and bases[name] < least]
+    others = [name for name in names if only is not None and name not in only]
+    for beyond in filter(None, (low, others)):
+        yield "capability-unsupported", f"the set is also for {', '.join(beyond)}"
+    if exact is not None and set(names) != set(exact):
+        text = f"requires exactly {', '.join(exact)}, but the set is for {', '.join(names)}"
         yield "capability-unsupported", text
-    without = [n for n in names if str(Capability.parse(n).base) in entry.without_capabilities]
+    without = [name for name in names if str(bases[name]) in entry.without_capabilities]
     if without:
         yield "capability-unsupported", f"the set is for {', '.join(without)}"
     if entry.needs_cuda is not None and not is_within(target.cuda, entry.needs_cuda):
         yield "cuda-version-unsupported", f"requires CUDA {bounds_text(entry.needs_cuda)}"
 
 
-def package_problem(name: str, bounds: Bounds, available: Iterable[Version]) -> str | None:
-    """Return the reason why no version fits, or None."""
-    versions = list(available)
+def _package_problem(name: str, bounds: Bounds, versions: Sequence[Version]) -> str:
+    """Return the reason why no version fits, or an empty text."""
     if any(is_within(version, bounds) for version in versions):
-        return None
+        return ""
     if not versions:
         return f"{name} is not available"
     texts = " and ".join(map(str, versions))

@@ -9,7 +9,7 @@ from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
-from cudaredist.sets.inputs import InputManifest, SetData
+from cudaredist.sets.inputs import InputManifest, Policies, SetData
 from cudaredist.sets.platforms import (
     JETSON,
     SBSA,
@@ -27,24 +27,7 @@ from cudaredist.tables.gpus.gpu_table import supported_capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetOptions:
-    """Options without names to resolve."""
-
-    default_gcc: int | None = None
-    available_gcc: tuple[int, ...] = ()
-    wheel_base: str | None = None
-    """Base URL of the wheels' paths."""
-    allow_missing_features: bool = False
-    allow_hollow: bool = False
-    """Whether to build a set without nvcc or cudart."""
-    require_coverage: RequiredCoverage | None = None
-    """The coverage that selected releases must have for every capability."""
-    cross: Cross | None = None
-    """The pair to which the set belongs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request(SetOptions):
+class Request:
     """A user's request for one or several sets."""
 
     platform: str | None = None
@@ -61,20 +44,30 @@ class Request(SetOptions):
     """Release by redistributable; all others are selected automatically."""
     also: tuple[tuple[str, str], ...] = ()
     """Additional releases with their redistributables, under versioned names."""
+    default_gcc: int | None = None
+    available_gcc: tuple[int, ...] = ()
+    wheel_base: str | None = None
+    """Base URL of the wheels' paths."""
+    allow_missing_features: bool = False
+    allow_hollow: bool = False
+    """Whether to build a set without nvcc or cudart."""
+    require_coverage: RequiredCoverage | None = None
+    """The coverage that selected releases must have for every capability."""
+    cross: Cross | None = None
+    """The pair to which the set belongs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetSpec:
-    """One package set to build, with all names resolved."""
+    """One package set to build from data, with all names resolved."""
 
     cuda: Version
     platform: Platform
-    nix_system: str | None
-    """As requested; None: the platform's own."""
     flags: Flags
     pins: Mapping[str, InputManifest]
     also: tuple[InputManifest, ...]
-    options: SetOptions
+    request: Request
+    data: SetData
 
     @property
     def target(self) -> SetTarget:
@@ -82,9 +75,9 @@ class SetSpec:
         return SetTarget(self.cuda, self.platform, self.flags.effective)
 
     @property
-    def capabilities(self) -> tuple[str, ...]:
-        """The requested capabilities. Empty: the defaults."""
-        return self.flags.requested
+    def policies(self) -> Policies:
+        """The policies of the data."""
+        return self.data.policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,6 @@ class RefusedSet:
     """A package set that cannot be built, and the reason."""
 
     cuda: Version
-    capabilities: tuple[str, ...]
     platform: Platform | None
     """None if the Nix system has no platform."""
     error: UsageError
@@ -146,7 +138,7 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
         platform = _resolve_platform(request, named, cuda, data)
         if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
             unpublished = _unpublished(request, platform, cuda, data)
-            return RefusedSet(cuda, request.capabilities, named, unpublished, is_unpublished=True)
+            return RefusedSet(cuda, named, unpublished, is_unpublished=True)
         flags = make_flags(
             request.capabilities,
             _default_capabilities(platform, cuda, data),
@@ -155,20 +147,19 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
             forward_compat=request.forward_compat,
         )
     except UsageError as error:
-        return RefusedSet(cuda, request.capabilities, platform, error)
+        return RefusedSet(cuda, platform, error)
     if CUDA in dict(request.also):
-        several = UsageError(
-            "a set has only one CUDA release", hint="build a separate set for each release"
-        )
-        return RefusedSet(cuda, request.capabilities, platform, several)
+        hint = "build a separate set for each release"
+        several = UsageError("a set has only one CUDA release", hint=hint)
+        return RefusedSet(cuda, platform, several)
     return SetSpec(
         cuda=cuda,
         platform=platform,
-        nix_system=request.system,
         flags=flags,
         pins=pins,
         also=tuple(also),
-        options=request,
+        request=request,
+        data=data,
     )
 
 

@@ -34,10 +34,8 @@ class UsableWithCuda:
 
     def __init__(self, cuda: Version, store: Store) -> None:
         self.cuda = cuda
-        constraints = read_own_file(store.read_policy("constraints"), ConstraintPolicy)
-        requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
-        self._constraints = constraints.constraints
-        self._requirements = requirements.requirements
+        self._constraints = read_own_file(store.read_policy("constraints"), ConstraintPolicy)
+        self._requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
 
     def has(
         self, redist: str, label: Version, package: str, platform: str, variant: str | None

@@ -1,13 +1,14 @@
 """Selection of each redistributable's release for a set."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
-from cudaredist.formats.policy import Constraint
+from cudaredist.formats.policy import Constraint, ConstraintPolicy
 from cudaredist.hints import command_line, corrected
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
@@ -17,17 +18,25 @@ from cudaredist.sets.outputs import nested_refusal
 from cudaredist.sets.platforms import Absence, select_archive
 from cudaredist.sets.requirements import (
     SetTarget,
-    package_problem,
+    requirement_problems,
     requirements_of,
-    target_problems,
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
 
 EARLY = "has no hashes, so no set can be built from it"
 """The reason against releases with manifests of the early form."""
 
-_Unmet: TypeAlias = Callable[[InputManifest, Archive], str | None]
-"""Returns the unmet requirement of a release's package, or None."""
+
+class _Refusal(NamedTuple):
+    """The reason against a release."""
+
+    text: str
+    lacks_coverage: bool = False
+    """Whether it only lacks the required coverage."""
+
+
+_Check: TypeAlias = Callable[[InputManifest, Archive], _Refusal | None]
+"""Returns a reason against a release with this archive, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +57,9 @@ def find_cuda(text: str, data: SetData) -> Version:
     nearest release, if the release is not in the data folder or its manifest has no hashes.
     """
     labels = data.cuda_labels
-    previews = [
-        label for label, entry in data.manifests.get(CUDA, {}).items() if entry.manifest.is_preview
-    ]
-    release = find_release(text, labels) or next((x for x in previews if str(x) == text), None)
+    manifests = data.manifests.get(CUDA, {})
+    previews = {str(label): label for label, x in manifests.items() if x.manifest.is_preview}
+    release = find_release(text, labels) or previews.get(text)
     if release is not None:
         return release
     early = find_release(text, data.early_labels)
@@ -115,14 +123,13 @@ def choose_releases(
     chooser = _Chooser(target, data, coverage)
     for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
         manifest = fixed.get(redist)
-        if manifest is None:
-            choice = chooser.fitting(redist)
-        else:
-            label = str(manifest.label)
-            chosen = ChosenRelease(release=label, mode="pinned", newer_rejected=())
-            choice = Choice(manifest, chosen)
-        chooser.choices[redist] = choice
+        chooser.choices[redist] = _pinned(manifest) if manifest else chooser.fitting(redist)
     return dict(sorted(chooser.choices.items()))
+
+
+def _pinned(manifest: InputManifest) -> Choice:
+    chosen = ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
+    return Choice(manifest, chosen)
 
 
 def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> InputManifest:
@@ -145,12 +152,12 @@ def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> Input
 
 
 def broken_constraints(
-    redist: str, label: Version, cuda: Version, constraints: Iterable[Constraint]
+    redist: str, label: Version, cuda: Version, policy: ConstraintPolicy
 ) -> list[Constraint]:
     """Return the constraints that a release breaks with a CUDA release."""
     return [
         entry
-        for entry in constraints
+        for entry in policy.constraints
         if entry.redist == redist
         and is_within(label, entry.releases)
         and not is_within(cuda, entry.cuda)
@@ -179,112 +186,98 @@ class _Chooser:
 
     def fitting(self, redist: str) -> Choice:
         """Return the newest suitable release, else the newest published one."""
-        uncovered: set[str] = set()
+        choice = self._newest(redist, self._unmet, self._uncovered, names_newest=True)
+        if choice.manifest is not None:
+            return choice
+        if choice.uncovered is None:
+            return self._newest(redist)
+        return replace(self._newest(redist, self._uncovered), uncovered=choice.uncovered)
 
-        def uncovered_reason(manifest: InputManifest, archive: Archive) -> str | None:
-            if self.coverage is None:
-                return None
-            examined = examined_archive(manifest, archive, self.data)
-            problem = coverage_problem(examined, archive, self.target, self.coverage, self.data)
-            if problem is not None:
-                uncovered.add(problem)
-            return problem
+    def _unmet(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
+        """Return the first unmet requirement of a release's package, or None."""
+        target, policy = self.target, self.data.policies.requirements
+        for entry in requirements_of(archive.package, manifest.label, target, policy):
+            for _, problem in requirement_problems(entry, target, self._versions_of):
+                return _Refusal(problem)
+        return None
 
-        def unmet(manifest: InputManifest, archive: Archive) -> str | None:
-            reason = next(self._unmet(manifest, archive), None)
-            return reason or uncovered_reason(manifest, archive)
+    def _versions_of(self, name: str) -> list[Version]:
+        """Return the version of a package in the releases chosen so far."""
+        choice = self.choices.get(self.data.names[name].redist or "")
+        package = choice.manifest.packages.get(name) if choice and choice.manifest else None
+        selection = package and select_archive(package, self.target.platform, self.target.cuda)
+        return [selection.version] if isinstance(selection, Archive) else []
 
-        fitting = self._newest(redist, unmet)
-        if not uncovered:
-            return fitting if fitting.manifest else self._newest(redist)
-        if fitting.manifest is not None:
-            return _naming_newest(fitting, uncovered)
-        rejected = fitting.chosen.newer_rejected
-        newest = next(entry for entry in rejected if entry.reason in uncovered)
-        return replace(self._newest(redist, uncovered_reason), uncovered=newest)
+    def _uncovered(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
+        """Return the gaps in the required coverage of a release's package, or None."""
+        if self.coverage is None:
+            return None
+        examined = examined_archive(manifest, archive, self.data)
+        problem = coverage_problem(examined, archive, self.target, self.coverage, self.data)
+        return _Refusal(problem, lacks_coverage=True) if problem else None
 
-    def _unmet(self, manifest: InputManifest, archive: Archive) -> Iterator[str]:
-        """Yield the unmet requirements of a release's package."""
-        target, data = self.target, self.data
-        requirements = data.policies.requirements.requirements
-        for entry in requirements_of(archive.package, manifest.label, target, requirements):
-            for _, problem in target_problems(entry, target):
-                yield f"{entry.reason}: {problem}"
-            for name, bounds in sorted((entry.needs_packages or {}).items()):
-                other = self.choices.get(data.names[name].redist or "")
-                package = other.manifest.packages.get(name) if other and other.manifest else None
-                archive_of = package and select_archive(package, target.platform, target.cuda)
-                versions = [archive_of.version] if isinstance(archive_of, Archive) else []
-                lacking = package_problem(name, bounds, versions)
-                if lacking is not None:
-                    yield f"{entry.reason}: {lacking}"
+    def _nested(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
+        """Return a refusal if a release's package is for other CUDA releases, or None."""
+        examined = examined_archive(manifest, archive, self.data)
+        problem = nested_refusal(examined, self.target.cuda) if examined else None
+        return _Refusal(problem) if problem else None
 
-    def _newest(self, redist: str, unmet: _Unmet | None = None) -> Choice:
+    def _newest(self, redist: str, *checks: _Check, names_newest: bool = False) -> Choice:
         """Return the newest release that supports a set.
 
         NCCL has builds for several CUDA releases of one major. Those for a minor newer than the
-        set's are the last choice.
+        set's are the last choice. `names_newest` adds the release to reasons against uncovered
+        ones.
         """
         cuda, manifests = self.target.cuda, self.data.manifests[redist]
-        refusals: dict[Version, str | None] = {}
+        refusals: dict[Version, _Refusal | None] = {}
         best: Version | None = None
         for label in sorted(manifests, reverse=True):
             is_settled = best is not None and not is_for_later_cuda(best, cuda)
             if best is not None and is_settled and label.components < best.components:
                 break
-            refusals[label] = self._refusal(manifests[label], unmet)
+            refusals[label] = self._refusal(manifests[label], checks)
             if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
                 best = label
-        rejected = tuple(
-            RejectedRelease(
-                release=str(label),
-                reason=refusal or f"built for another CUDA {cuda.components[0]} than the set's",
-            )
-            for label, refusal in refusals.items()
-            if best is None or label > best
-        )
+        for_other = _Refusal(f"built for another CUDA {cuda.components[0]} than the set's")
+        suffix = f"; the newest release with it is {best}" if best and names_newest else ""
+        rejected = []
+        uncovered: RejectedRelease | None = None
+        for label, refusal in refusals.items():
+            if best is None or label > best:
+                reason, lacks_coverage = refusal or for_other
+                reason += suffix if lacks_coverage else ""
+                rejected.append(RejectedRelease(release=str(label), reason=reason))
+                if lacks_coverage and uncovered is None:
+                    uncovered = rejected[-1]
         release = None if best is None else str(best)
-        chosen = ChosenRelease(release=release, mode="auto", newer_rejected=rejected)
-        return Choice(None if best is None else manifests[best], chosen)
+        chosen = ChosenRelease(release=release, mode="auto", newer_rejected=tuple(rejected))
+        return Choice(None if best is None else manifests[best], chosen, uncovered)
 
-    def _refusal(self, manifest: InputManifest, unmet: _Unmet | None) -> str | None:
+    def _refusal(self, manifest: InputManifest, checks: Sequence[_Check]) -> _Refusal | None:
         """Return the reason against a release, or None."""
         cuda, data = self.target.cuda, self.data
         other = built_for_other(manifest.label, cuda)
         if other is not None:
-            return other
+            return _Refusal(other)
         if manifest.manifest.is_preview:
-            return "is an early-access release"
-        constraints = data.policies.constraints.constraints
-        for entry in broken_constraints(manifest.redist, manifest.label, cuda, constraints):
-            return entry.reason
+            return _Refusal("is an early-access release")
+        policy = data.policies.constraints
+        for entry in broken_constraints(manifest.redist, manifest.label, cuda, policy):
+            return _Refusal(entry.reason)
         refusals = []
         for name in _main_packages(manifest, data):
             selection = select_archive(manifest.packages[name], self.target.platform, cuda)
             if isinstance(selection, Absence):
-                refusal: str | None = selection.text
+                refusals.append(_Refusal(selection.text))
             else:
-                examined = examined_archive(manifest, selection, data)
-                refusal = None if examined is None else nested_refusal(examined, cuda)
-                if refusal is None and unmet is not None:
-                    refusal = unmet(manifest, selection)
-            if refusal is None:
-                return None
-            refusals.append(refusal)
-        return refusals[0] if refusals else "has no package that a set can include"
-
-
-def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
-    """Add the chosen release to reasons against uncovered ones."""
-    suffix = f"; the newest release with it is {choice.chosen.release}"
-    named = {
-        entry.release: entry.model_copy(update={"reason": entry.reason + suffix})
-        for entry in choice.chosen.newer_rejected
-        if entry.reason in uncovered
-    }
-    rejected = tuple(named.get(entry.release, entry) for entry in choice.chosen.newer_rejected)
-    chosen = choice.chosen.model_copy(update={"newer_rejected": rejected})
-    return replace(choice, chosen=chosen, uncovered=next(iter(named.values())))
+                results = (check(manifest, selection) for check in (self._nested, *checks))
+                refusal = next(filter(None, results), None)
+                if refusal is None:
+                    return None
+                refusals.append(refusal)
+        without = _Refusal("has no package that a set can include")
+        return max(refusals, key=attrgetter("lacks_coverage"), default=without)
 
 
 def _rank(label: Version, cuda: Version) -> tuple[object, ...]:

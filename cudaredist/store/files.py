@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from cudaredist.errors import ReadError, WritingTo
 from cudaredist.formats.registry import OWN_FILE_LIMIT
+from cudaredist.formats.report import ManifestStatus
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256
 from cudaredist.private import open_file
@@ -56,6 +57,16 @@ def write_output(path: Path, data: bytes) -> None:
     """
     sweep(path.parent, f".{path.name}.")
     write_file(path, data)
+
+
+def update_output(path: Path, data: bytes, *, may_write: bool) -> ManifestStatus:
+    """Write a file that the user named if its bytes differ, and return the outcome."""
+    if read_file(path) == data:
+        return "unchanged"
+    if not may_write:
+        return "would-write"
+    write_output(path, data)
+    return "written"
 
 
 def sweep(folder: Path, prefix: str) -> None:

@@ -19,7 +19,6 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.formats.packageset import (
-    Flags,
     IndexedSet,
     PackageSet,
     PackageSetIndex,
@@ -44,7 +43,7 @@ from cudaredist.sets.spec import (
     resolve_set,
 )
 from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
-from cudaredist.store.files import read_file, write_output
+from cudaredist.store.files import read_file, update_output
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols
@@ -169,11 +168,14 @@ def write_sets(
     is_folder = output.suffix != ".json"
     outcomes, indexed = [], []
     for spec, result in attempts:
-        path = output / _set_path(spec) if is_folder else output
-        outcome, entry = _write(result, spec, path, may_write=may_write)
-        outcomes.append(outcome)
-        if entry is not None:
+        if isinstance(spec, RefusedSet) and spec.platform is None and is_folder:
+            raise spec.error
+        try:
+            outcome, entry = _write(spec, result, output, may_write=may_write)
             indexed.append(entry)
+        except CudaRedistError as error:
+            outcome = _failure(spec, error)
+        outcomes.append(outcome)
     index = _write_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
     codes = [outcome.exit_code for outcome in outcomes]
     codes += [EXIT_FINDINGS] * (index == "would-write")
@@ -213,7 +215,7 @@ def build_one(
         raise InvalidFileError("policy", data.problems)
     if isinstance(spec, RefusedSet):
         raise spec.error
-    package_set = build_set(spec, data)
+    package_set = build_set(spec)
     if symbols is not None:
         package_set = with_link_diagnostics(package_set, symbols)
     if strict:
@@ -226,67 +228,60 @@ def set_bytes(package_set: PackageSet) -> bytes:
     return canonical_json(package_set.model_dump(mode="json", by_alias=True))
 
 
-def _set_path(spec: SetSpec | RefusedSet) -> Path:
+def _set_path(spec: SetSpec) -> Path:
     """Return a set's relative path, such as `linux-sbsa/cuda-13.0.2-9.0a.json`."""
-    suffix = f"-{'_'.join(spec.capabilities)}" if spec.capabilities else ""
-    if isinstance(spec, RefusedSet) and spec.platform is None:
-        raise spec.error
-    if isinstance(spec, SetSpec) and not spec.flags.forward_compat and spec.flags.has_plain:
-        suffix += "-no-forward-compat"
-    if isinstance(spec, SetSpec) and (cross := spec.options.cross) is not None:
+    parts = [f"cuda-{spec.cuda}"]
+    if spec.flags.requested:
+        parts.append("_".join(spec.flags.requested))
+    if not spec.flags.forward_compat and spec.flags.has_plain:
+        parts.append("no-forward-compat")
+    cross = spec.request.cross
+    if cross is not None:
         is_host = spec.platform == cross.host
-        suffix += f"-to-{cross.target}" if is_host else f"-from-{cross.host}"
-    return Path(str(spec.platform)) / f"cuda-{spec.cuda}{suffix}.json"
+        parts.append(f"to-{cross.target}" if is_host else f"from-{cross.host}")
+    return Path(spec.platform, f"{'-'.join(parts)}.json")
 
 
 def _write(
-    result: PackageSet | CudaRedistError,
     spec: SetSpec | RefusedSet,
-    path: Path,
+    package_set: PackageSet | CudaRedistError,
+    output: Path,
     *,
     may_write: bool,
-) -> tuple[SetOutcome, IndexedSet | None]:
-    if isinstance(result, CudaRedistError):
-        return _failure(spec, result), None
-    releases = (*spec.pins.values(), *spec.also) if isinstance(spec, SetSpec) else ()
-    document = set_bytes(result)
-    try:
-        is_same = read_file(path) == document
-        if may_write and not is_same:
-            write_output(path, document)
-    except CudaRedistError as error:
-        return _failure(spec, error), None
-    counts = count_statuses(result)
-    status: ManifestStatus = "unchanged" if is_same else "written" if may_write else "would-write"
+) -> tuple[SetOutcome, IndexedSet]:
+    """Write a set to its path in a folder, or to a file. Raises its error, or `WriteError`."""
+    if isinstance(package_set, CudaRedistError):
+        raise package_set
+    if isinstance(spec, RefusedSet):
+        raise spec.error
+    path = output if output.suffix == ".json" else output / _set_path(spec)
+    document, counts = set_bytes(package_set), count_statuses(package_set)
+    status = update_output(path, document, may_write=may_write)
+    flags = package_set.capabilities
     outcome = SetOutcome(
-        cuda=result.cuda.release,
-        platform=result.platform.redist_system,
+        cuda=package_set.cuda.release,
+        platform=package_set.platform.redist_system,
         status=status,
         path=str(path),
         size=len(document),
         counts=counts,
-        requested=tuple(f"{release.redist} {release.label}" for release in releases),
-        capabilities=result.capabilities.requested,
-        diagnostics=result.diagnostics,
+        requested=tuple(f"{x.redist} {x.label}" for x in (*spec.pins.values(), *spec.also)),
+        capabilities=flags.requested,
+        diagnostics=package_set.diagnostics,
         exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,
     )
+    is_single = len(flags.requested) == 1 and not flags.forward_compat
     entry = IndexedSet(
         path=f"{path.parent.name}/{path.name}",
         sha256=sha256_of(document),
-        cuda=result.cuda.release,
-        platform=result.platform.redist_system,
-        attribute=result.cuda.attribute,
-        capabilities=result.capabilities.requested,
-        architecture=_architecture(result.capabilities),
+        cuda=outcome.cuda,
+        platform=outcome.platform,
+        attribute=package_set.cuda.attribute,
+        capabilities=flags.requested,
+        architecture=flags.real_arches[0] if is_single else None,
         counts=counts,
     )
     return outcome, entry
-
-
-def _architecture(flags: Flags) -> str | None:
-    """Return the set's name in nixpkgs' `pkgsForCudaArch`, or None."""
-    is_single = len(flags.requested) == 1 and not flags.forward_compat
-    return flags.real_arches[0] if is_single else None
 
 
 def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
@@ -344,13 +339,8 @@ def _write_index(
         skipped=tuple(sorted(skipped, key=_order)),
     )
     document = canonical_json(index.model_dump(mode="json"))
-    if data == document:
-        return "unchanged"
     is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
-    if is_read_only or not may_write:
-        return "would-write"
-    write_output(path, document)
-    return "written"
+    return update_output(path, document, may_write=may_write and not is_read_only)
 
 
 def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:

@@ -45,28 +45,24 @@ class BuildOptions(Options):
         "Platform, such as linux-x86_64. Default: all of the release."
     )
     system: str | None = select_option(
-        "Nix system, such as aarch64-linux, instead of --platform.",
-        metavar="SYSTEM",
+        "Nix system, such as aarch64-linux, instead of --platform.", metavar="SYSTEM"
     )
     target: str | None = platform_option("Also build the set of this platform for a cross toolkit.")
     capability: list[str] | None = select_option(
-        "Capability, GPU or all; repeatable. Default: the release's.",
-        metavar="X.Y[a|f]|GPU",
+        "Capability, GPU or all; repeatable. Default: the release's.", metavar="X.Y[a|f]|GPU"
     )
     forward_compat: bool | None = capability_option(
         "Also embed PTX for newer GPUs. Default: on, unless only a/f capabilities are requested.",
         names="--forward-compat/--no-forward-compat",
     )
     redist: list[str] | None = select_option(
-        "Release, such as cudnn=9.13. Repeatable. Default: newest.",
-        metavar="NAME=LABEL",
+        "Release, such as cudnn=9.13. Repeatable. Default: newest.", metavar="NAME=LABEL"
     )
     redist_map: Path | None = select_option(
         'JSON file, such as {"cuda": "12.9", "cudnn": "9.13.0"}.'
     )
     also: list[str] | None = select_option(
-        "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.",
-        metavar="NAME=LABEL",
+        "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.", metavar="NAME=LABEL"
     )
     default_gcc: int | None = host_option(
         "Preferred GCC, used if nvcc accepts it.", metavar="MAJOR", min=1
@@ -75,15 +71,13 @@ class BuildOptions(Options):
         "Other GCCs to choose from. Default: any.", metavar="MAJOR,..."
     )
     wheel_base: str | None = output_option(
-        "Base URL of wheels. Default: their addresses stay unknown.",
-        metavar="URL",
+        "Base URL of wheels. Default: their addresses stay unknown.", metavar="URL"
     )
     output: Path | None = output_path_option(
         "Folder, or FILE.json for one set. Default: build.", metavar="PATH"
     )
     overlay: list[Path] | None = folder_option(
-        "Folder that overrides the data. Repeatable.",
-        metavar="FOLDER",
+        "Folder that overrides the data. Repeatable.", metavar="FOLDER"
     )
     data: Data = field(default_factory=Data)
     allow_missing_features: bool = safety_option(

@@ -336,19 +336,16 @@ def _write(
 ) -> "ExportReport":
     from cudaredist.commands.export.report import ExportedFile, ExportReport
     from cudaredist.primitives import sha256_of
-    from cudaredist.store.files import is_folder, read_file, write_output
+    from cudaredist.store.files import is_folder, update_output
 
     written = []
     for name, content in files.items():
         is_named = exporter.file is not None and not is_folder(output)
         path = output if is_named else output / name
-        is_same = read_file(path) == content
-        if may_write and not is_same:
-            write_output(path, content)
         written.append(
             ExportedFile(
                 path=str(path),
-                status="unchanged" if is_same else "written" if may_write else "would-write",
+                status=update_output(path, content, may_write=may_write),
                 size=len(content),
                 sha256=sha256_of(content),
             )

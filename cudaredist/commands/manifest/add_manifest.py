@@ -33,7 +33,7 @@ from cudaredist.progress import Progress
 from cudaredist.redists import REDISTS, Redist, find_redist
 from cudaredist.sources.hashed_file import HashedFile, read_hashed
 from cudaredist.sources.protocol import Settings
-from cudaredist.store.files import read_file, write_output
+from cudaredist.store.files import read_file, update_output
 
 _is_request = re.compile(
     r"(?P<platform>[a-z0-9_-]+)(?:\+(?P<variant>cuda[0-9]{1,3})(?P<minor>\.[0-9]{1,3})?)?="
@@ -84,14 +84,12 @@ def add_manifest(
     ]
     data = canonical_json(document)
     read_manifest(data, label=label)
-    if data != current:
-        write_output(path, data)
     return ManifestReport(
         redist=redist.name,
         label=str(label),
         version=versions[0],
         path=path.relative_to(root).as_posix(),
-        status="unchanged" if data == current else "written",
+        status=update_output(path, data, may_write=True),
         archives=tuple(added),
         next=command_line("download-manifests", redist=redist.name, version=label, base_url=root),
         exit_code=0,

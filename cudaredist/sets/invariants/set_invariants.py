@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from cudaredist.formats.packageset import InSet, OutsideSet, PackageSet, Provided, SetPackage
+from cudaredist.formats.packageset import (
+    Depends,
+    InSet,
+    OutsideSet,
+    PackageSet,
+    Provided,
+    SetPackage,
+)
 from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
 from cudaredist.sets.invariants.coverage_invariant import check_coverage
@@ -137,17 +144,14 @@ def _archives(package_set: PackageSet) -> Iterator[Broken]:
 
 def _outputs(package_set: PackageSet) -> Iterator[Broken]:
     for entry in own_entries(package_set):
-        declared = set(entry.outputs)
+        declared, listed = set(entry.outputs), ", ".join(entry.outputs)
         if entry.outputs != tuple(name for name in ORDER if name in declared | {"out"}):
-            yield (
-                entry.attr,
-                f"declares {', '.join(entry.outputs)}, which is not in order from `out`",
-            )
+            yield entry.attr, f"declares {listed}, which is not in order from `out`"
         if entry.status not in {"available", "broken"} and entry.outputs != ("out",):
             yield entry.attr, f"is {entry.status}, but has outputs other than `out`"
         if entry.contents and entry.contents.keys() != declared:
             outputs = ", ".join(sorted(entry.contents))
-            yield entry.attr, f"declares {', '.join(entry.outputs)}, but has contents of {outputs}"
+            yield entry.attr, f"declares {listed}, but has contents of {outputs}"
         for name in sorted(declared - {"out", "dev"} if entry.status == "available" else ()):
             if name in entry.contents and entry.contents[name].files == 0:
                 yield entry.attr, f"declares {name}, which is empty"
@@ -188,11 +192,7 @@ def _libraries(package_set: PackageSet) -> Iterator[Broken]:
                         yield entry.attr, f"{about}, but {provider.attr} {problem}"
                 case OutsideSet(external=owner):
                     listed = package_set.external.get(need.soname)
-                    if (
-                        listed is None
-                        or listed.owner != owner
-                        or entry.attr not in listed.needed_by
-                    ):
+                    if not (listed and listed.owner == owner and entry.attr in listed.needed_by):
                         yield entry.attr, f"{about} of {owner}, which is not in `external`"
 
 
@@ -263,10 +263,10 @@ def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
     """Check I10. The compatibility package needs no run path to itself."""
     is_linux = Platform(package_set.platform.redist_system).os == "linux"
     for entry in own_entries(package_set):
-        parts = [(part.attr, part.output) for part in entry.depends]
-        insides = (need.satisfied_by for need in entry.needs)
-        parts += [(part.attr, part.output) for part in insides if isinstance(part, InSet)]
-        for attr in sorted({attr for attr, output in parts if output == "stubs"}):
+        providers = (need.satisfied_by for need in entry.needs)
+        parts: list[Depends | InSet] = [*entry.depends]
+        parts += (part for part in providers if isinstance(part, InSet))
+        for attr in sorted({part.attr for part in parts if part.output == "stubs"}):
             yield entry.attr, f"depends on the stubs of {attr}"
         needs_driver = any(n.satisfied_by == OutsideSet(external="driver") for n in entry.needs)
         if is_linux and needs_driver and not entry.driver_runpath:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from support.set_inputs import (
     LINUX,
+    SBSA,
     Release,
     build,
     cuda,
@@ -96,6 +97,27 @@ def test_release_without_coverage_is_reason_and_warning() -> None:
     assert "2.8.1: no code for 7.0" in reason.text
     (warning,) = (d for d in package_set.diagnostics if d.code == "older-release")
     assert (warning.level, warning.text) == ("warning", "2.8.1 is not selected: no code for 7.0")
+
+
+def test_older_build_without_coverage_is_no_reason() -> None:
+    """If the newest build is for a later CUDA, the older ones are examined, too."""
+    newest, older = (
+        Release("nccl", label, {"nccl": [LINUX]}, {"nccl": with_code(modules)})
+        for label, modules in (("2.20.5-cuda12.9", VOLTA), ("2.19.3-cuda12.4", TURING))
+    )
+    data = set_data_of(cuda("12.6.3"), newest, older)
+    redist = build(data, "12.6.3", capabilities=("7.0",), require_coverage="ptx").redists["nccl"]
+    assert (redist.release, redist.newer_rejected) == (newest.label, ())
+
+
+def test_coverage_is_reason_next_to_unpublished_package() -> None:
+    packages = {"liba": [SBSA], "libb": [LINUX]}
+    mine = Release("mine", "1.0.0", packages, {"libb": with_code(TURING)})
+    found = build_for(set_data_of(cuda(), mine), "7.0", require_coverage="ptx").packages
+    assert [found[name].reasons[0].code for name in packages] == [
+        "platform-not-published",
+        "capability-unsupported",
+    ]
 
 
 def test_required_coverage_does_not_change_pinned_release() -> None:
