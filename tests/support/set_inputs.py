@@ -14,7 +14,7 @@ from cudaredist.commands.process.feature_file import share_parts
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
 from cudaredist.formats.features import ArchiveFeatures, ExaminedArchive, WholeFeatures
-from cudaredist.formats.packageset import PackageSet, SetPackage
+from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Platform, Version, parse_label, sha256_of
@@ -28,6 +28,7 @@ from cudaredist.sets.inputs import (
     SetData,
     archive_headers,
 )
+from cudaredist.sets.invariants.set_invariants import check_set
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store, shipped_data
 from support import factory
@@ -290,6 +291,42 @@ def build(
 def package(data: SetData, name: str, **request: Any) -> SetPackage:
     """Return one package of a set."""
     return build(data, **request).packages[name]
+
+
+def archive_of(data: SetData, name: str, **request: Any) -> SetArchive:
+    """Return the archive of one package of a set."""
+    archive = package(data, name, **request).archive
+    assert archive is not None
+    return archive
+
+
+def valid(package_set: PackageSet) -> PackageSet:
+    """Return a set that satisfies all invariants of one document."""
+    assert check_set(package_set) == []
+    return package_set
+
+
+def outline(entry: SetPackage) -> tuple[str, list[str]]:
+    """Return the status of a package, and the codes of its reasons."""
+    return entry.status, [reason.code for reason in entry.reasons]
+
+
+def texts(package_set: PackageSet, code: str) -> list[str]:
+    """Return the texts of a set's diagnostics with a code."""
+    return [entry.text for entry in package_set.diagnostics if entry.code == code]
+
+
+# -- policies
+
+
+def rule(**fields: Any) -> dict[str, Any]:
+    """Return an entry of a policy."""
+    return {"reason": "r", "reference": "r", **fields}
+
+
+def fixup(package: str, **fields: Any) -> dict[str, Any]:
+    """Return the policy with one change to a package, for `set_data_of`."""
+    return {"fixups": {"fixups": [rule(package=package, **fields)]}}
 
 
 # -- on disk

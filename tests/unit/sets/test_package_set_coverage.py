@@ -13,6 +13,7 @@ from support.set_inputs import (
     features_of,
     package,
     set_data_of,
+    texts,
     with_code,
 )
 
@@ -70,8 +71,7 @@ def test_required_coverage_selects_older_release_and_explains_newer_ones(
         label: f"{reason}; the newest release with it is {release}"
         for label, reason in rejected.items()
     }
-    notes = [entry.text for entry in package_set.diagnostics if entry.code == "older-release"]
-    assert notes == [
+    assert texts(package_set, "older-release") == [
         f"{label} is not selected: {reason}; the newest release with it is {release}"
         for label, reason in list(rejected.items())[:1]
     ]
@@ -143,18 +143,10 @@ def test_required_coverage_rejects_release_of_unknown_coverage(
 
 def test_coverage_lists_each_effective_capability() -> None:
     found = package(set_data_of(*DATA), "libcutensor", capabilities=("7.0", "7.5", "8.6"))
-    assert {name: coverage.value for name, coverage in found.coverage.items()} == {
-        "7.0": "partial",
-        "7.5": "native",
-        "8.6": "native",
-    }
-    assert found.coverage["7.5"].model_dump() == {
-        "value": "native",
-        "files": 1,
-        "all_files": 1,
-        "native": 200,
-        "modules": 348,
-    } | {"ptx": 1}  # fmt: skip
+    values = {"7.0": "partial", "7.5": "native", "8.6": "native"}
+    assert {name: coverage.value for name, coverage in found.coverage.items()} == values
+    counts = {"files": 1, "all_files": 1, "native": 200, "ptx": 1, "modules": 348}
+    assert found.coverage["7.5"].model_dump() == {"value": "native", **counts}
 
 
 def test_coverage_without_device_code_or_features_is_host_only_or_unknown() -> None:
@@ -188,19 +180,12 @@ def test_coverage_counts_only_files_of_set() -> None:
 def test_missing_coverage_is_a_warning_that_strict_rejects() -> None:
     data = set_data_of(cuda(), cutensor("2.8.1", LEFTOVER, TURING), features_known())
     package_set = build_for(data, "7.0", "8.0")
-    assert [
-        (d.level, d.code, d.subject, d.text)
-        for d in package_set.diagnostics
-        if "coverage" in d.code
-    ] == [
+    found = [d for d in package_set.diagnostics if "coverage" in d.code]
+    partial = "partial code for 7.0 (0 of 2 files, ptx 1 of 548 modules)"
+    assert [(d.level, d.code, d.subject, d.text) for d in found] == [
         ("warning", "coverage-none", "nccl", "no code for 7.0, 8.0"),
-        (
-            "warning",
-            "coverage-partial",
-            "libcutensor",
-            "partial code for 7.0 (0 of 2 files, ptx 1 of 548 modules)",
-        ),
-    ]  # fmt: skip
+        ("warning", "coverage-partial", "libcutensor", partial),
+    ]
     request = Request(platform=LINUX, capabilities=("7.0",), allow_missing_features=True)
     (spec,) = specs_for(request, data, ["12.9.1"])
     with pytest.raises(IncompleteError, match=r"nccl: no code for 7\.0"):

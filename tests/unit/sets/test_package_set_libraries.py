@@ -14,8 +14,12 @@ from support.set_inputs import (
     cuda,
     elf,
     features_of,
+    fixup,
     library,
+    outline,
+    rule,
     set_data_of,
+    texts,
 )
 
 from cudaredist.binaries.file_facts import Binary
@@ -54,10 +58,7 @@ def built(
     features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any
 ) -> PackageSet:
     result = build(data_of(features, platform, **more), platform=platform)
-    broken = [
-        str(violation) for violation in check_set(result) if violation.invariant not in _MEANT
-    ]
-    assert broken == []
+    assert [str(v) for v in check_set(result) if v.invariant not in _MEANT] == []
     return result
 
 
@@ -94,10 +95,8 @@ def test_needs_are_satisfied_by_own_other_and_external_libraries() -> None:
         "libcuda.so.1": "driver",
         "libm.so.6": "glibc",
     }
-    needs = package_set.packages["libx"].needs
-    assert [(n.by_path, n.output) for n in needs if n.soname == "libm.so.6"] == [
-        ("bin/tool", "bin")
-    ]
+    (need,) = (n for n in package_set.packages["libx"].needs if n.soname == "libm.so.6")
+    assert (need.by_path, need.output) == ("bin/tool", "bin")
     assert [d.model_dump() for d in package_set.packages["libx"].depends] == [
         {"attr": "cuda_cudart", "output": "out", "kind": "runtime"}
     ]
@@ -144,10 +143,9 @@ def test_stubs_do_not_satisfy_needs() -> None:
     )
     package_set = built({"liba": stub, "libb": library("libb.so.1", "libx.so.1", "libcuda.so.1")})
     assert satisfied(package_set, "libb") == {"libx.so.1": None, "libcuda.so.1": "driver"}
-    entry = package_set.packages["libb"]
-    assert (entry.status, entry.reasons[0].code) == ("broken", "unresolved-library")
-    assert entry.reasons[0].subject == "libx.so.1"
-    assert entry.reasons[0].source == "features"
+    (reason,) = package_set.packages["libb"].reasons
+    assert (reason.code, reason.subject) == ("unresolved-library", "libx.so.1")
+    assert reason.source == "features"
     assert [(p.attr, p.stub) for p in package_set.sonames["libx.so.1"]] == [("liba", True)]
 
 
@@ -187,23 +185,18 @@ def test_missing_library_breaks_package_and_dependents() -> None:
         }
     )
     packages = package_set.packages
-    assert [packages[f"lib{x}"].status for x in "abcz"] == [*["broken"] * 3, "available"]
-    reasons = [packages[f"lib{x}"].reasons for x in "abc"]
-    assert [[r.code for r in each] for each in reasons] == [
-        ["dependency-unavailable"],
-        ["dependency-unavailable"],
-        ["unresolved-library"],
+    assert [outline(packages[f"lib{x}"]) for x in "abcz"] == [
+        ("broken", ["dependency-unavailable"]),
+        ("broken", ["dependency-unavailable"]),
+        ("broken", ["unresolved-library"]),
+        ("available", []),
     ]
-    assert reasons[0][0].text == "lib/liba.so.1.5 needs libb.so.1, which is only in libb"
-    assert (
-        reasons[2][0].text == "lib/libc.so.1.5 needs libnowhere.so.3, which has no known provider"
-    )
+    assert texts(package_set, "broken") == [
+        "lib/liba.so.1.5 needs libb.so.1, which is only in libb",
+        "lib/libb.so.1.5 needs libc.so.1, which is only in libc",
+        "lib/libc.so.1.5 needs libnowhere.so.3, which has no known provider",
+    ]
     assert package_set.external["libnowhere.so.3"].owner == "unknown"
-    assert [d.subject for d in package_set.diagnostics if d.code == "broken"] == [
-        "liba",
-        "libb",
-        "libc",
-    ]
     assert packages["libc"].archive is not None
     assert packages["libc"].provides, "the libraries of a broken package are listed"
     assert "libc.so.1" not in package_set.sonames, "but they are not in the set's index"
@@ -211,28 +204,19 @@ def test_missing_library_breaks_package_and_dependents() -> None:
 
 @pytest.mark.parametrize("status", ["withheld", "broken"])
 def test_library_of_unavailable_package_breaks_dependents(status: str) -> None:
-    fixup = {"package": "libb", status: "why", "reason": "r", "reference": "r"}
     package_set = built(
         {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1")},
-        policies={"fixups": {"fixups": [fixup]}},
+        policies=fixup("libb", **{status: "why"}),
     )
     code = "dependency-unavailable" if status == "broken" else "unresolved-library"
-    assert package_set.packages["liba"].status == "broken"
-    assert package_set.packages["liba"].reasons[0].code == code
+    assert outline(package_set.packages["liba"]) == ("broken", [code])
 
 
-def test_circular_needs_are_satisfied() -> None:
-    package_set = built(
-        {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1", "liba.so.1")}
-    )
-    assert {package_set.packages[name].status for name in ("liba", "libb")} == {"available"}
-    broken = built(
-        {
-            "liba": library("liba.so.1", "libb.so.1"),
-            "libb": library("libb.so.1", "liba.so.1", "libnowhere.so.1"),
-        }
-    )
-    assert {broken.packages[name].status for name in ("liba", "libb")} == {"broken"}
+@pytest.mark.parametrize(("more", "status"), [((), "available"), (("libnowhere.so.1",), "broken")])
+def test_circular_needs_have_one_status(more: tuple[str, ...], status: str) -> None:
+    liba, libb = library("liba.so.1", "libb.so.1"), library("libb.so.1", "liba.so.1", *more)
+    packages = built({"liba": liba, "libb": libb}).packages
+    assert {packages[name].status for name in ("liba", "libb")} == {status}
 
 
 def test_nccl_comes_from_set_or_distribution() -> None:
@@ -321,10 +305,8 @@ def test_unread_tables_are_a_warning() -> None:
         "bin/tool": elf(unread=("needed", "glibc")),
     }
     package_set = built({"libcublas": features_of(files)})
-    assert [
-        (d.level, d.subject, d.text) for d in package_set.diagnostics if d.code == "unread"
-    ] == [
-        ("warning", "libcublas", f"{path}: {fields} could not be read and are unknown")
+    assert texts(package_set, "unread") == [
+        f"{path}: {fields} could not be read and are unknown"
         for path, fields in (("bin/tool", "needed, glibc"), ("lib/libcublas.so.12", "needed"))
     ]
 
@@ -332,21 +314,19 @@ def test_unread_tables_are_a_warning() -> None:
 def test_missing_loaded_library_is_a_warning() -> None:
     package_set = built({"libcublas": library("libcublasLt.so.12")})
     assert package_set.packages["libcublas"].status == "available"
-    assert [d.text for d in package_set.diagnostics if d.code == "unresolved-dlopen"] == [
-        "lib/libcublasLt.so.12.5 loads libnvrtc, which is not in the set"
-    ]
+    (text,) = texts(package_set, "unresolved-dlopen")
+    assert text == "lib/libcublasLt.so.12.5 loads libnvrtc, which is not in the set"
     assert satisfied(package_set, "libcublas") == {"libnvrtc": None}
 
 
 def test_available_provider_is_preferred_to_broken_one() -> None:
-    fixup = {"package": "aaa", "broken": "b", "reason": "r", "reference": "r"}
     package_set = built(
         {
             "aaa": library("libnvrtc.so.11"),
             "cuda_nvrtc": library("libnvrtc.so.12"),
             "libcublas": library("libcublasLt.so.12"),
         },
-        policies={"fixups": {"fixups": [fixup]}},
+        policies=fixup("aaa", broken="b"),
     )
     assert satisfied(package_set, "libcublas") == {"libnvrtc.so.12": "cuda_nvrtc.lib"}
 
@@ -426,12 +406,10 @@ def test_external_libraries_have_owners(soname: str, owner: str | None) -> None:
 
 
 def test_dll_patterns_are_case_insensitive() -> None:
-    entry = {"names": ["My*.DLL"], "owner": "distribution", "reason": "r", "reference": "r"}
+    entry = rule(names=["My*.DLL"], owner="distribution")
     data = set_data_of(policies={"libraries": {"external": [entry]}})
     for name in ("mything.dll", "MYTHING.DLL"):
-        external = find_external(name, data.policies.libraries)
-        assert external is not None
-        assert external.owner == "distribution"
+        assert find_external(name, data.policies.libraries) == data.policies.libraries.external[0]
 
 
 # -- dependencies by policy
@@ -464,8 +442,7 @@ def test_policy_dependencies_depend_on_cuda_release(
 def test_missing_headers_are_a_warning() -> None:
     package_set = build(set_data_of(cuda("12.9.1")))
     assert package_set.packages["cuda_cudart"].status == "available"
-    texts = [d.text for d in package_set.diagnostics if d.code == "dependency-unavailable"]
-    assert texts == [
+    assert texts(package_set, "dependency-unavailable") == [
         "its headers need those of cccl, which is not in the set: cuda_runtime.h includes headers "
         "of CCCL"
     ]
@@ -487,10 +464,7 @@ def test_dependencies_name_outputs() -> None:
 
 
 def test_dependencies_exclude_self_and_duplicates() -> None:
-    rules = [
-        {"package": "liba", "needs": name, "kind": "runtime", "reason": "r", "reference": "r"}
-        for name in ("liba", "libb", "libb")
-    ]
+    rules = [rule(package="liba", needs=name, kind="runtime") for name in ("liba", "libb", "libb")]
     package_set = built(
         {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1")},
         policies={"libraries": {"dependencies": rules}},
@@ -499,20 +473,14 @@ def test_dependencies_exclude_self_and_duplicates() -> None:
 
 
 def test_broken_policy_dependency_breaks_dependents() -> None:
-    rule = {
-        "package": "liba",
-        "needs": "libb",
-        "kind": "runtime",
-        "reason": "why",
-        "reference": "r",
-    }
+    dependency = rule(package="liba", needs="libb", kind="runtime", reason="why")
     package_set = built(
         {
             "liba": library("liba.so.1"),
             "libb": library("libb.so.1", "libnowhere.so.1"),
             "libc": library("libc.so.1", "liba.so.1"),
         },
-        policies={"libraries": {"dependencies": [rule]}},
+        policies={"libraries": {"dependencies": [dependency]}},
     )
     assert [package_set.packages[f"lib{x}"].status for x in "abc"] == ["broken"] * 3
     assert package_set.packages["liba"].reasons[0].text == "libb is not available: why"

@@ -11,6 +11,7 @@ from support.set_inputs import (
     STATIC,
     WINDOWS,
     Release,
+    archive_of,
     build,
     cuda,
     elf,
@@ -18,6 +19,8 @@ from support.set_inputs import (
     library,
     package,
     set_data_of,
+    texts,
+    valid,
 )
 
 from cudaredist.errors import UsageError
@@ -29,7 +32,6 @@ from cudaredist.formats.packageset import SetPackage
 from cudaredist.primitives import ArchiveId, join_address, sri_of
 from cudaredist.redists import REDISTS
 from cudaredist.sets.inputs import InputFeatures, SetData
-from cudaredist.sets.invariants.set_invariants import check_set
 from cudaredist.sets.outputs import ORDER, order_outputs, propagated
 
 LIB = elf("libx.so.1", "libc.so.6")
@@ -51,9 +53,7 @@ A = "a" * 64
 
 def libx(features: ArchiveFeatures, name: str = "libx", **more: Any) -> SetPackage:
     data = set_data_of(cuda(features={name: features}, packages={name: [LINUX]}), **more)
-    result = build(data)
-    assert check_set(result) == []
-    return result.packages[name]
+    return valid(build(data)).packages[name]
 
 
 # -- outputs: sections 3.1 and 3.4
@@ -81,23 +81,23 @@ def test_order_outputs_sorts_and_renames_sample(names: list[str], expected: list
     assert order_outputs(names) == tuple(expected)
 
 
-@pytest.mark.parametrize("output", [name for name in ORDER if name != "out"])
-def test_output_without_files_is_not_declared(output: OutputName) -> None:
-    everything = libx(features_of(EVERYTHING))
-    paths = {
-        "doc": "share/doc/x.txt",
-        "samples": "samples/a.cu",
-        "python": "python/x.whl",
-        "bin": "bin/tool",
-        "dev": "pkg-config/x-12.9.pc",
-        "include": "include/x.h",
-        "lib": "lib/libx.so.1",
-        "static": "lib/libx_static.a",
-        "stubs": "lib/stubs/libx.so",
-    }
-    rest = {path: content for path, content in EVERYTHING.items() if path != paths[output]}
-    entry = libx(features_of(rest))
-    assert entry.outputs == tuple(name for name in everything.outputs if name != output)
+@pytest.mark.parametrize(
+    ("output", "path"),
+    [
+        ("doc", "share/doc/x.txt"),
+        ("samples", "samples/a.cu"),
+        ("python", "python/x.whl"),
+        ("bin", "bin/tool"),
+        ("dev", "pkg-config/x-12.9.pc"),
+        ("include", "include/x.h"),
+        ("lib", "lib/libx.so.1"),
+        ("static", "lib/libx_static.a"),
+        ("stubs", "lib/stubs/libx.so"),
+    ],
+)
+def test_output_without_files_is_not_declared(output: str, path: str) -> None:
+    rest = {name: content for name, content in EVERYTHING.items() if name != path}
+    assert libx(features_of(rest)).outputs == tuple(name for name in ORDER if name != output)
 
 
 def test_unexamined_package_has_one_output() -> None:
@@ -113,9 +113,9 @@ def test_collapsed_package_has_one_output(name: str) -> None:
     features = features_of({**EVERYTHING, "lib/libx.so.1": elf("libx.so.1")})
     data = set_data_of(cuda(features={name: features}, packages={name: [LINUX]}))
     entry = package(data, name, allow_hollow=True)
+    (output,) = entry.contents.values()
     assert entry.outputs == ("out",)
-    assert entry.contents["out"].files == len(EVERYTHING)
-    assert entry.contents["out"].bytes == 100 * len(EVERYTHING)
+    assert (output.files, output.bytes) == (len(EVERYTHING), 100 * len(EVERYTHING))
     assert entry.collapsed == data.policies.outputs.collapse[name].reason
     assert {provided.output for provided in entry.provides} == {"out"}
     assert entry.propagates == {}
@@ -194,37 +194,37 @@ def test_lib_folder_of_other_number_is_kept() -> None:
     assert len(entry.provides) == 2
 
 
-def test_gpu_architectures_follow_lib_folder() -> None:
-    features = features_of(NESTED)
-    code = {
-        folder: {
-            "declared": {"sass": [sass], "ptx": [], "lto": []},
-            "embedded": {"sass": [], "ptx": ["compute_90"], "lto": []},
-        }
-        for folder, sass in (("lib/11", "sm_50"), ("lib/12", "sm_90"), ("bin", "sm_80"))
+def architectures(**code: tuple[str, str]) -> dict[str, str]:
+    """Return the architectures of folders with declared and embedded code."""
+
+    def parts(text: str) -> dict[str, list[str]]:
+        names = text.split()
+        kinds = {"sass": "sm_", "ptx": "compute_", "lto": "lto_"}
+        return {kind: [n for n in names if n.startswith(x)] for kind, x in kinds.items()}
+
+    document = {
+        folder.replace("_", "/"): {"declared": parts(declared), "embedded": parts(embedded)}
+        for folder, (declared, embedded) in code.items()
     }
-    dumped = features.model_dump(mode="json") | {"device_code": code}
+    dumped = features_of(NESTED).model_dump(mode="json") | {"device_code": document}
     features = WholeFeatures.model_validate_json(json.dumps(dumped))
     data = set_data_of(cuda(features={"libx": features}, libx=[LINUX]))
-    assert package(data, "libx").gpu_architectures == {
-        "lib": ("sm_90", "compute_90"),
-        "bin": ("sm_80", "compute_90"),
-    }
+    found = package(data, "libx").gpu_architectures
+    return {folder: " ".join(names) for folder, names in found.items()}
+
+
+def test_gpu_architectures_follow_lib_folder() -> None:
+    found = architectures(
+        lib_11=("sm_50", "compute_90"), lib_12=("sm_90", "compute_90"), bin=("sm_80", "compute_90")
+    )
+    assert found == {"lib": "sm_90 compute_90", "bin": "sm_80 compute_90"}
 
 
 def test_gpu_architectures_are_merged_in_natural_order() -> None:
-    code = {
-        "bin": {
-            "declared": {"sass": ["sm_100", "sm_120f"], "ptx": ["compute_100"], "lto": ["lto_100"]},
-            "embedded": {"sass": ["sm_75", "sm_100a"], "ptx": ["compute_90"], "lto": ["lto_90"]},
-        }
-    }
-    dumped = features_of(NESTED).model_dump(mode="json") | {"device_code": code}
-    features = WholeFeatures.model_validate_json(json.dumps(dumped))
-    data = set_data_of(cuda(features={"libx": features}, libx=[LINUX]))
-    assert " ".join(package(data, "libx").gpu_architectures["bin"]) == (
-        "sm_75 sm_100 sm_100a sm_120f compute_90 compute_100 lto_90 lto_100"
-    )
+    declared = "sm_100 sm_120f compute_100 lto_100"
+    found = architectures(bin=(declared, "sm_75 sm_100a compute_90 lto_90"))
+    expected = "sm_75 sm_100 sm_100a sm_120f compute_90 compute_100 lto_90 lto_100"
+    assert found == {"bin": expected}
 
 
 # -- changes by policy: section 3.3
@@ -309,34 +309,25 @@ def test_propagated_outputs_depend_on_package(
 # -- degraded mode: section 9
 
 
-def legacy_data(
-    outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]], *names: str
-) -> SetData:
+def legacy_data(outputs: Mapping[str, tuple[OutputName, ...]], *names: str) -> SetData:
     release = cuda(packages={name: [LINUX] for name in names})
-    legacy = {ArchiveId(*key): value for key, value in outputs.items()}
+    legacy = {ArchiveId(name, LINUX, None): value for name, value in outputs.items()}
     features = InputFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=legacy)
     return set_data_of(release, read_features=lambda *_: features)
 
 
 def test_legacy_feature_files_declare_outputs() -> None:
     whole: tuple[OutputName, ...] = ("bin", "dev", "lib", "out", "static")
-    data = legacy_data(
-        {
-            ("libx", LINUX, None): ("dev", "lib", "out", "samples"),
-            ("cuda_nvcc", LINUX, None): whole,
-            ("cuda_cudart", LINUX, None): whole,
-        },
-        "libx",
-        "liby",
-    )
-    packages = build(data).packages
+    outputs = {"libx": ("dev", "lib", "out", "samples"), "cuda_nvcc": whole, "cuda_cudart": whole}
+    package_set = build(legacy_data(outputs, "libx", "liby"))
+    packages = package_set.packages
     assert packages["libx"].outputs == ("out", "samples", "dev", "lib")
     assert packages["libx"].contents == {}
     assert packages["cuda_nvcc"].outputs == ("out",), "policy counts here, too"
     assert packages["liby"].outputs == ("out",)
-    missing = [d for d in build(data).diagnostics if d.code == "features-missing"]
-    assert "1 packages were not examined" in missing[0].text
-    assert missing[0].text.endswith(": liby")
+    (text,) = texts(package_set, "features-missing")
+    assert text.startswith("1 packages were not examined")
+    assert text.endswith(": liby")
 
 
 # -- addresses, hashes: section 8
@@ -355,23 +346,20 @@ def test_archive_address_depends_on_redist(redist: str, folder: str) -> None:
     data = set_data_of(cuda(libx=[LINUX]), Release(redist, "12.9.1", {"libz": [LINUX]}))
     if redist == "cuda":
         data = set_data_of(cuda(libz=[LINUX]))
-    entry = package(data, "libz")
-    assert entry.archive is not None
+    archive = archive_of(data, "libz")
     base = f"https://developer.download.nvidia.com/{folder}"
-    assert entry.archive.url == f"{base}/{entry.archive.relative_path}"
-    assert entry.license.url == f"{base}/libz/LICENSE.txt"
-    assert entry.archive.size == 1000 + len(entry.archive.relative_path)
-    assert type(entry.archive.size) is int
+    assert archive.url == f"{base}/{archive.relative_path}"
+    assert package(data, "libz").license.url == f"{base}/libz/LICENSE.txt"
+    assert archive.size == 1000 + len(archive.relative_path)
+    assert type(archive.size) is int
 
 
 def test_every_redistributable_has_an_address() -> None:
     for name in REDISTS:
         if name != "cuda":
             data = set_data_of(cuda(), Release(name, "0.1.0", {"libz": [LINUX]}))
-            archive = package(data, "libz").archive
-            assert archive is not None
-            assert archive.url is not None
-            assert archive.url.startswith("https://developer.download.nvidia.com/compute/")
+            url = archive_of(data, "libz").url or ""
+            assert url.startswith("https://developer.download.nvidia.com/compute/")
 
 
 @pytest.mark.parametrize(
@@ -396,33 +384,30 @@ def test_path_above_root_of_address_is_refused(address: str) -> None:
 def test_hash_is_written_in_sri_form() -> None:
     sha256 = "0123456789abcdef" * 4
     assert sri_of(sha256) == "sha256-ASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8="
-    archive = package(set_data_of(cuda()), "cuda_nvcc").archive
-    assert archive is not None
+    archive = archive_of(set_data_of(cuda()), "cuda_nvcc")
     assert base64.b64decode(archive.sri.removeprefix("sha256-")).hex() == archive.sha256
 
 
 def test_archive_format_and_prefix_follow_platform() -> None:
     data = set_data_of(cuda(platforms=(LINUX, WINDOWS)))
-    linux, windows = (package(data, "cuda_nvcc", platform=p).archive for p in (LINUX, WINDOWS))
-    assert linux is not None
-    assert windows is not None
-    assert (linux.format, windows.format) == ("tar.xz", "zip")
-    assert linux.strip_prefix == f"cuda_nvcc-{LINUX}-12.9.1-archive"
-    assert windows.strip_prefix == f"cuda_nvcc-{WINDOWS}-12.9.1-archive"
+    for platform, form in ((LINUX, "tar.xz"), (WINDOWS, "zip")):
+        archive = archive_of(data, "cuda_nvcc", platform=platform)
+        assert archive.format == form
+        assert archive.strip_prefix == f"cuda_nvcc-{platform}-12.9.1-archive"
 
 
 def test_wheel_addresses_require_wheel_base() -> None:
     data = set_data_of(cuda(), channel="wheels")
-    archive = package(data, "cuda_nvcc").archive
-    assert archive is not None
-    assert archive.url is None
+    assert archive_of(data, "cuda_nvcc").url is None
     for base in ("https://pypi.example/files", "https://pypi.example/files/"):
-        archive = package(data, "cuda_nvcc", wheel_base=base).archive
-        assert archive is not None
+        archive = archive_of(data, "cuda_nvcc", wheel_base=base)
         assert archive.url == f"https://pypi.example/files/{archive.relative_path}"
 
 
 # -- licenses and metadata: section 8
+
+TERMS = (None, False, False)
+"""No SPDX identifier, neither free nor redistributable."""
 
 
 @pytest.mark.parametrize(
@@ -431,43 +416,31 @@ def test_wheel_addresses_require_wheel_base() -> None:
         ("cuda", "libx", "CUDA Toolkit", ("CUDA EULA", None, False, True)),
         ("cuda", "libx", "MIT", ("MIT", "MIT", True, True)),
         ("cuda", "cccl", "CCCL EULA", ("CUDA EULA", None, False, True)),
-        ("cudnn", "cudnn", "cudnn", ("cuDNN EULA", None, False, False)),
-        ("cusparselt", "libcusparse_lt", "cuSPARSELt", ("cuSPARSELt EULA", None, False, False)),
-        ("cutensor", "libcutensor", "cuTensor", ("cuTENSOR EULA", None, False, False)),
-        ("tensorrt", "tensorrt", "TensorRT", ("TensorRT EULA", None, False, False)),
-        (
-            "cublasmp",
-            "libcublasmp",
-            "cuBLASMp library",
-            ("NVIDIA Math SDK SLA", None, False, False),
-        ),
+        ("cudnn", "cudnn", "cudnn", ("cuDNN EULA", *TERMS)),
+        ("cusparselt", "libcusparse_lt", "cuSPARSELt", ("cuSPARSELt EULA", *TERMS)),
+        ("cutensor", "libcutensor", "cuTensor", ("cuTENSOR EULA", *TERMS)),
+        ("tensorrt", "tensorrt", "TensorRT", ("TensorRT EULA", *TERMS)),
+        (*("cublasmp", "libcublasmp", "cuBLASMp library"), ("NVIDIA Math SDK SLA", *TERMS)),
         ("cuda", "libx", "NVIDIA Proprietary Software", ("CUDA EULA", None, False, True)),
-        ("cudnn", "cudnn", "LicenseRef-NVIDIA-Proprietary", ("cuDNN EULA", None, False, False)),
-        ("cuda", "cuda_nvtx", "Other 1.0", ("Other 1.0", None, False, False)),
-        ("cuda", "fabricmanager", "NVIDIA Driver", ("NVIDIA Driver", None, False, False)),
-        ("nvcomp", "nvcomp", "nvCOMP library", ("nvCOMP library", None, False, False)),
-        ("nccl", "nccl", "NVIDIA NVTX", ("NVIDIA NVTX", None, False, False)),
-        ("mine", "mine", "whatever", ("whatever", None, False, False)),
+        ("cudnn", "cudnn", "LicenseRef-NVIDIA-Proprietary", ("cuDNN EULA", *TERMS)),
+        ("cuda", "cuda_nvtx", "Other 1.0", ("Other 1.0", *TERMS)),
+        ("cuda", "fabricmanager", "NVIDIA Driver", ("NVIDIA Driver", *TERMS)),
+        ("nvcomp", "nvcomp", "nvCOMP library", ("nvCOMP library", *TERMS)),
+        ("nccl", "nccl", "NVIDIA NVTX", ("NVIDIA NVTX", *TERMS)),
+        ("mine", "mine", "whatever", ("whatever", *TERMS)),
     ],
 )
 def test_license_depends_on_redist_and_manifest(
     redist: str, name: str, word: str, expected: tuple[object, ...]
 ) -> None:
-    label = "12.9.1" if redist == "cuda" else "0.1.0"
-    release = Release(redist, label, {name: [LINUX]}, more={"license": word})
+    more = {"license": word}
     if redist == "cuda":
-        packages = {"cuda_nvcc": [LINUX], "cuda_cudart": [LINUX], name: [LINUX]}
-        data = set_data_of(release._replace(packages=packages))
+        data = set_data_of(cuda(packages={name: [LINUX]})._replace(more=more))
     else:
-        data = set_data_of(cuda(), release)
-    license_entry = package(data, name).license
-    assert (
-        license_entry.short_name,
-        license_entry.spdx,
-        license_entry.free,
-        license_entry.redistributable,
-    ) == expected
-    assert (license_entry.manifest, license_entry.source) == (word, "policy/licenses.json")
+        data = set_data_of(cuda(), Release(redist, "0.1.0", {name: [LINUX]}, more=more))
+    terms = package(data, name).license
+    assert (terms.short_name, terms.spdx, terms.free, terms.redistributable) == expected
+    assert (terms.manifest, terms.source) == (word, "policy/licenses.json")
 
 
 def test_license_files_of_archive_are_listed() -> None:
@@ -492,16 +465,8 @@ def test_package_metadata_comes_from_policy() -> None:
 
 
 def test_driver_run_path_is_set_for_binaries() -> None:
-    data = set_data_of(
-        cuda(
-            features={
-                "cuda_cccl": features_of({"include/x.h": None}),
-                "libx": library("libx.so.1"),
-            },
-            cuda_cccl=[LINUX],
-            libx=[LINUX],
-        )
-    )
+    features = {"cuda_cccl": features_of({"include/x.h": None}), "libx": library("libx.so.1")}
+    data = set_data_of(cuda(features=features, cuda_cccl=[LINUX], libx=[LINUX]))
     packages = build(data).packages
     assert not packages["cuda_cccl"].driver_runpath, "nothing in it can load anything"
     assert packages["libx"].driver_runpath
@@ -512,12 +477,11 @@ def test_driver_run_path_is_set_for_binaries() -> None:
 
 def test_outputs_without_libraries_are_reported_and_exported_as_unexamined() -> None:
     """Sets from feature files in nixpkgs' form have no needs."""
-    outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {
-        (name, LINUX, None): ("lib", "out") for name in ("libx", "cuda_nvcc", "cuda_cudart")
-    }
-    package_set = build(legacy_data(outputs, "libx", "liby"), allow_missing_features=True)
-    texts = [d.text for d in package_set.diagnostics if d.code == "outputs-only"]
-    assert texts == [
+    outputs: dict[str, tuple[OutputName, ...]] = dict.fromkeys(
+        ("libx", "cuda_nvcc", "cuda_cudart"), ("lib", "out")
+    )
+    package_set = build(legacy_data(outputs, "libx", "liby"))
+    assert texts(package_set, "outputs-only") == [
         "only the outputs of 3 packages are known, from a feature file in nixpkgs' form; their "
         "libraries and dependencies are unknown: cuda_cudart, cuda_nvcc, libx"
     ]
