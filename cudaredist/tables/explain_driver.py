@@ -36,19 +36,18 @@ def parse_driver(name: str, policy: DriverPolicy) -> Version:
 
 def supports(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
     """Return how programs of a CUDA release run on a driver, without a compatibility package."""
-    native = _native(cuda, system, policy)
+    native, lowest = _lowest_drivers(cuda, system, policy)
     if native is not None and _reaches(driver, native):
         return "native"
-    lowest = _lowest_of_major(cuda, system, policy)
-    if lowest is not None:
-        return "minor" if _reaches(driver, lowest) else "none"
-    return "none" if native is not None else "unknown"
+    if lowest is not None and _reaches(driver, lowest):
+        return "minor"
+    return "none" if native or lowest else "unknown"
 
 
 def lowest_driver(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
     """Return the lowest driver that runs programs of a CUDA release, or None if it is unknown."""
-    drivers = (_native(cuda, system, policy), _lowest_of_major(cuda, system, policy))
-    return min(filter(None, drivers), key=Version.parse, default=None)
+    drivers = filter(None, _lowest_drivers(cuda, system, policy))
+    return min(drivers, key=Version.parse, default=None)
 
 
 def refusals(
@@ -59,15 +58,15 @@ def refusals(
     Raises `UnknownNameError` if the driver is not a version.
     """
     driver = parse_driver(name, policy)
-    for cuda, system in product(releases, [system for system in SYSTEMS if system in systems]):
+    selected = [(system, title) for system, title in SYSTEMS.items() if system in systems]
+    for cuda, (system, title) in product(releases, selected):
         support = supports(driver, cuda, system, policy)
         if support == "unknown":
-            yield support, cuda, f"the drivers of CUDA {cuda} on {SYSTEMS[system]} are unknown"
+            yield support, cuda, f"the drivers of CUDA {cuda} on {title} are unknown"
         elif support == "none":
-            words = f"CUDA {cuda} does not run on driver {name} on {SYSTEMS[system]}"
-            first = _lowest_of_major(cuda, system, policy)
-            words += f": {first} is the lowest for its major" if first else ""
-            yield support, cuda, words
+            _, lowest = _lowest_drivers(cuda, system, policy)
+            words = f": {lowest} is the lowest for its major" if lowest else ""
+            yield support, cuda, f"CUDA {cuda} does not run on driver {name} on {title}{words}"
 
 
 def explain_driver(
@@ -79,16 +78,13 @@ def explain_driver(
     """
     driver = parse_driver(name, policy)
     known = sorted({*map(parse_label, policy.releases), *releases})
-    topics = (
-        Topic(
-            title=f"driver {name} on {title}", facts=tuple(_releases(driver, known, system, policy))
-        )
-        for system, title in SYSTEMS.items()
-    )
     branch = str(driver.components[0])
-    return *topics, Topic(
-        title=f"driver branch {branch}", facts=tuple(_facts_of_branch(branch, policy))
-    )
+    topics = {
+        f"driver {name} on {title}": _releases(driver, known, system, policy)
+        for system, title in SYSTEMS.items()
+    }
+    topics[f"driver branch {branch}"] = _facts_of_branch(branch, policy)
+    return tuple(Topic(title=title, facts=tuple(facts)) for title, facts in topics.items())
 
 
 def on_systems(linux: str | None, windows: str | None) -> str:
@@ -114,10 +110,12 @@ def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
         yield make_fact("driver.first", words, release.linux, origin)
     last = policy.last_branches.get(entry.family)
     if last is not None:
-        origin = Origin("documented", f"{last.reference} ({_POLICY_FILE})")
-        yield make_fact(
-            "driver.last_branch", f"its last driver branch is {last.branch}", last.branch, origin
-        )
+        words, origin = f"its last driver branch is {last.branch}", _documented(last.reference)
+        yield make_fact("driver.last_branch", words, last.branch, origin)
+
+
+def _documented(reference: str) -> Origin:
+    return Origin("documented", f"{reference} ({_POLICY_FILE})")
 
 
 def _reaches(driver: Version, lowest: str) -> bool:
@@ -126,16 +124,14 @@ def _reaches(driver: Version, lowest: str) -> bool:
     return required.begins_with(driver) or driver >= required
 
 
-def _lowest_of_major(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
-    """Return the lowest driver of minor version compatibility."""
-    major = policy.lowest.get(str(cuda.components[0]))
-    return (major.windows if system == "windows" else major.version) if major else None
-
-
-def _native(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
-    """Return the lowest driver with all features of a CUDA release, or None if it is unknown."""
-    driver: str | None = getattr(policy.releases.get(str(cuda)), system, None)
-    return driver
+def _lowest_drivers(
+    cuda: Version, system: System, policy: DriverPolicy
+) -> tuple[str | None, str | None]:
+    """Return the lowest driver with all features, and that of minor version compatibility."""
+    release, major = policy.releases.get(str(cuda)), policy.lowest.get(str(cuda.components[0]))
+    is_windows = system == "windows"
+    native = (release.windows if is_windows else release.linux) if release else None
+    return native, (major.windows if is_windows else major.version) if major else None
 
 
 def _releases(
@@ -144,21 +140,16 @@ def _releases(
     by_support: dict[Support, list[Version]] = defaultdict(list)
     for label in releases:
         by_support[supports(driver, label, system, policy)].append(label)
+    origin = _documented("NVIDIA's release notes, by release")
     for support, words in _WORDS.items():
         if labels := by_support[support]:
-            unstated = [str(x) for x in labels if _native(x, system, policy) is None]
+            unstated = [str(x) for x in labels if _lowest_drivers(x, system, policy)[0] is None]
             reason = None
             if support == "minor" and unstated:
                 reason = "No source states the lowest driver with all features of "
                 reason += ", ".join(unstated)
-            origin = Origin("documented", f"NVIDIA's release notes, by release ({_POLICY_FILE})")
-            yield make_fact(
-                f"driver.{system}.{support}",
-                f"CUDA releases that {words}",
-                tuple(map(str, labels)),
-                origin,
-                reason,
-            )
+            name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
+            yield make_fact(name, statement, tuple(map(str, labels)), origin, reason)
 
 
 def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
@@ -172,7 +163,7 @@ def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
         "driver.forward",
         words if newest else f"{words}: unknown, or the branch is at the end of its life",
         tuple(newest) or None,
-        Origin("documented", f"{source} ({_POLICY_FILE})"),
+        _documented(source),
         entry.reason if entry else None,
     )
     for name, words, is_dropped in (
@@ -186,5 +177,4 @@ def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
         }
         for source in sorted({last.reference for last in families.values()}):
             named = (f"{n} (until {last.branch})" for n, last in families.items())
-            origin = Origin("documented", f"{source} ({_POLICY_FILE})")
-            yield make_fact(name, words, tuple(named), origin)
+            yield make_fact(name, words, tuple(named), _documented(source))

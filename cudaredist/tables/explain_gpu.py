@@ -19,6 +19,7 @@ from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
     is_between,
+    known_to,
     supported_capabilities,
 )
 from cudaredist.tables.nvcc.nvcc_table import newest_of
@@ -71,24 +72,18 @@ def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
     reason = overlay.reason if overlay else None
     kind = "a Jetson or another Tegra" if entry.jetson else "neither Jetson nor Tegra"
     by_letter = _VARIANTS.get(entry.variant or "")
-    facts = (
+    facts = [
         *_facts_of_ptxas(entry, gpus),
         make_fact("runs_on", "GPUs that run its PTX", entry.runs_on, _TARGETS, by_letter),
         make_fact("jetson", kind, entry.jetson, origin, reason),
         make_fact("products", "example products", entry.products, origin),
-        *(
-            make_fact(
-                fact.field,
-                _POLICY_WORDS[fact.field].format(fact.value),
-                fact.value,
-                Origin("policy", _policy_path(fact)),
-                fact.reason,
-            )
-            for fact in entry.policy
-            if fact.field in _POLICY_WORDS
-        ),
-    )
-    return Topic(title=f"compute capability {name} ({entry.family})", facts=facts)
+    ]
+    for fact in entry.policy:
+        if fact.field in _POLICY_WORDS:
+            words = _POLICY_WORDS[fact.field].format(fact.value)
+            origin = Origin("policy", _policy_path(fact))
+            facts.append(make_fact(fact.field, words, fact.value, origin, fact.reason))
+    return Topic(title=f"compute capability {name} ({entry.family})", facts=tuple(facts))
 
 
 def _facts_of_ptxas(entry: CapabilityEntry, gpus: Gpus) -> Iterator[Fact]:
@@ -138,11 +133,7 @@ def _ptxas(label: str, gpus: Gpus) -> Origin:
 
 def _release_topic(minor: str, gpus: Gpus) -> Topic:
     supported, default = supported_capabilities(minor, gpus), default_capabilities(minor, gpus)
-    known = tuple(
-        name
-        for name in sorted(gpus.capabilities, key=Capability.parse)
-        if is_between(minor, gpus.capabilities[name].first_cuda, gpus.capabilities[name].last_cuda)
-    )
+    known = tuple(sorted(known_to(minor, gpus), key=Capability.parse))
     withheld = _withheld([name for name in known if name not in supported], gpus)
     labels = [label for label in map(parse_label, gpus.sources) if label.line == minor]
     # Without its own ptxas, a release has only the ranges from other releases.

@@ -38,8 +38,7 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
     facts: list[Fact] = []
     if release.nvcc is not None:
         facts.append(make_fact("nvcc", f"nvcc {release.nvcc}", release.nvcc, origin))
-    others = tuple(_siblings(label, compat))
-    if others:
+    if others := _siblings(label, compat):
         table = Origin("computed", "nvcc_compat.json", release=label)
         facts.append(make_fact("releases", "other releases of this minor", others, table))
     for compiler, answer in release.compilers.items():
@@ -55,55 +54,43 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
 def _range_facts(
     label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
 ) -> Iterator[Fact]:
-    release = compat.releases[label]
-    name = _COMPILER_NAMES.get(compiler, compiler)
-    is_header = isinstance(release.source, HeaderSource)
-    origin = _origin(release.source, label)
-    documentation = _origin(answer.documented_by or release.source, label)
+    header = compat.releases[label].source
+    is_header = isinstance(header, HeaderSource)
     unseen = policy.unseen_releases.get(parse_label(label).line) if is_header else None
-    stated = unseen.compilers.get(compiler) if unseen is not None else None
-    ends = (
-        ("min", "oldest", answer.min, answer.min_basis),
-        ("max", "newest", answer.max, answer.max_basis),
-    )
-    for field, end, value, basis in ends:
-        is_documented = basis == "documented"
+    stated = unseen and unseen.compilers.get(compiler)
+    for field, end in (("min", "oldest"), ("max", "newest")):
+        value = getattr(answer, field)
+        is_documented = getattr(answer, f"{field}_basis") == "documented"
+        origin = _origin((is_documented and answer.documented_by) or header, label)
         claims, bound = list(_other_answers(label, compiler, field, value, compat)), None
         if field == "min" and is_documented:
             bound = policy.lower_bounds.get(compiler)
             if is_header:
-                own = answer.header_min
+                own, source = answer.header_min, _origin(header, label).source
                 words = "the header has no lower bound" if own is None else "the header's own bound"
-                claims.append(Claim(value=own, source=origin.source, reason=words))
-        if field == "max" and unseen is not None and stated is not None and stated.max != value:
+                claims.append(Claim(value=own, source=source, reason=words))
+        if field == "max" and unseen and stated and stated.max != value:
             claims.append(Claim(value=stated.max, source=unseen.reference, reason=stated.note))
         if field == "max" and answer.note is not None:
-            source = origin.source if basis == "derived" else documentation.source
-            claims.append(Claim(value=answer.note, source=source, reason="a note"))
-        yield make_fact(
-            f"{compiler}.{field}",
-            _bound_in_words(name, end, value, answer),
-            value,
-            documentation if is_documented else origin,
-            bound.reason if bound is not None else None,
-            claims,
-        )
+            claims.append(Claim(value=answer.note, source=origin.source, reason="a note"))
+        words = _bound_in_words(_COMPILER_NAMES.get(compiler, compiler), end, value, answer)
+        reason = bound.reason if bound else None
+        yield make_fact(f"{compiler}.{field}", words, value, origin, reason, claims)
 
 
 def _bound_in_words(name: str, end: str, value: int | None, answer: CompilerRange) -> str:
     if value is None:
         return f"{name}: no {end} version"
-    unit = f"{answer.unit} " if answer.unit == "_MSC_VER" else ""
-    year = visual_studio(value) if answer.unit == "_MSC_VER" else None
-    suffix = f" (Visual Studio {year})" if year else ""
-    return f"{name}: {unit}{value}{suffix} is the {end} accepted"
+    version = str(value)
+    if answer.unit == "_MSC_VER":
+        year = visual_studio(value)
+        version = f"_MSC_VER {value} (Visual Studio {year})" if year else f"_MSC_VER {value}"
+    return f"{name}: {version} is the {end} accepted"
 
 
-def _siblings(label: str, compat: NvccCompat) -> Iterator[str]:
-    line = parse_label(label).line
-    for other in sorted(map(parse_label, compat.releases)):
-        if other.line == line and str(other) != label:
-            yield str(other)
+def _siblings(label: str, compat: NvccCompat) -> tuple[str, ...]:
+    line, others = parse_label(label).line, sorted(map(parse_label, compat.releases))
+    return tuple(str(x) for x in others if x.line == line and str(x) != label)
 
 
 def _other_answers(

@@ -37,9 +37,9 @@ def make_table(
     A minor has the capabilities of its newest release. `last_cuda` is null if the newest minor has
     the capability. `first_cuda` is the documented value if even the oldest minor read has it.
     """
-    maker = _TableMaker(policy)
-    entries = maker.entries(releases)
-    sources = {label: releases[label].source for label in releases}
+    maker = _TableMaker(releases, policy)
+    entries = {str(name): maker.entry(name) for name in maker.known}
+    sources = {label: release.source for label, release in releases.items()}
     return Gpus(schema_version=1, capabilities=entries, sources=sources), tuple(maker.findings)
 
 
@@ -47,14 +47,16 @@ def known_of_table(gpus: Gpus) -> dict[str, KnownGpus]:
     """Return the input of a table, to add further releases."""
     result = {}
     for label, source in gpus.sources.items():
-        minor = parse_label(label).line
-        families = {
-            Capability.parse(name): entry.family
-            for name, entry in gpus.capabilities.items()
-            if is_between(minor, entry.first_cuda, entry.last_cuda)
-        }
-        result[label] = KnownGpus(source=source, families=families)
+        names = known_to(parse_label(label).line, gpus)
+        families = {Capability.parse(name): gpus.capabilities[name].family for name in names}
+        result[label] = KnownGpus(source, families)
     return result
+
+
+def known_to(minor: str, gpus: Gpus) -> list[str]:
+    """Return the capabilities that the ptxas of a CUDA release knows."""
+    entries = gpus.capabilities.items()
+    return [name for name, e in entries if is_between(minor, e.first_cuda, e.last_cuda)]
 
 
 def merge_gpus(base: Gpus, local: Gpus, policy: GpuPolicy) -> Gpus:
@@ -102,25 +104,22 @@ def fact_of(facts: Iterable[PolicyFact], field: str) -> str | None:
 class _TableMaker:
     """Makes the entries of a table, and collects findings about them."""
 
-    def __init__(self, policy: GpuPolicy) -> None:
+    def __init__(self, releases: Mapping[str, KnownGpus], policy: GpuPolicy) -> None:
         self._policy = policy
         self._newest: dict[str, Mapping[Capability, str]] = {}
         """The families of each minor's newest release, in ascending order."""
         self.findings: list[TableFinding] = []
-
-    def _find(self, kind: TableFindingKind, name: Capability, message: str) -> None:
-        self.findings.append(TableFinding(kind=kind, about=str(name), message=message))
-
-    def entries(self, releases: Mapping[str, KnownGpus]) -> dict[str, CapabilityEntry]:
-        """Return the capabilities of all releases."""
         for label in sorted(map(parse_label, releases)):
             families = releases[str(label)].families
             before = self._newest.get(label.line, families)
             for name in sorted(before.keys() ^ families.keys()):
                 self._find("patches-differ", name, f"not in every release of {label.line}")
             self._newest[label.line] = families
-        known = sorted({name for families in self._newest.values() for name in families})
-        return {str(name): self._entry(name, known) for name in known}
+        self.known = sorted({name for families in self._newest.values() for name in families})
+        """The capabilities of all releases."""
+
+    def _find(self, kind: TableFindingKind, name: Capability, message: str) -> None:
+        self.findings.append(TableFinding(kind=kind, about=str(name), message=message))
 
     def _family(self, name: Capability, minors: Iterable[str]) -> str:
         """Return the architecture's name in the oldest release.
@@ -133,7 +132,8 @@ class _TableMaker:
             self._find("family-differs", name, message)
         return names[0]
 
-    def _entry(self, name: Capability, known: Iterable[Capability]) -> CapabilityEntry:
+    def entry(self, name: Capability) -> CapabilityEntry:
+        """Return the entry of a capability."""
         is_plain = name.variant is None
         overlay = self._policy.overlay.get(str(name.base))
         if overlay is None and is_plain:
@@ -149,7 +149,7 @@ class _TableMaker:
         documented = fact_of(facts, "first_cuda")
         if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
             first = documented
-        plain = [capability for capability in known if capability.variant is None]
+        plain = [capability for capability in self.known if capability.variant is None]
         return CapabilityEntry(
             family=self._family(name, [minors[index] for index in at]),
             base=str(name.base),
@@ -178,9 +178,7 @@ def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
     minors = sorted({parse_label(label).line for label in gpus.sources}, key=Version.parse)
     if not minors or Version.parse(minors[-1]) < Version.parse(cuda_minor):
         raise UnknownNameError("CUDA release of the table", cuda_minor, minors)
-    supported = (
-        name for name, entry in gpus.capabilities.items() if is_supported(entry, cuda_minor)
-    )
+    supported = (name for name, e in gpus.capabilities.items() if is_supported(e, cuda_minor))
     return tuple(sorted(supported, key=Capability.parse))
 
 
@@ -190,12 +188,10 @@ def default_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
     That is every supported capability without a letter, except Jetsons and those that policy has
     removed from the defaults.
     """
-    names = supported_capabilities(cuda_minor, gpus)
-    entries = {name: gpus.capabilities[name] for name in names}
     return tuple(
         name
-        for name, entry in entries.items()
-        if entry.variant is None
+        for name in supported_capabilities(cuda_minor, gpus)
+        if (entry := gpus.capabilities[name]).variant is None
         and not entry.jetson
         and is_between(cuda_minor, entry.first_cuda, entry.dont_default_after)
     )

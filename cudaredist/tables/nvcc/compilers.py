@@ -6,12 +6,12 @@ because NVIDIA forgets to update it. If the text disagrees, a note is added.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.formats.tables import CompilerRange, CompilerVerdict
-from cudaredist.tables.nvcc.preprocessor import Directive, Header, Outcome, reject
+from cudaredist.tables.nvcc.preprocessor import Header, Outcome, reject
 
 Compiler: TypeAlias = Literal[
     "gcc", "clang", "msvc", "grace-clang", "horizon-clang", "icc", "icx", "nvhpc"
@@ -89,15 +89,12 @@ def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
     """
     header = Header(data)
     answers: dict[str, CompilerRange | CompilerVerdict] = {}
-    gcc = clang = 0
     for compiler, simulation in COMPILERS.items():
+        gcc, clang = (getattr(answers.get(name), "max", None) or 0 for name in ("gcc", "clang"))
         answer = _evaluate(header, compiler, simulation, gcc=gcc, clang=clang)
         answers[compiler] = answer
         if compiler in _MUST_BE_RANGES and not isinstance(answer, CompilerRange):
             reject(None, f"{compiler} is {answer.status}: the header does not check it")
-        if isinstance(answer, CompilerRange) and answer.max is not None:
-            gcc = answer.max if compiler == "gcc" else gcc
-            clang = answer.max if compiler == "clang" else clang
     return answers
 
 
@@ -115,8 +112,8 @@ def _evaluate(
         return CompilerVerdict(status="refused")
     if len(accepted) == len(outcomes):
         return CompilerVerdict(status="unchecked")
-    _check_is_one_span(compiler, accepted, outcomes)
     bottom, top = accepted[0], accepted[-1]
+    _check_is_one_span(compiler, bottom, top, outcomes)
     lowest = None if bottom == simulation.versions[0] else bottom
     names_minor = compiler == "clang" and lowest is not None
     return CompilerRange(
@@ -128,18 +125,18 @@ def _evaluate(
         unit=simulation.unit,
         header_min=_with_minor(header, simulation, bottom) if names_minor else None,
         years=_years(bottom, top) if compiler == "msvc" else None,
-        note=_stale_text(compiler, bottom, top, _errors_outside(outcomes, bottom, top)),
+        note=_stale_text(compiler, bottom, top, outcomes),
     )
 
 
-def _check_is_one_span(compiler: str, accepted: list[int], outcomes: Mapping[int, Outcome]) -> None:
-    versions = list(outcomes)
-    if accepted[-1] == versions[-1]:
-        reject(None, f"{compiler} {versions[-1]} is accepted, so there is no upper bound")
-    span = versions[versions.index(accepted[0]) : versions.index(accepted[-1]) + 1]
-    for version in span:
-        if outcomes[version].errors:
-            line = outcomes[version].errors[0].line
+def _check_is_one_span(
+    compiler: str, bottom: int, top: int, outcomes: Mapping[int, Outcome]
+) -> None:
+    if top == max(outcomes):
+        reject(None, f"{compiler} {top} is accepted, so there is no upper bound")
+    for version, outcome in outcomes.items():
+        if bottom < version < top and outcome.errors:
+            line = outcome.errors[0].line
             reject(line, f"refuses {compiler} {version} between accepted versions")
 
 
@@ -160,43 +157,42 @@ def visual_studio(msc_ver: int) -> str | None:
 
 
 def _years(bottom: int, top: int) -> dict[str, str]:
-    ends = {str(end): visual_studio(end) for end in (bottom, top)}
-    inner = {str(first): year for first, year in VISUAL_STUDIO.items() if bottom <= first <= top}
-    known = {**inner, **{end: year for end, year in ends.items() if year is not None}}
-    return dict(sorted(known.items()))
+    inner = (first for first in VISUAL_STUDIO if bottom <= first <= top)
+    years = {version: visual_studio(version) for version in sorted({bottom, *inner, top})}
+    return {str(version): year for version, year in years.items() if year is not None}
 
 
-def _errors_outside(outcomes: Mapping[int, Outcome], bottom: int, top: int) -> list[Directive]:
-    """Return the errors for the nearest versions outside the range."""
-    versions = list(outcomes)
-    outside = (versions.index(bottom) - 1, versions.index(top) + 1)
-    return [error for at in outside if at >= 0 for error in outcomes[versions[at]].errors]
-
-
-_LESS_THAN = re.compile(r"\bless than (\d{1,9})\b").search
-_STATED: Mapping[str, Callable[[str], re.Match[str] | None]] = {
-    "gcc": re.compile(r"\blater than (\d{1,9}) are not supported").search,
+_LESS_THAN = re.compile(r"\bless than (\d{1,9})\b"), lambda _, top: (top + 1,)
+_STATED: Mapping[str, tuple[re.Pattern[str], Callable[[int, int], tuple[int, ...]]]] = {
+    "gcc": (re.compile(r"\blater than (\d{1,9}) are not supported"), lambda _, top: (top,)),
     "clang": _LESS_THAN,
     "horizon-clang": _LESS_THAN,
-    "grace-clang": re.compile(r"\bmust be (\d{1,9})\.x(?: to (\d{1,9})\.x)?").search,
-    "msvc": re.compile(r"\bbetween (\d{4}) and (\d{4}) \(inclusive\)").search,
+    "grace-clang": (
+        re.compile(r"\bmust be (\d{1,9})\.x(?: to (\d{1,9})\.x)?"),
+        lambda *ends: ends,
+    ),
+    "msvc": (
+        re.compile(r"\bbetween (\d{4}) and (\d{4}) \(inclusive\)"),
+        lambda *ends: tuple(int(visual_studio(end) or 0) for end in ends),
+    ),
 }
-"""Patterns of error texts by compiler. For other compilers, the texts vary too much."""
+"""Patterns of error texts by compiler, with the right numbers for a lowest and highest version.
+
+For other compilers, the texts vary too much.
+"""
 
 
-def _stale_text(compiler: str, bottom: int, top: int, errors: Iterable[Directive]) -> str | None:
-    search = _STATED.get(compiler)
-    for line, _, text in errors if search is not None else ():
-        match = search(text) if search is not None else None
-        if match is None:
-            continue
-        if compiler == "msvc":
-            is_stale = match.groups() != (visual_studio(bottom), visual_studio(top))
-        elif compiler == "grace-clang":
-            is_stale = (int(match[1]), int(match[2] or match[1])) != (bottom, top)
-        else:
-            is_stale = int(match[1]) != top + (compiler != "gcc")
-        if is_stale:
+def _stale_text(
+    compiler: str, bottom: int, top: int, outcomes: Mapping[int, Outcome]
+) -> str | None:
+    """Return a note if the errors for the nearest versions outside the range state another one."""
+    if compiler not in _STATED:
+        return None
+    pattern, numbers = _STATED[compiler]
+    below, above = [n for n in outcomes if n < bottom][-1:], [n for n in outcomes if n > top][:1]
+    for line, _, text in (error for n in (*below, *above) for error in outcomes[n].errors):
+        match = pattern.search(text)
+        if match and tuple(int(n or match[1]) for n in match.groups()) != numbers(bottom, top):
             claim = f'the text of #error is "{match[0]}"'
             span = f"{bottom} to {top}" if bottom > _MAJORS[0] else f"up to {top}"
             return f"line {line}: {claim}, but its #if accepts {span}"
