@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.tables import (
     CapabilityEntry,
     GpuPolicy,
@@ -12,10 +13,10 @@ from cudaredist.formats.tables import (
     PolicyFact,
 )
 from cudaredist.primitives import parse_label
+from cudaredist.tables.explain_driver import gpu_facts
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Claim, Fact, Origin, Topic, make_fact
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
     is_between,
@@ -42,14 +43,6 @@ _POLICY_WORDS = {
 }
 
 
-def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
-    """Explain a capability, or those of a product or architecture.
-
-    Raises `UnknownNameError` if nothing matches.
-    """
-    return tuple(capability_topic(name, gpus, policy) for name in capabilities_called(asked, gpus))
-
-
 def explain_cuda(
     asked: str, compat: NvccCompat, gpus: Gpus, policy: NvccPolicy
 ) -> tuple[Topic, ...]:
@@ -64,8 +57,10 @@ def explain_cuda(
 # -- capabilities
 
 
-def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
-    """Explain one capability."""
+def explain_gpu(
+    name: str, gpus: Gpus, policy: GpuPolicy, drivers: DriverPolicy | None = None
+) -> Topic:
+    """Explain one capability, with its drivers if their policy is given."""
     entry = gpus.capabilities[name]
     overlay = policy.overlay.get(entry.base)
     origin = Origin("policy", _policy_path(overlay) if overlay else "no policy names it")
@@ -83,6 +78,7 @@ def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
             words = _POLICY_WORDS[fact.field].format(fact.value)
             origin = Origin("policy", _policy_path(fact))
             facts.append(make_fact(fact.field, words, fact.value, origin, fact.reason))
+    facts += gpu_facts(entry, drivers) if drivers is not None else ()
     return Topic(title=f"compute capability {name} ({entry.family})", facts=tuple(facts))
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainReport
-from cudaredist.errors import CudaRedistError, worst_exit_code
+from cudaredist.errors import EXIT_OK, CudaRedistError, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import ErrorReport
@@ -22,7 +22,6 @@ from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import LayeredTable, require_layered
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
-from cudaredist.tables.explain_driver import gpu_facts
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
@@ -39,41 +38,36 @@ def explain_by_tables(
     Manifests that cannot be read are among the errors of the report. Raises `IncompleteError` if no
     layer has the table, and `UnknownNameError` for an unknown name.
     """
-    about: dict[str, object] = {}
-    errors: tuple[ErrorReport, ...] = ()
     if subject == "gpu":
-        gpus = require_layered(store, GPU_TABLE)
-        explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
-        drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
-        topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
-        names = capabilities_called(name, gpus.table)
-        topics = tuple(
-            topic.model_copy(
-                update={
-                    "facts": (*topic.facts, *gpu_facts(gpus.table.capabilities[called], drivers))
-                }
-            )
-            for topic, called in zip(topics, names, strict=True)
-        )
-        archives = read_coverage(names, Index(store, cache), gpus.table, CoverageRules(gpus.table))
-        coverage = coverage_of_releases(names, archives, gpus.table)
-        about = {
-            "newest": tuple(newest_together(names, archives, store, gpus.table)),
-            "coverage": coverage,
-            "hint": None if coverage else _hint(store),
-        }
-    elif subject == "nvcc":
-        compat = require_layered(store, NVCC_TABLE)
+        return _explain_gpu(name, store, cache)
+    compat = require_layered(store, NVCC_TABLE)
+    if subject == "nvcc":
         topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
         topics = (_with_layers(topic, compat.layers),)
-    else:
-        tables = CudaTables(
-            require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE), store
-        )
-        topics, errors = tables.explain(name)
-    about |= {"kind": subject, "asked": name, "topics": topics, "errors": errors}
+        return ExplainReport(kind=subject, asked=name, topics=topics, exit_code=EXIT_OK)
+    tables = CudaTables(compat, require_layered(store, GPU_TABLE), store)
+    all_topics, errors = tables.explain(name)
     code = worst_exit_code(error.exit_code for error in errors)
-    return ExplainReport.model_validate(about | {"exit_code": code})
+    return ExplainReport(kind=subject, asked=name, topics=all_topics, errors=errors, exit_code=code)
+
+
+def _explain_gpu(name: str, store: Store, cache: Cache) -> ExplainReport:
+    layered = require_layered(store, GPU_TABLE)
+    gpus, policy = layered.table, read_gpu_policy(store)
+    names = capabilities_called(name, gpus)
+    drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
+    topics = (explain_gpu(one, gpus, policy, drivers) for one in names)
+    archives = read_coverage(names, Index(store, cache), gpus, CoverageRules(gpus))
+    coverage = coverage_of_releases(names, archives, gpus)
+    return ExplainReport(
+        kind="gpu",
+        asked=name,
+        newest=tuple(newest_together(names, archives, store, gpus)),
+        topics=tuple(_with_layers(topic, layered.layers) for topic in topics),
+        coverage=coverage,
+        hint=None if coverage else _hint(store),
+        exit_code=EXIT_OK,
+    )
 
 
 class CudaTables:
@@ -99,15 +93,7 @@ class CudaTables:
         """
         compat, gpus = self._compat, self._gpus
         minor = parse_label(newest_of(name, compat.table)).line
-        topics = explain_cuda(name, compat.table, gpus.table, self._nvcc_policy)
-        drivers, errors = self._drivers(minor)
-        layer = layer_of(self._store.manifest_root)
-        labels = (fact.release for topic in drivers for fact in topic.facts if fact.release)
-        layers = compat.layers, gpus.layers, dict.fromkeys(labels, layer)
-        return tuple(map(_with_layers, (*topics, *drivers), layers)), errors
-
-    def _drivers(self, minor: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
-        """Return the known drivers for a CUDA minor, and the errors of its manifests."""
+        topics = list(explain_cuda(name, compat.table, gpus.table, self._nvcc_policy))
         manifests: dict[Version, tuple[Package, ...]] = {}
         errors: list[ErrorReport] = []
         for label in self._store.manifests(CUDA).labels():
@@ -117,8 +103,11 @@ class CudaTables:
                 except CudaRedistError as error:
                     errors.append(ErrorReport.of(error))
         facts = tuple(driver_facts(manifests, minor, self._driver_policy))
-        topics = (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
-        return topics, tuple(errors)
+        if facts:
+            topics.append(Topic(title=f"drivers for CUDA {minor}", facts=facts))
+        of_manifests = dict.fromkeys(map(str, manifests), layer_of(self._store.manifest_root))
+        layers = compat.layers, gpus.layers, of_manifests
+        return tuple(map(_with_layers, topics, layers)), tuple(errors)
 
 
 def _hint(store: Store) -> str | None:

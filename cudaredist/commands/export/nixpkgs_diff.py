@@ -43,7 +43,7 @@ from cudaredist.jsontext import load_json
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file
-from cudaredist.tables.explain_gpu import capability_topic
+from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact
 
@@ -164,7 +164,7 @@ class Checkout:
             return "gpus.json does not have this capability"
         if field not in _FACTS:
             return f"computed from the name {name}"
-        topic = capability_topic(name, self.tables.gpus, self.gpu_policy)
+        topic = explain_gpu(name, self.tables.gpus, self.gpu_policy)
         fact = {fact.name: fact for fact in topic.facts}.get(_FACTS[field])
         value = capability_fields(self.tables.gpus)[name][field]
         for claim in fact.otherwise if fact is not None and fact.value != value else ():

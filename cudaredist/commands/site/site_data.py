@@ -39,8 +39,7 @@ from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
-from cudaredist.tables.explain_driver import gpu_facts
-from cudaredist.tables.explain_gpu import capability_topic
+from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explanation import Topic
 
 _NO_SETS: Mapping[str, PackageSet] = {}
@@ -144,9 +143,7 @@ def read_site_data(index: Index, sets: Mapping[str, PackageSet] = _NO_SETS) -> S
     if gpus is not None and compared.rules is not None:
         policy = read_gpu_policy(store)
         for name in gpus.table.capabilities:
-            topic = capability_topic(name, gpus.table, policy)
-            facts = (*topic.facts, *gpu_facts(gpus.table.capabilities[name], drivers))
-            capabilities[name] = topic.model_copy(update={"facts": facts})
+            capabilities[name] = explain_gpu(name, gpus.table, policy, drivers)
         # GPUs have only capabilities without a variant.
         plain = [name for name, one in gpus.table.capabilities.items() if one.variant is None]
         read = read_coverage(plain, index, gpus.table, compared.rules)

@@ -65,7 +65,6 @@ def exported_symbols(index: Index, names: Mapping[int, Sequence[str]]) -> dict[s
 def _spans(library: str, groups: _Groups, rows: Sequence[int]) -> Iterator[ExportSpan]:
     for (redist, package, is_stub), labels in sorted(groups.items()):
         ordered = sorted(labels, key=parse_label)
-        bits = [(label, not labels[label].isdisjoint(rows)) for label in ordered]
-        releases = label_ranges(mask=1, labels=bits)
-        if releases:
-            yield ExportSpan(package, library, redist, releases, bits[-1][1], is_stub)
+        selected = [(label, not labels[label].isdisjoint(rows)) for label in ordered]
+        if releases := label_ranges(selected):
+            yield ExportSpan(package, library, redist, releases, selected[-1][1], is_stub)

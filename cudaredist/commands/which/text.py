@@ -101,6 +101,5 @@ def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
 
 def _ranges(releases: Sequence[str], searched: Sequence[str]) -> str:
     """Return the ranges of releases, such as `12.4.1..12.9.2`, without gaps in `searched`."""
-    bits = [(label, 1 << position) for position, label in enumerate(searched)]
-    mask = sum(bit for label, bit in bits if label in releases)
-    return " ".join(shortened(label_ranges(mask, bits).split(" "), _MOST_RANGES))
+    ranges = label_ranges((label, label in releases) for label in searched)
+    return " ".join(shortened(ranges.split(" "), _MOST_RANGES))

@@ -6,6 +6,8 @@ Symbols with the same number form a group of the document.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from cudaredist.formats.base import Channel
@@ -202,22 +204,17 @@ def _archives(columns: Iterable[Column]) -> dict[LibrarySource, dict[str, str]]:
 
 def _stored_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
     """Return the releases of one provider, as the document has them."""
-    return "*" if all(mask & bit for _, bit in labels) else label_ranges(mask, labels)
+    return "*" if all(mask & bit for _, bit in labels) else _ranges(mask, labels)
 
 
-def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
-    """Return the sorted labels that a number selects, as explicit ranges."""
-    runs: list[list[str]] = []
-    is_open = False
-    for label, bit in labels:
-        if not mask & bit:
-            is_open = False
-        elif is_open:
-            runs[-1][1:] = [label]
-        else:
-            runs.append([label])
-            is_open = True
-    return " ".join("..".join(run) for run in runs)
+def _ranges(mask: int, labels: Iterable[tuple[str, int]]) -> str:
+    return label_ranges((label, mask & bit != 0) for label, bit in labels)
+
+
+def label_ranges(labels: Iterable[tuple[str, bool]]) -> str:
+    """Return the selected labels, which are sorted, as explicit ranges."""
+    runs = [[*run] for is_selected, run in groupby(labels, itemgetter(1)) if is_selected]
+    return " ".join("..".join(dict.fromkeys((run[0][0], run[-1][0]))) for run in runs)
 
 
 def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
@@ -246,5 +243,5 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
 
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[LibrarySource, str]:
     """Return the releases of each provider that a number selects, as in the document."""
-    ranges = {p: label_ranges(mask, labels) for p, labels in columns.labels().items()}
+    ranges = {p: _ranges(mask, labels) for p, labels in columns.labels().items()}
     return {provider: text for provider, text in ranges.items() if text}

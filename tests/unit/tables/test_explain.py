@@ -21,6 +21,8 @@ from cudaredist.formats.tables import (
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact, Topic
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.gpus.gpu_table import make_table
 from cudaredist.tables.nvcc.compilers import read_header
 from cudaredist.tables.nvcc.nvcc_table import make_compat, make_release
@@ -178,7 +180,7 @@ def test_fact_has_value_and_source(
         case "nvcc":
             topic = explain_nvcc(name, compat, NVCC_POLICY)
         case "gpu":
-            (topic,) = explain_gpu(name, gpus, GPU_POLICY)
+            topic = explain_gpu(Capability.name_of(name), gpus, GPU_POLICY)
         case _:
             topic = explain_cuda(name, compat, gpus, NVCC_POLICY)[1]
     found = facts(topic)[fact]
@@ -208,7 +210,7 @@ def test_explain_nvcc_of_unknown_release_fails(compat: NvccCompat) -> None:
 
 @pytest.mark.parametrize("name", ["10.3f", "sm_103f", "compute_103f", "103f"])
 def test_explain_gpu_accepts_targets(name: str, gpus: Gpus) -> None:
-    (answer,) = explain_gpu(name, gpus, GPU_POLICY)
+    answer = explain_gpu(Capability.name_of(name), gpus, GPU_POLICY)
     assert answer.title == "compute capability 10.3f (Blackwell)"
     facts_by_name = facts(answer)
     assert "one family" in str(facts_by_name["runs_on"].reason)
@@ -216,9 +218,8 @@ def test_explain_gpu_accepts_targets(name: str, gpus: Gpus) -> None:
 
 
 def test_explain_gpu_without_sources_lists_fewer_facts(gpus: Gpus) -> None:
-    facts_by_name = facts(
-        explain_gpu("7.0", gpus.model_copy(update={"sources": {}}), GPU_POLICY)[0]
-    )
+    unread = gpus.model_copy(update={"sources": {}})
+    facts_by_name = facts(explain_gpu("7.0", unread, GPU_POLICY))
     assert list(facts_by_name) == ["runs_on", "jetson", "products", "dont_default_after"]
 
 
@@ -241,8 +242,7 @@ def test_explain_gpu_without_sources_lists_fewer_facts(gpus: Gpus) -> None:
 def test_explain_gpu_finds_capabilities_by_product_and_architecture(
     name: str, names: list[str], gpus: Gpus
 ) -> None:
-    answer = explain_gpu(name, gpus, GPU_POLICY)
-    assert [topic.title.split()[2] for topic in answer] == names
+    assert capabilities_called(name, gpus) == names
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_explain_gpu_finds_capabilities_by_product_and_architecture(
 )
 def test_explain_gpu_of_unknown_name_suggests_gpu(name: str, hint: str, gpus: Gpus) -> None:
     with pytest.raises(UnknownNameError) as raised:
-        explain_gpu(name, gpus, GPU_POLICY)
+        capabilities_called(name, gpus)
     assert raised.value.exit_code == 2
     assert raised.value.hint is not None
     assert raised.value.hint.startswith(hint)
