@@ -40,6 +40,11 @@ class PolicySource(OwnModel):
     reference: str = Field(description="The document and its version")
 
 
+def span(first: object, last: object) -> str:
+    """Return an inclusive range as text. None means no limit."""
+    return f"{'any' if first is None else first} to {'any' if last is None else last}"
+
+
 Basis = Literal["derived", "documented"]
 
 

@@ -14,7 +14,7 @@ from cudaredist.formats.features import (
     UnexaminedArchive,
 )
 from cudaredist.formats.packageset import DriverVersion, PackageSet
-from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
+from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, span
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Place, Version, parse_label, place_name
 from cudaredist.store.read_data import examined_archives
@@ -139,7 +139,7 @@ def of_tables(
     lines = {parse_label(release).line for release in compat.releases} if compat else set()
     if compat is not None and line in lines:
         tables["compilers"] = {
-            f"{name} accepted": f"{_end(answer.min)} to {_end(answer.max)}"
+            f"{name} accepted": span(answer.min, answer.max)
             if isinstance(answer, CompilerRange)
             else answer.status
             for name, answer in compat.releases[newest_of(line, compat)].compilers.items()
@@ -186,7 +186,3 @@ def _examined(archive: ExaminedArchive) -> dict[str, Value]:
 
 def _driver(driver: DriverVersion | None) -> str:
     return "" if driver is None else driver.version
-
-
-def _end(bound: int | None) -> str:
-    return "any" if bound is None else str(bound)

@@ -93,68 +93,43 @@ def _summaries(
     name: str, base: str, archives: Sequence[ArchiveCoverage]
 ) -> Iterator[PackageCoverage]:
     """Yield the coverage of a capability by a package, for each CUDA major if these differ."""
-    parts: dict[Version, dict[int | None, list[Coverage]]] = defaultdict(lambda: defaultdict(list))
+    redist, package = archives[0].redist, archives[0].package
+    best: dict[Version, dict[int, Coverage]] = defaultdict(dict)
     for archive in archives:
         part = archive.by_capability.get(base)
         if part is not None:
-            is_cuda = archive.redist == CUDA
-            major = (
-                None if is_cuda else cuda_major_of(archive.redist, archive.label, archive.variant)
-            )
-            parts[archive.label][major].append(part)
-    best = {
-        label: {major: _best(found) for major, found in majors.items()}
-        for label, majors in parts.items()
-    }
-    if not best:
-        return
-    redist, package = archives[0].redist, archives[0].package
+            major = 0 if redist == CUDA else cuda_major_of(redist, archive.label, archive.variant)
+            of_release, key = best[archive.label], major or 0
+            of_release[key] = min(of_release.get(key, part), part, key=_rank)
     if all(len({part.value for part in majors.values()}) == 1 for majors in best.values()):
-        same = [(label, _best(majors.values())) for label, majors in best.items()]
-        yield _summary(name, redist, package, None, same)
-        return
-    for major in sorted({major or 0 for majors in best.values() for major in majors}):
-        releases = [
-            (label, part)
-            for label, majors in best.items()
-            for key, part in majors.items()
-            if (key or 0) == major
-        ]
-        yield _summary(name, redist, package, major or None, releases)
-
-
-def _best(parts: Iterable[Coverage]) -> Coverage:
-    return min(parts, key=lambda part: _BEST_FIRST.index(part.value))
-
-
-def _summary(
-    name: str,
-    redist: str,
-    package: str,
-    cuda: int | None,
-    releases: list[tuple[Version, Coverage]],
-) -> PackageCoverage:
-    usable = [index for index, (_, part) in enumerate(releases) if part.value in _BEST_FIRST[:3]]
-    after = releases[usable[-1] + 1 :] if usable else releases
-    without = (
-        ReleaseCoverage(
-            release=str(label),
-            coverage=describe_coverage(part) if part.value == "partial" else part.value,
+        best = {label: {0: min(majors.values(), key=_rank)} for label, majors in best.items()}
+    for major in sorted({major for majors in best.values() for major in majors}):
+        releases = [(label, majors[major]) for label, majors in best.items() if major in majors]
+        yield PackageCoverage(
+            capability=name,
+            redist=redist,
+            package=package,
+            cuda=major or None,
+            native=_span(releases, "native"),
+            ptx=_span(releases, "ptx"),
+            without=_first_without(releases),
+            releases=len(releases),
+            unknown=sum(part.value == "unknown" for _, part in releases),
         )
-        for label, part in after
-        if part.value in {"partial", "none"}
-    )
-    return PackageCoverage(
-        capability=name,
-        redist=redist,
-        package=package,
-        cuda=cuda,
-        native=_span(releases, "native"),
-        ptx=_span(releases, "ptx"),
-        without=next(without, None),
-        releases=len(releases),
-        unknown=sum(part.value == "unknown" for _, part in releases),
-    )
+
+
+def _rank(part: Coverage) -> int:
+    return _BEST_FIRST.index(part.value)
+
+
+def _first_without(releases: list[tuple[Version, Coverage]]) -> ReleaseCoverage | None:
+    """Return the first release without coverage after all usable ones."""
+    usable = [index for index, (_, part) in enumerate(releases) if part.value in _BEST_FIRST[:3]]
+    for label, part in releases[usable[-1] + 1 :] if usable else releases:
+        if part.value in {"partial", "none"}:
+            text = describe_coverage(part) if part.value == "partial" else part.value
+            return ReleaseCoverage(release=str(label), coverage=text)
+    return None
 
 
 def _span(releases: list[tuple[Version, Coverage]], value: CoverageValue) -> ReleaseSpan | None:

@@ -1,7 +1,6 @@
 """explain package: report a package in all local releases and platforms."""
 
 import posixpath
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import chain
@@ -9,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.features import Library, MissingHeaders
@@ -50,8 +50,8 @@ def package_archives(
     policies = read_policies(index.store, (), [])
     redists = index.redists()
     local = {package for (package,) in index.rows("SELECT DISTINCT package FROM packages")}
-    others = {one for one in local if policies.root(one) == policies.root(name)}
-    versioned = {one for one in local if name.startswith(f"{one}_")}
+    others = {package for package in local if policies.root(package) == policies.root(name)}
+    versioned = {package for package in local if name.startswith(f"{package}_")}
     condition = "package IN (SELECT value FROM json_each(?))"
     own = [
         one
@@ -64,20 +64,19 @@ def package_archives(
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
     if not own:
         draft = unpublished_draft(draft)
-    rows = _ordered(own)
-    explained = explain_archives(index, rows, policies.outputs)
-    return dict(zip(rows, explained, strict=True)), tuple(draft.reasons)
+    return dict(explain_archives(index, own, policies.outputs)), tuple(draft.reasons)
 
 
 def explain_archives(
     index: Index, own: Iterable[IndexedArchive], policy: OutputPolicy
-) -> Iterator[ExplainedArchive]:
-    """Yield the contents and needs of archives, in the order of releases and platforms.
+) -> Iterator[tuple[IndexedArchive, ExplainedArchive]]:
+    """Yield archives with their contents and needs, in the order of releases and platforms.
 
     The outputs are those of package sets. Libraries and programs that sets omit are not included,
     except in sizes.
     """
-    rows = _ordered(own)
+    rows = sorted(own, key=lambda one: (one.archive.platform, one.archive.variant or ""))
+    rows.sort(key=lambda one: (one.redist, one.label))
     contents = {one.contents for one in rows if one.contents}
     examined = index.examined(contents)
     neighbors = _Neighbors(index, {one.redist for one in rows}, contents)
@@ -88,15 +87,14 @@ def explain_archives(
         return _describe(split_outputs(package, version, examined[row], None, policy))
 
     for one in rows:
-        archive = one.archive
-        if not one.contents:
-            yield ExplainedArchive.of(one.redist, one.label, archive, is_examined=False)
-            continue
-        fields = described(one.contents, archive.package, archive.version)
-        depends = neighbors.providers(one, fields["needed"])
-        yield ExplainedArchive.of(
-            one.redist, one.label, archive, is_examined=True, **fields, depends=depends
+        archive, fields = one.archive, dict[str, Any]()
+        if one.contents:
+            fields |= described(one.contents, archive.package, archive.version)
+            fields["depends"] = neighbors.providers(one, fields["needed"])
+        explained = ExplainedArchive.of(
+            one.redist, one.label, archive, is_examined=one.contents > 0, **fields
         )
+        yield one, explained
 
 
 def _describe(split: OutputSplit) -> dict[str, Any]:
@@ -118,44 +116,32 @@ def _describe(split: OutputSplit) -> dict[str, Any]:
     }
 
 
-def _ordered(own: Iterable[IndexedArchive]) -> list[IndexedArchive]:
-    rows = sorted(own, key=lambda one: (one.archive.platform, one.archive.variant or ""))
-    return sorted(rows, key=lambda one: (one.redist, one.label))
-
-
 class _Neighbors:
     """The other archives of each release and platform, with their libraries and headers."""
 
     def __init__(self, index: Index, redists: Collection[str], contents: Collection[int]) -> None:
         """Read the archives of some redistributables, and the headers that contents lack."""
-        self._places: dict[tuple[object, ...], dict[str, int]] = defaultdict(dict)
         query = """
             SELECT package, contents, redist, label, platform, variant
             FROM releases JOIN archives ON release = releases.id
             WHERE layer = ? AND contents IS NOT NULL
                 AND redist IN (SELECT value FROM json_each(?))
             ORDER BY package"""
-        for package, row, *place in index.rows(query, index.layer, redists):
-            self._places[tuple(place)][package] = row
-        self._sonames: dict[int, set[str]] = defaultdict(set)
-        query = (
-            "SELECT contents, soname FROM binaries WHERE kind = 'library' AND soname IS NOT NULL"
-        )
-        for row, soname in index.rows(query):
-            self._sonames[row].add(key_of(soname))
+        rows = index.rows(query, index.layer, redists)
+        self._places = grouped((tuple(place), (package, row)) for package, row, *place in rows)
+        query = "SELECT contents, soname FROM binaries WHERE kind = 'library' AND soname NOT NULL"
+        self._sonames = grouped((row, key_of(soname)) for row, soname in index.rows(query))
         query = "SELECT id, headers FROM contents WHERE id IN (SELECT value FROM json_each(?))"
         rows = index.rows(query, contents)
         self._missing = {row: _headers.validate_json(headers) or {} for row, headers in rows}
-        self._headers: dict[int, set[str]] = defaultdict(set)
         missing = {name for headers in self._missing.values() for name in headers}
         paths = {f"{root}{name}" for root in ROOTS for name in missing}
         query = """
             SELECT contents, folders.path || '/' || name
             FROM (SELECT DISTINCT value AS file FROM json_each(?)) JOIN folder_files ON name = file
             JOIN folders ON folders.id = folder JOIN contents_folders USING (folder)"""
-        for row, path in index.rows(query, [*map(posixpath.basename, paths)]):
-            if path in paths:
-                self._headers[row].add(path)
+        rows = index.rows(query, [*map(posixpath.basename, paths)])
+        self._headers = grouped((row, path) for row, path in rows if path in paths)
 
     def providers(self, one: IndexedArchive, needed: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the packages of the release with required libraries or headers."""
@@ -168,8 +154,9 @@ class _Neighbors:
         }
         place = (one.redist, str(one.label), archive.platform, archive.variant)
         depends: dict[str, tuple[str, ...]] = {}
-        for package, row in self._places[place].items():
-            names = sorted(libraries & self._sonames[row]) + sorted(headers & self._headers[row])
+        for package, row in self._places[place]:
+            names = sorted(libraries.intersection(self._sonames.get(row, ())))
+            names += sorted(headers.intersection(self._headers.get(row, ())))
             if names and package != archive.package:
                 depends[package] = tuple(names)
         return depends

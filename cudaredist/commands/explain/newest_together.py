@@ -19,11 +19,8 @@ _TITLES = {CUDA: "CUDA", **{name: REDISTS[name].title for name in _PACKAGES if n
 ArchivePlace: TypeAlias = tuple[str, Version, str, str, str | None]
 """Redistributable, release, package, platform and variant."""
 COMMON_PLATFORMS = (
-    "linux-x86_64",
-    "linux-sbsa",
-    "linux-aarch64",
-    "windows-x86_64",
-    "windows-arm64",
+    *("linux-x86_64", "linux-sbsa", "linux-aarch64"),
+    *("windows-x86_64", "windows-arm64"),
 )
 """Platforms, the most common first."""
 
@@ -40,9 +37,7 @@ def newest_together(
     if any(archive.redist == CUDA for archive in decisive):
         for base in dict.fromkeys(gpus.capabilities[name].base for name in capabilities):
             own = [archive for archive in decisive if base in archive.by_capability]
-            running = [a for a in own if a.by_capability[base].value in {"native", "ptx"}]
-            known = sorted({archive.platform for archive in own if archive.redist == CUDA})
-            yield _newest(base, running, known, store, gpus)
+            yield _newest(base, own, store, gpus)
 
 
 def newest_with_cuda(
@@ -62,25 +57,20 @@ def newest_with_cuda(
 
 
 def _newest(
-    name: str,
-    running: Sequence[ArchiveCoverage],
-    known: Sequence[str],
-    store: Store,
-    gpus: Gpus,
+    name: str, archives: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
 ) -> NewestTogether:
+    entry = gpus.capabilities[name]
+    running = [a for a in archives if a.by_capability[name].value in {"native", "ptx"}]
     for platform in COMMON_PLATFORMS:
         here = [archive for archive in running if archive.platform == platform]
-        labels = [
-            archive.label
-            for archive in here
-            if archive.redist == CUDA and is_supported(gpus.capabilities[name], archive.label.line)
-        ]
+        labels = [a.label for a in here if a.redist == CUDA and is_supported(entry, a.label.line)]
         if labels:
             releases = newest_with_cuda(max(labels), [archive[:-1] for archive in here], store)
             statement = _statement(name, platform, releases)
             return NewestTogether(
                 capability=name, platform=platform, releases=releases, statement=statement
             )
+    known = sorted({archive.platform for archive in archives if archive.redist == CUDA})
     statement = (
         f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
         f"on it (known platforms: {', '.join(known) or 'none'})."

@@ -60,12 +60,11 @@ def archive_histories(
         new = None if known is None else set().union(*(members[group] for group in known))
         before[series] = new
         added, removed = (None, None) if new is None or old is None else (new - old, old - new)
-        sizes = code.get(one.contents, {})
         total = sum(output.size for output in facts.outputs.values())
         yield ArchiveHistory(
             **facts.model_dump(include=set(ArchiveHistory.model_fields)),
             size=total if facts.is_examined else None,
-            device_code={x: sizes[x] for x in sorted(sizes, key=architecture_order)},
+            device_code=dict(sorted(code.get(one.contents, ()), key=_by_architecture)),
             symbols=_total(count, new),
             added=_total(count, added),
             removed=_total(count, removed),
@@ -73,32 +72,30 @@ def archive_histories(
         )
 
 
+def _by_architecture(item: tuple[str, int]) -> tuple[int, object]:
+    return architecture_order(item[0])
+
+
 def _total(count: Mapping[tuple[int, ...], int], sets: set[tuple[int, ...]] | None) -> int | None:
     return None if sets is None else sum(count[rows] for rows in sets)
 
 
-def _device_code(index: Index, contents: Collection[int]) -> Mapping[int, Mapping[str, int]]:
+def _device_code(index: Index, contents: Collection[int]) -> dict[int, list[tuple[str, int]]]:
     """Return the decompressed bytes by architecture."""
     query = """
         SELECT contents, architecture, sum(unpacked) FROM device_code
         WHERE contents IN (SELECT value FROM json_each(?)) GROUP BY contents, architecture"""
-    sizes: dict[int, dict[str, int]] = defaultdict(dict)
-    for row, architecture, size in index.rows(query, contents):
-        sizes[row][architecture] = size
-    return sizes
+    return grouped((row, (name, size)) for row, name, size in index.rows(query, contents))
 
 
-def _exports(index: Index, own: Collection[IndexedArchive]) -> Mapping[str, set[int]]:
+def _exports(index: Index, own: Collection[IndexedArchive]) -> dict[str, list[int]]:
     """Return the groups of symbols of each archive whose symbols are all known."""
     index.check_symbols()
     query = """
         SELECT archive, symbol_group FROM archive_exports
         WHERE archive IN (SELECT value FROM json_each(?)) AND NOT is_stub AND archive NOT IN
             (SELECT archive FROM symbol_archives WHERE NOT is_read)"""
-    groups: dict[str, set[int]] = defaultdict(set)
-    for archive, group in index.rows(query, {_key(one) for one in own}):
-        groups[archive].add(group)
-    return groups
+    return grouped(index.rows(query, {_key(one) for one in own}))
 
 
 def read_names(index: Index, groups: Collection[int]) -> dict[int, list[str]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import columns, counted
 from cudaredist.commands.explain.report import SetSummary
+from cudaredist.formats.tables import span
 from cudaredist.tables.gpus.coverage import describe_coverage
 
 
@@ -15,20 +16,17 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     )
     yield f"capabilities: {' '.join(summary.capabilities)}"
     gcc, clang = summary.host_compiler.gcc, summary.host_compiler.clang
-    ranges = [
-        f"{name} {'any' if accepted.min is None else accepted.min} to "
-        f"{'any' if accepted.max is None else accepted.max}"
-        for name, accepted in (("GCC", gcc), ("Clang", clang))
-        if accepted is not None
-    ]
+    named = [("GCC", gcc), ("Clang", clang)]
+    ranges = [f"{name} {span(c.min, c.max)}" for name, c in named if c is not None]
     selection = f"; GCC {gcc.selected} is selected" if gcc is not None and gcc.selected else ""
     yield f"host compiler: {', '.join(ranges)}{selection}"
     if summary.driver is not None:
-        published, lowest = summary.driver.published, summary.driver.lowest
-        texts = [f"{published.version} is published with it"] if published else []
-        native = summary.driver.native
-        texts += [f"{native.version} is the lowest with all features"] if native else []
-        texts += [f"{lowest.version} is the lowest for its major"] if lowest else []
+        drivers = {
+            "published with it": summary.driver.published,
+            "the lowest with all features": summary.driver.native,
+            "the lowest for its major": summary.driver.lowest,
+        }
+        texts = [f"{driver.version} is {words}" for words, driver in drivers.items() if driver]
         yield f"driver: {', '.join(texts) or 'unknown'}"
     yield ""
     rows = [("package", "version", "outputs, MB unpacked")]

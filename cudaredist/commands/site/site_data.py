@@ -175,10 +175,9 @@ def _archives(
     """Return the archives of each release."""
     policy = read_own_file(index.store.read_policy("outputs"), OutputPolicy)
     urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
-    own = {(one.redist, str(one.label), one.archive.id): one for one in index.archives(redists)}
     packages: dict[str, dict[IndexedArchive, ExplainedArchive]] = defaultdict(dict)
-    for one in explain_archives(index, own.values(), policy):
-        packages[one.package][own[one.redist, one.release, one.id]] = one
+    for place, explained in explain_archives(index, index.archives(redists), policy):
+        packages[explained.package][place] = explained
     archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
     for package in packages.values():
         histories = archive_histories(package, index, symbols)

@@ -25,6 +25,7 @@ from cudaredist.formats.tables import (
     NvccPolicy,
     NvccRelease,
     TableFinding,
+    span,
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.manifest_values import Archive
@@ -259,18 +260,14 @@ def _nvcc_version(manifest: LocalManifest) -> str | None:
 
 def _compiler_bounds(release: NvccRelease) -> str:
     return ", ".join(
-        f"{compiler} {_span(answer.min, answer.max)}"
+        f"{compiler} {span(answer.min, answer.max)}"
         for compiler, answer in sorted(release.compilers.items())
         if isinstance(answer, CompilerRange)
     )
 
 
 def _capability_bounds(known: KnownGpus) -> str:
-    return _span(min(known.families), max(known.families).base)
-
-
-def _span(first: object, last: object) -> str:
-    return f"{first or 'any'} to {last or 'any'}"
+    return span(min(known.families), max(known.families).base)
 
 
 def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:
