@@ -1,6 +1,6 @@
 """Models of the tables of host compilers and GPUs, and of their policy."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -72,12 +72,17 @@ class CompilerVerdict(OwnModel):
     note: str | None = optional("The compiler whose check applies instead")
 
 
+CompilerAnswer: TypeAlias = Annotated[
+    CompilerRange | CompilerVerdict, Field(discriminator="status")
+]
+
+
 class NvccRelease(OwnModel):
     """The accepted host compilers of a CUDA release's nvcc."""
 
     nvcc: VersionText | None
     source: HeaderSource | PolicySource
-    compilers: dict[str, Annotated[CompilerRange | CompilerVerdict, Field(discriminator="status")]]
+    compilers: dict[str, CompilerAnswer]
 
 
 class NvccCompat(OwnFile):

@@ -114,7 +114,7 @@ def releases(draw: st.DrawFn, name: str = "") -> Comparable:
     merged = of_manifest(name, draw(manifest_files()), contents)
     entries = st.dictionaries(st.sampled_from(["gcc", "clang"]), WORDS)
     merged.tables = {
-        table: {f"{table} {field}": value for field, value in draw(entries).items()}
+        table: {(f"{table} {field}", ""): value for field, value in draw(entries).items()}
         for table in draw(st.sets(st.sampled_from(["compilers", "gpus"])))
     }
     return merged

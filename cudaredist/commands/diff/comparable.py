@@ -13,8 +13,8 @@ from cudaredist.formats.features import (
     Program,
     UnexaminedArchive,
 )
-from cudaredist.formats.packageset import DriverVersion, PackageSet
-from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, span
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.tables import CompilerAnswer, Gpus, NvccCompat, span
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Place, Version, parse_label, place_name
 from cudaredist.store.read_data import examined_archives
@@ -34,7 +34,7 @@ class Comparable:
 
     name: str
     packages: dict[str, Fields] = field(default_factory=dict)
-    tables: dict[str, dict[str, Value]] = field(default_factory=dict)
+    tables: dict[str, Fields] = field(default_factory=dict)
     """Values from each table with the CUDA release."""
     files: dict[str, frozenset[str]] = field(default_factory=dict)
     """Relative paths of each package's files, if known."""
@@ -78,7 +78,7 @@ def contents_of(features: Features, rules: CoverageRules | None) -> dict[Archive
         if rules is not None:
             cuda = cuda_major_of(features.redist, label, archive.variant)
             values |= archive_coverage(facts, cuda, rules)
-        contents[archive] = {(key, archive.place): value for key, value in values.items()}
+        contents[archive] = _fields(values, archive.place)
     return contents
 
 
@@ -88,69 +88,71 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
     for attr, package in package_set.packages.items():
         if package.alias_of is not None:
             continue
-        fields: Fields = {
-            ("status", ""): package.status,
-            ("version", ""): package.version or "",
-            ("license", ""): package.license.short_name,
-            ("outputs", ""): frozenset(package.outputs),
-            ("sonames", ""): frozenset(p.soname for p in package.provides if not p.stub),
-            ("needed", ""): frozenset(n.soname for n in package.needs if n.kind == "needed"),
-            ("architectures", ""): frozenset(
-                target for targets in package.gpu_architectures.values() for target in targets
-            ),
-            ("depends", ""): frozenset(entry.attr for entry in package.depends),
+        values: dict[str, Value] = {
+            "status": package.status,
+            "version": package.version or "",
+            "license": package.license.short_name,
+            "outputs": frozenset(package.outputs),
+            "sonames": frozenset(p.soname for p in package.provides if not p.stub),
+            "needed": frozenset(n.soname for n in package.needs if n.kind == "needed"),
+            "architectures": frozenset().union(*package.gpu_architectures.values()),
+            "depends": frozenset(entry.attr for entry in package.depends),
+            **coverage_fields(package.coverage),
         }
+        if package.contents:
+            values["size"] = str(sum(part.bytes for part in package.contents.values()))
+        fields = _fields(values)
         if package.archive is not None:
             # With the place, archives of different platforms are not compared.
             place = place_name(package.archive.platform, package.archive.cuda_variant)
             fields["sha256", place] = package.archive.sha256
             if package.archive.size is not None:
                 fields["archive size", place] = str(package.archive.size)
-        if package.contents:
-            fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
-        fields |= {(key, ""): text for key, text in coverage_fields(package.coverage).items()}
         side.packages[attr] = fields
     flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
     runfile = package_set.runfile
-    side.tables["set"] = {
+    values = {
         "capabilities": frozenset(flags.effective),
         "supported capabilities": frozenset(flags.supported),
         "host gcc": "" if gcc is None else str(gcc.selected),
         "runfile": "" if runfile is None else f"{runfile.name} ({runfile.sha256})",
     }
+    side.tables["set"] = _fields(values)
     if package_set.driver is not None:
-        side.tables["driver"] = {
-            "driver": _driver(package_set.driver.published),
-            "lowest driver with all features": _driver(package_set.driver.native),
-            "lowest driver": _driver(package_set.driver.lowest),
+        drivers = {
+            "driver": package_set.driver.published,
+            "lowest driver with all features": package_set.driver.native,
+            "lowest driver": package_set.driver.lowest,
         }
+        versions = {name: driver.version if driver else "" for name, driver in drivers.items()}
+        side.tables["driver"] = _fields(versions)
     return side
 
 
-def of_tables(
-    label: str, compat: NvccCompat | None, gpus: Gpus | None
-) -> dict[str, dict[str, Value]]:
+def of_tables(label: str, compat: NvccCompat | None, gpus: Gpus | None) -> dict[str, Fields]:
     """Return each table's values for a CUDA release.
 
     Skips a table without the release.
     """
     line = parse_label(label).line
-    tables: dict[str, dict[str, Value]] = {}
-    lines = {parse_label(release).line for release in compat.releases} if compat else set()
-    if compat is not None and line in lines:
-        tables["compilers"] = {
-            f"{name} accepted": span(answer.min, answer.max)
-            if isinstance(answer, CompilerRange)
-            else answer.status
-            for name, answer in compat.releases[newest_of(line, compat)].compilers.items()
-        }
+    tables: dict[str, Fields] = {}
+    if compat is not None and any(parse_label(x).line == line for x in compat.releases):
+        answers = compat.releases[newest_of(line, compat)].compilers
+        tables["compilers"] = {(f"{n} accepted", ""): _accepted(a) for n, a in answers.items()}
     sources = [Version.parse(parse_label(source).line) for source in gpus.sources] if gpus else []
     if gpus is not None and sources and min(sources) <= Version.parse(line) <= max(sources):
-        tables["gpus"] = {
-            "supported capabilities": frozenset(supported_capabilities(line, gpus)),
-            "default capabilities": frozenset(default_capabilities(line, gpus)),
-        }
+        supported, default = supported_capabilities(line, gpus), default_capabilities(line, gpus)
+        capabilities = {"supported": frozenset(supported), "default": frozenset(default)}
+        tables["gpus"] = {(f"{k} capabilities", ""): names for k, names in capabilities.items()}
     return tables
+
+
+def _accepted(answer: CompilerAnswer) -> str:
+    return answer.status if answer.status != "range" else span(answer.min, answer.max)
+
+
+def _fields(values: Mapping[str, Value], place: Place = "") -> Fields:
+    return {(name, place): value for name, value in values.items()}
 
 
 def _published(
@@ -182,7 +184,3 @@ def _examined(archive: ExaminedArchive) -> dict[str, Value]:
         "glibc": max(floors, key=Version.parse, default=""),
         "size": str(sum(size.bytes for size in archive.outputs.values())),
     }
-
-
-def _driver(driver: DriverVersion | None) -> str:
-    return "" if driver is None else driver.version

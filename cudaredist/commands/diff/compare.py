@@ -45,44 +45,27 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
     """
     moves = moved_files(old, new)
     origins = dict(origins_by_files(old, new, moves)) | _origins(old, new, names)
-    packages = []
-    equal = 0
-    for name in sorted(old.packages.keys() | new.packages.keys()):
-        before, after = old.packages.get(name), new.packages.get(name)
-        if before is None or after is None:
-            packages.append(_one_sided(name, before, after, origins))
-            continue
-        deltas = tuple(_deltas(*align_variants(before, after)))
-        parts = _parts_of(name, origins)
-        if deltas or parts:
-            packages.append(
-                PackageDelta(package=name, status="changed", parts=parts, deltas=deltas)
-            )
-        else:
-            equal += 1
+    names_of_sides = sorted(old.packages.keys() | new.packages.keys())
+    deltas = (
+        _package_delta(name, old.packages.get(name), new.packages.get(name), origins)
+        for name in names_of_sides
+    )
+    packages = tuple(delta for delta in deltas if delta is not None)
     # If a table lacks one of the releases, compilers and GPUs are not compared.
     tables = [
         delta
         for table in old.tables.keys() & new.tables.keys()
-        for delta in _field_deltas(
-            {(field, ""): value for field, value in old.tables[table].items()},
-            {(field, ""): value for field, value in new.tables[table].items()},
-        )
+        for delta in _field_deltas(old.tables[table], new.tables[table])
     ]
     return DiffReport(
         old=old.name,
         new=new.name,
-        packages=tuple(packages),
+        packages=packages,
         platforms=_platforms(_all_places(old), _all_places(new)),
         moves=moves,
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
-        equal=equal,
+        equal=len(names_of_sides) - len(packages),
     )
-
-
-def is_critical(delta: Delta) -> bool:
-    """Check if the bytes of a published version changed."""
-    return delta.field == "sha256"
 
 
 def may_break(delta: Delta) -> bool:
@@ -133,26 +116,27 @@ def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict
     return origins
 
 
-def _one_sided(
+def _package_delta(
     name: str, before: Fields | None, after: Fields | None, origins: Mapping[str, str]
-) -> PackageDelta:
+) -> PackageDelta | None:
+    """Return the changes of a package, or None if it is equal on both sides."""
+    parts = tuple(sorted(part for part, origin in origins.items() if origin == name))
+    if before is not None and after is not None:
+        deltas = tuple(_deltas(*align_variants(before, after)))
+        delta = PackageDelta(package=name, status="changed", parts=parts, deltas=deltas)
+        return delta if deltas or parts else None
     old, new = before or {}, after or {}
-    deltas = [
-        _delta(field, old.get((field, "")), new.get((field, "")))
-        for field in ("version", "platforms")
-        if old.get((field, "")) or new.get((field, ""))
-    ]
     return PackageDelta(
         package=name,
         status="added" if before is None else "gone",
         origin=origins.get(name),
-        parts=tuple(part for part in _parts_of(name, origins) if part != origins.get(name)),
-        deltas=tuple(deltas),
+        parts=tuple(part for part in parts if part != origins.get(name)),
+        deltas=tuple(
+            _delta(field, old.get((field, "")), new.get((field, "")))
+            for field in ("version", "platforms")
+            if (old | new).get((field, ""))
+        ),
     )
-
-
-def _parts_of(name: str, origins: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(part for part, origin in origins.items() if origin == name))
 
 
 def _all_places(side: Comparable) -> frozenset[str]:
@@ -161,9 +145,7 @@ def _all_places(side: Comparable) -> frozenset[str]:
 
 def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
     added, gone = without_platforms_of(new, old), without_platforms_of(old, new)
-    if not added and not gone:
-        return None
-    return Delta(field="platforms", places=(), added=_sorted(added), gone=_sorted(gone))
+    return _delta("platforms", gone, added) if added or gone else None
 
 
 def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
@@ -184,18 +166,14 @@ def _is_significant(delta: Delta) -> bool:
 
 def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
     """Yield the changes. Equal changes of several places are one."""
-    grouped: dict[Delta, list[str]] = defaultdict(list)
-    for key in before.keys() | after.keys():
-        field, place = key
-        if is_coverage(field):
-            continue
-        # If one side lacks a place, the field `platforms` reports it.
-        if place and (key not in before or key not in after):
-            continue
-        old, new = before.get(key), after.get(key)
-        if old != new and (old or new):
-            grouped[_delta(field, old, new)].append(place)
-    for delta, places in grouped.items():
+    # If one side lacks a place, the field `platforms` reports it.
+    one_sided = {key for key in before.keys() ^ after.keys() if key[1]}
+    changes: dict[Delta, list[str]] = defaultdict(list)
+    for field, place in (before.keys() | after.keys()) - one_sided:
+        old, new = before.get((field, place)), after.get((field, place))
+        if old != new and (old or new) and not is_coverage(field):
+            changes[_delta(field, old, new)].append(place)
+    for delta, places in changes.items():
         yield delta.model_copy(update={"places": tuple(sorted(filter(None, places)))})
     yield from coverage_deltas(before, after)
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.report import Delta
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import Coverage
@@ -12,6 +13,7 @@ from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
 COVERAGE = "coverage"
 _PREFIX = f"{COVERAGE} "
 _BEST_FIRST = ("native", "ptx", "lto", "partial", "none")
+_UNKNOWN = len(_BEST_FIRST)
 
 
 def coverage_fields(coverage: Mapping[str, Coverage]) -> dict[str, str]:
@@ -50,32 +52,22 @@ def coverage_deltas(
     places: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for field, place in before.keys() & after.keys():
         old, new = str(before[field, place]), str(after[field, place])
-        ranks = (_rank(old), _rank(new))
-        if is_coverage(field) and None not in ranks and ranks[0] != ranks[1]:
+        ranks = {_rank(old), _rank(new)}
+        if is_coverage(field) and len(ranks - {_UNKNOWN}) > 1:
             places[field.removeprefix(_PREFIX), old, new].append(place)
-    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (name, old, new), same in places.items():
-        names[old, new, tuple(sorted(filter(None, same)))].append(name)
-    ordered = {key: tuple(sorted(same, key=natural_order)) for key, same in names.items()}
-    by_capability = sorted(
-        ordered.items(), key=lambda item: ([*map(natural_order, item[1])], item[0])
+    names = grouped(
+        ((old, new, tuple(sorted(filter(None, same)))), name)
+        for (name, old, new), same in places.items()
     )
-    for (old, new, common_places), capabilities in by_capability:
-        is_lost = (_rank(old) or 0) < (_rank(new) or 0)
-        yield Delta(
-            field=COVERAGE,
-            places=common_places,
-            old=old,
-            new=new,
-            added=() if is_lost else capabilities,
-            gone=capabilities if is_lost else (),
-        )
+    ordered = {key: tuple(sorted(same, key=natural_order)) for key, same in names.items()}
+    for key in sorted(ordered, key=lambda key: ([*map(natural_order, ordered[key])], key)):
+        old, new, common_places = key
+        side = "gone" if _rank(old) < _rank(new) else "added"
+        change = Delta(field=COVERAGE, places=common_places, old=old, new=new)
+        yield change.model_copy(update={side: ordered[key]})
 
 
-def _rank(text: str) -> int | None:
-    """Return a coverage's rank, or None if unknown.
-
-    A package without device code has no rank.
-    """
+def _rank(text: str) -> int:
+    """Return a coverage's rank. A package without device code has the rank of unknown coverage."""
     value = text.partition(" ")[0].rstrip(":")
-    return _BEST_FIRST.index(value) if value in _BEST_FIRST else None
+    return _BEST_FIRST.index(value) if value in _BEST_FIRST else _UNKNOWN

@@ -11,12 +11,17 @@ from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.cli.text import escape_markdown, grouped, text_blocks
-from cudaredist.commands.diff.compare import SIZES, is_critical, may_break
+from cudaredist.commands.diff.compare import SIZES, may_break
 from cudaredist.commands.diff.export_changes import EXPORTS
 from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
 from cudaredist.errors import printable, shortened
 from cudaredist.primitives import natural_order
 
+_OTHER_BYTES = "warning: other bytes under the same version"
+_TITLES = (
+    *(_OTHER_BYTES, "platforms", "gone", "renamed", "may break", "added", "moved"),
+    *("changed", "sizes", "CUDA release"),
+)
 _FEW = 3
 """Maximum number of packages to list for one gained or lost platform."""
 _NAMES_SHOWN = 12
@@ -90,44 +95,49 @@ def diff_sections(report: DiffReport, style: DiffStyle) -> Iterator[DiffSection]
     """Yield the changes in a reviewer's order, each in one section."""
     shared = _shared_platforms(report)
     packages = [_without(package, shared) for package in report.packages]
-    sizes = _sizes(packages) if style.is_commit else {}
-    limit = style.limit(_PACKAGES_SHOWN)
     origins = {p.package: p.origin for p in packages if p.status == "added"}
     renamed = {
-        package.package: package.origin
+        package.package: package.origin or ""
         for package in packages
         if package.status == "gone" and origins.get(package.origin or "") == package.package
     }
-    tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
-        ("warning: other bytes under the same version", lambda p: any(map(is_critical, p.deltas))),
-        ("platforms", lambda _: False),
-        ("gone", lambda p: p.status == "gone" and p.package not in renamed),
-        ("renamed", lambda p: p.package in renamed or p.package in renamed.values()),
-        ("may break", lambda p: p.status == "changed" and _may_break(p)),
-        ("added", lambda p: p.status == "added"),
-        ("changed", lambda p: bool(p.deltas)),
+    by_name = {package.package: package for package in packages}
+    by_title = grouped(
+        (_title_of(package), package)
+        for package in packages
+        if package.package not in renamed and package.package not in renamed.values()
     )
-    for title, belongs in tests:
-        matches = [package for package in packages if belongs(package)]
-        packages = [package for package in packages if not belongs(package)]
-        lines = [(_package_line(p, style), _details(p, style)) for p in matches[:limit]]
+    moves = (move for move in report.moves if renamed.get(move.old) != move.new)
+    sizes = _sizes(packages) if style.is_commit else {}
+    limit = style.limit(_PACKAGES_SHOWN)
+    plain_lines = {
+        "platforms": _platform_lines(report, shared, style),
+        "renamed": (
+            " -> ".join(_named(by_name[name], style) for name in names) for names in renamed.items()
+        ),
+        "moved": (_move_line(move, style) for move in moves),
+        "sizes": (f"{place}: {', '.join(names)}" for place, names in sizes.items()),
+        "CUDA release": (_delta_line(delta, style) for delta in report.tables),
+    }
+    for title in _TITLES:
+        matches = by_title.get(title, [])
+        lines = [(line, list[str]()) for line in plain_lines.get(title, ())]
+        lines += [(_package_line(p, style), _details(p, style)) for p in matches[:limit]]
         if len(matches) > limit:
             lines.append((f"and {len(matches) - limit} more", []))
-        if title == "platforms":
-            lines = [(line, []) for line in _platform_lines(report, shared, style)]
-        if title == "renamed":
-            lines = [(line, []) for line in _renamed_lines(matches, renamed, style)]
         if lines:
             yield DiffSection(title, lines)
-        if title == "added":
-            moves = [move for move in report.moves if renamed.get(move.old) != move.new]
-            if moves:
-                yield DiffSection("moved", [(_move_line(move, style), []) for move in moves])
-    if sizes:
-        yield DiffSection("sizes", [(f"{k}: {', '.join(v)}", []) for k, v in sizes.items()])
-    if report.tables:
-        lines = [(_delta_line(delta, style), []) for delta in report.tables]
-        yield DiffSection("CUDA release", lines)
+
+
+def _title_of(package: PackageDelta) -> str:
+    """Return the section of a package, empty if only shared platforms changed."""
+    if any(delta.field == "sha256" for delta in package.deltas):
+        return _OTHER_BYTES
+    if package.status != "changed":
+        return package.status
+    if package.parts or any(map(may_break, package.deltas)):
+        return "may break"
+    return "changed" if package.deltas else ""
 
 
 # -- platforms that many packages gained or lost
@@ -139,13 +149,12 @@ def _shared_platforms(report: DiffReport) -> dict[tuple[str, str], list[str]]:
     Keys have the sign `+` or `-`. Only platforms that get one line for many packages are included.
     """
     packages = grouped(
-        ((sign, name), package.package)
+        (key, package.package)
         for package in report.packages
         if package.status == "changed"
         for delta in package.deltas
         if delta.field == "platforms"
-        for sign, names in (("-", delta.gone), ("+", delta.added))
-        for name in names
+        for key in _signed_names(delta)
     )
     whole = _whole(report)
     return {key: names for key, names in packages.items() if len(names) > _FEW or key in whole}
@@ -153,10 +162,11 @@ def _shared_platforms(report: DiffReport) -> dict[tuple[str, str], list[str]]:
 
 def _whole(report: DiffReport) -> set[tuple[str, str]]:
     """Return the platforms that one side lacks completely."""
-    both = report.platforms
-    if both is None:
-        return set()
-    return {("-", name) for name in both.gone} | {("+", name) for name in both.added}
+    return set() if report.platforms is None else set(_signed_names(report.platforms))
+
+
+def _signed_names(delta: Delta) -> list[tuple[str, str]]:
+    return [*(("-", name) for name in delta.gone), *(("+", name) for name in delta.added)]
 
 
 def _platform_lines(
@@ -174,11 +184,11 @@ def _platform_lines(
         names = shared.get(key, [])
         count = len(names)
         listed = ", ".join(map(style.name, names)) if count <= _FEW else f"{count} packages"
-        word = ("gone from" if sign == "-" else "new in") if listed else ""
+        words = f"{'gone from' if sign == '-' else 'new in'} {listed}"
         if key in whole:
-            word = "gone altogether" if sign == "-" else "new"
-            listed = f"({'from' if sign == '-' else 'in'} {listed})" if listed else ""
-        yield f"{style.name(platform)}: {word} {listed}".rstrip()
+            words = "gone altogether" if sign == "-" else "new"
+            words += f" ({'from' if sign == '-' else 'in'} {listed})" if listed else ""
+        yield f"{style.name(platform)}: {words}"
 
 
 def _without(package: PackageDelta, shared: Mapping[tuple[str, str], list[str]]) -> PackageDelta:
@@ -200,15 +210,6 @@ def _without(package: PackageDelta, shared: Mapping[tuple[str, str], list[str]])
 # -- packages
 
 
-def _renamed_lines(
-    packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: DiffStyle
-) -> Iterator[str]:
-    by_name = {package.package: package for package in packages}
-    for old, new in renamed.items():
-        before, after = by_name[old], by_name[new or ""]
-        yield " -> ".join(_named(package, style) for package in (before, after))
-
-
 def _move_line(move: Move, style: DiffStyle) -> str:
     """Return the moved files, combined by old and new folder."""
     pairs = [(path, path) for path in move.equal]
@@ -228,10 +229,6 @@ def _move_line(move: Move, style: DiffStyle) -> str:
 def _named(package: PackageDelta, style: DiffStyle) -> str:
     version = next((d.old or d.new for d in package.deltas if d.field == "version"), None)
     return " ".join([style.name(package.package), *map(style.value, filter(None, [version]))])
-
-
-def _may_break(package: PackageDelta) -> bool:
-    return bool(package.parts) or any(map(may_break, package.deltas))
 
 
 def _package_line(package: PackageDelta, style: DiffStyle) -> str:
@@ -303,8 +300,7 @@ def _symbols(delta: Delta, style: DiffStyle) -> str:
     if not style.has_symbols:
         counts = {"removed": len(delta.gone), "added": len(delta.added)}
         return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    names = [*(f"-{name}" for name in delta.gone), *(f"+{name}" for name in delta.added)]
-    return " ".join(map(style.value, names))
+    return " ".join(style.value(f"{sign}{name}") for sign, name in _signed_names(delta))
 
 
 def _signed(sign: str, names: Sequence[str], style: DiffStyle) -> Iterator[str]:

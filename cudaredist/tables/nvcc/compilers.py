@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.formats.tables import CompilerRange, CompilerVerdict
+from cudaredist.formats.tables import CompilerAnswer, CompilerRange, CompilerVerdict
 from cudaredist.tables.nvcc.preprocessor import Header, Outcome, reject
 
 Compiler: TypeAlias = Literal[
@@ -80,7 +80,7 @@ COMPILERS: Mapping[Compiler, Simulation] = MappingProxyType(
 _MUST_BE_RANGES = ("gcc", "clang", "msvc")
 
 
-def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
+def read_header(data: bytes) -> dict[str, CompilerAnswer]:
     """Return the versions that a `crt/host_config.h` accepts, by compiler.
 
     The result for GCC, Clang and Visual C++ is always a range. Other compilers may be refused or
@@ -88,7 +88,7 @@ def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
     with the line if known, if the header cannot be understood or does not check those three.
     """
     header = Header(data)
-    answers: dict[str, CompilerRange | CompilerVerdict] = {}
+    answers: dict[str, CompilerAnswer] = {}
     for compiler, simulation in COMPILERS.items():
         gcc, clang = (getattr(answers.get(name), "max", None) or 0 for name in ("gcc", "clang"))
         answer = _evaluate(header, compiler, simulation, gcc=gcc, clang=clang)
@@ -100,7 +100,7 @@ def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
 
 def _evaluate(
     header: Header, compiler: str, simulation: Simulation, *, gcc: int, clang: int
-) -> CompilerRange | CompilerVerdict:
+) -> CompilerAnswer:
     outcomes = {n: header.run(simulation.macros(n, gcc, clang)) for n in simulation.versions}
     accepted = [version for version, outcome in outcomes.items() if not outcome.errors]
     if not any(simulation.own in outcome.tested for outcome in outcomes.values()):

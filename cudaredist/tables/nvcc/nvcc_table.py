@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.tables import (
+    CompilerAnswer,
     CompilerRange,
-    CompilerVerdict,
     HeaderSource,
     NvccCompat,
     NvccPolicy,
@@ -21,7 +21,6 @@ from cudaredist.primitives import Version, find_release, parse_label
 
 POLICY_FILE = "policy/nvcc.json"
 
-CompilerAnswer: TypeAlias = CompilerRange | CompilerVerdict
 BoundField: TypeAlias = Literal["status", "min", "max"]
 
 

@@ -295,8 +295,9 @@ def test_long_lists_are_cut_and_counted() -> None:
 
 def test_tables_of_both_sides_are_compared() -> None:
     old, new = side(x={}), side(x={})
-    old.tables = {"compilers": {"gcc accepted": "6 to 14"}, "gpus": {"supported": frozenset("9")}}
-    new.tables = {"compilers": {"gcc accepted": "6 to 15"}}
+    gcc = ("gcc accepted", "")
+    old.tables = {"compilers": {gcc: "6 to 14"}, "gpus": {("supported", ""): frozenset("9")}}
+    new.tables = {"compilers": {gcc: "6 to 15"}}
     assert list(diff_text(compare(old, new)))[1:] == [
         "CUDA release:",
         "  gcc accepted: 6 to 14 -> 6 to 15",
