@@ -38,6 +38,9 @@ class Comparable:
     """Values from each table with the CUDA release."""
     files: dict[str, frozenset[str]] = field(default_factory=dict)
     """Relative paths of each package's files, if known."""
+    kind: str = "manifest"
+    redist: str | None = None
+    """The redistributable, if the file states it."""
 
 
 def of_manifest(
@@ -61,7 +64,7 @@ def of_features(name: str, features: Features, rules: CoverageRules | None = Non
 
     Archives that were not inspected have no fields of their contents.
     """
-    side = Comparable(name)
+    side = Comparable(name, kind="feature file", redist=features.redist)
     for package, entry in features.packages.items():
         side.packages[package] = _published(entry.version or "", entry.archives)
     for archive, fields in contents_of(features, rules).items():
@@ -84,7 +87,7 @@ def contents_of(features: Features, rules: CoverageRules | None) -> dict[Archive
 
 def of_package_set(name: str, package_set: PackageSet) -> Comparable:
     """Return the compared fields of a package set, without aliases."""
-    side = Comparable(name)
+    side = Comparable(name, kind="package set")
     for attr, package in package_set.packages.items():
         if package.alias_of is not None:
             continue

@@ -3,7 +3,6 @@
 import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,17 +46,6 @@ from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One side of a comparison."""
-
-    kind: str
-    comparable: Comparable
-    redist: str | None = None
-    """The redistributable, if the file states it."""
-    manifest: Manifest | None = None
-
-
 class ComparedTables:
     """The tables that releases are compared with."""
 
@@ -79,18 +67,16 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     tables = functools.cache(
         lambda: ComparedTables(read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE))
     )
-    first, second = _read(old, store, tables), _read(new, store, tables)
+    first, second = (_read(text, store, cache, tables) for text in (old, new))
     if first.kind != second.kind:
         raise UsageError(
             f"{old} is a {first.kind}, but {new} is a {second.kind}",
             hint="compare two manifests, two feature files or two package sets",
         )
     names = read_own_file(store.read_policy("names"), NamePolicy)
-    for side in (first, second):
-        side.comparable.files = _files_of(side.manifest, cache)
     if is_local_release(old) and is_local_release(new):
-        add_exports(first.comparable, second.comparable, Index(store, cache))
-    report = compare(first.comparable, second.comparable, names)
+        add_exports(first, second, Index(store, cache))
+    report = compare(first, second, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
         report = report.model_copy(update={"notes": (note,)})
@@ -122,9 +108,11 @@ def is_local_release(text: str) -> bool:
     return "@" in text and not os.path.lexists(text)
 
 
-def _read(text: str, store: Store, tables: Callable[[], ComparedTables]) -> _Side:
+def _read(
+    text: str, store: Store, cache: Cache, tables: Callable[[], ComparedTables]
+) -> Comparable:
     if is_local_release(text):
-        return _read_release(text, store, tables())
+        return _read_release(text, store, cache, tables())
     path = Path(text)
     data = read_file(path)
     if data is None:
@@ -137,16 +125,17 @@ def _read(text: str, store: Store, tables: Callable[[], ComparedTables]) -> _Sid
         document = parse_own_json(data)
         if schema_version_of(document) is None:
             manifest = read_manifest(data, label=label_of_manifest_name(path.name))
-            redist = _redist_of(manifest.release_product)
-            return _Side("manifest", of_manifest(text, manifest), redist, manifest)
+            side = of_manifest(text, manifest)
+            side.redist = _redist_of(manifest.release_product)
+            side.files = _files_of(manifest, cache)
+            return side
         kind = kind_of_document(document)
         value = None if kind is None else read_own_file(data, kind.model)
         match value:
             case Features():
-                comparable = of_features(text, value, tables().rules)
-                return _Side("feature file", comparable, value.redist)
+                return of_features(text, value, tables().rules)
             case PackageSet():
-                return _Side("package set", of_package_set(text, value))
+                return of_package_set(text, value)
             case _:
                 problem = Problem("", "is not a manifest, feature file or package set")
                 raise InvalidFileError("file to compare", [problem])
@@ -158,7 +147,7 @@ def _redist_of(product: str | None) -> str | None:
     return next((name for name in names if name in REDISTS), None)
 
 
-def _read_release(text: str, store: Store, tables: ComparedTables) -> _Side:
+def _read_release(text: str, store: Store, cache: Cache, tables: ComparedTables) -> Comparable:
     redist, _, label_text = text.partition("@")
     known = require_manifests(store)
     if redist not in known:
@@ -168,8 +157,9 @@ def _read_release(text: str, store: Store, tables: ComparedTables) -> _Side:
     if label is None:
         raise UnknownNameError(f"local release of {redist}", label_text, map(str, labels))
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
-    comparable = _of_release(redist, label, manifest, features, tables)
-    return _Side("manifest", comparable, redist, manifest)
+    side = _of_release(redist, label, manifest, features, tables)
+    side.files = _files_of(manifest, cache)
+    return side
 
 
 def _of_release(
@@ -180,19 +170,18 @@ def _of_release(
     tables: ComparedTables,
 ) -> Comparable:
     """Return the compared fields of a release, without its symbols."""
-    name = f"{redist}@{label}"
-    comparable = of_manifest(
-        name, manifest, contents_of(features, tables.rules) if features else {}
-    )
+    contents = contents_of(features, tables.rules) if features else {}
+    side = of_manifest(f"{redist}@{label}", manifest, contents)
+    side.redist = redist
     if redist == CUDA:
-        comparable.tables = of_tables(str(label), tables.compat, tables.gpus)
-    return comparable
+        side.tables = of_tables(str(label), tables.compat, tables.gpus)
+    return side
 
 
-def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:
+def _files_of(manifest: Manifest, cache: Cache) -> dict[str, frozenset[str]]:
     """Return the file paths of each package, from its cached archives."""
     files: dict[str, set[str]] = {}
-    for archive in manifest.archives if manifest else ():
+    for archive in manifest.archives:
         facts = known_facts(cache, archive.sha256)
         if facts is not None:
             members, _ = as_redistributable(facts.members)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import translate
+from functools import cache
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
@@ -15,9 +16,9 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNa
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.primitives import Version, natural_order
+from cudaredist.primitives import natural_order
 from cudaredist.sets.libraries import find_external
-from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
+from cudaredist.sets.outputs import is_for_other_cuda, resolve, split_outputs
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import process_command, require_manifests
@@ -40,8 +41,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
     `UsageError` without local manifests, and `UnknownNameError` for a platform without local
     archives.
     """
-    index, platform = search.index, search.platform
-    redists = search.redists
+    index, platform, redists = search.index, search.platform, search.redists
     names = redists or require_manifests(index.store)
     searched = {redist: tuple(map(str, index.labels(redist))) for redist in names}
     search = replace(search, redists=names)
@@ -75,12 +75,9 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
     matches = _matching_files(search.index, name)
     examined = search.index.examined(matches)
-    splits: dict[tuple[int, str, Version], OutputSplit] = {}
+    split = cache(lambda row, *of: split_outputs(of[0], of[1], examined[row], None, policy))
     for redist, label, archive, row in search.archives(_SOME.format("contents"), matches):
-        key = row, archive.package, archive.version
-        if key not in splits:
-            splits[key] = split_outputs(*key[1:], examined[row], None, policy)
-        outputs, facts = splits[key], examined[row]
+        outputs, facts = split(row, archive.package, archive.version), examined[row]
         for path, output in sorted(matches[row].items()):
             if search.usable is None or not is_for_other_cuda(path, facts, search.usable.cuda):
                 placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)

@@ -1,6 +1,5 @@
 """which --symbol: the libraries that export a symbol, and since when."""
 
-import re
 from collections.abc import Iterator
 
 from cudaredist.commands.which.report import SymbolHit, WhichReport
@@ -57,12 +56,11 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
 
 
 def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
-    newest = {p: re.split(r"\.\.| ", text)[-1] for p, text in release_ranges(table, -1).items()}
+    newest = {provider: labels[-1][0] for provider, labels in table.labels().items()}
     for export, mask in table.exports.items():
-        if not pattern.fits(export.name):
-            continue
-        for provider, text in release_ranges(table, mask).items():
-            labels = re.split(r"\.\.| ", text)
+        ranges = release_ranges(table, mask) if pattern.fits(export.name) else {}
+        for provider, text in ranges.items():
+            labels = text.replace("..", " ").split(" ")
             yield SymbolHit(
                 symbol=export.name,
                 demangled=pattern.readable(export.name),

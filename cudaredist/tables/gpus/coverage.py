@@ -33,7 +33,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
-from operator import add
 from typing import Literal, TypeAlias
 
 from cudaredist.formats.features import FileCode
@@ -162,10 +161,8 @@ class CoverageRules:
 
         `cuda` is the CUDA major that the package is built for, if it is known.
         """
-        modules = (
-            self._modules(tuple(one.modules.items()), tuple(one.unpacked.items())) for one in files
-        )
-        used = tuple(one for one in modules if one is not None)
+        amounts = ((tuple(f.modules.items()), tuple(f.unpacked.items())) for f in files)
+        used = tuple(filter(None, (self._modules(*of_file) for of_file in amounts)))
         return {
             name: self._coverage(used, Capability.parse(name).base, cuda) for name in capabilities
         }
@@ -250,7 +247,7 @@ class CoverageRules:
         if set(values) == {"none"}:
             value = "none"
         by_lto = [lto > 0 and not native + ptx for native, ptx, lto in counts]
-        native, ptx, _ = map(sum, zip(*counts, strict=True))
+        native, ptx, _ = _sums(counts)
         return Coverage(
             value=value,
             files=len(covered),
@@ -278,12 +275,12 @@ class _FileModules:
     @cached_property
     def most(self) -> int:
         """The highest number of modules that any GPU uses."""
-        return max(map(sum, zip(*self.counts, strict=True)))
+        return max(_sums(self.counts))
 
     @cached_property
     def most_without_lto(self) -> int:
         """The highest number of modules that any GPU uses without a linker at run time."""
-        return max(map(sum, zip(*self.counts[:2], strict=True)))
+        return max(_sums(self.counts[:2]))
 
 
 def _totals(files: Sequence[_FileModules]) -> Sequence[Sequence[Sequence[int]]]:
@@ -292,14 +289,13 @@ def _totals(files: Sequence[_FileModules]) -> Sequence[Sequence[Sequence[int]]]:
     The number of a way includes better ways.
     """
     return [
-        [
-            *accumulate(
-                ([*map(sum, zip(*of_way, strict=True))] for of_way in zip(*amounts, strict=True)),
-                lambda better, own: [*map(add, better, own)],
-            )
-        ]
+        [*accumulate(map(_sums, zip(*amounts, strict=True)), lambda *rows: _sums(rows))]
         for amounts in ([file.counts for file in files], [file.sizes for file in files])
     ]
+
+
+def _sums(rows: Iterable[Sequence[int]]) -> list[int]:
+    return [*map(sum, zip(*rows, strict=True))]
 
 
 def _value(counts: Sequence[int], supported: Sequence[Way]) -> CoverageValue:

@@ -123,30 +123,33 @@ class _Evaluation:
     """
 
     def __init__(self, tokens: Tokens, is_defined: Callable[[str], bool]) -> None:
-        self._tokens = tokens
+        self._rest = ["", *reversed(tokens)]
+        """The remaining tokens. The next one is the last, and the end is an empty text."""
         self._is_defined = is_defined
-        self._at = 0
         self._depth = 0
 
     def whole(self) -> Number:
         number = self._choice(matters=True)
-        if self._peek():
+        if self._rest[-1]:
             self._refuse("an operator")
         return number
 
-    def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+    def _take(self, *symbols: str) -> str:
+        """Remove and return the next token if it is one of these, else return an empty text."""
+        return self._rest.pop() if self._rest[-1] in symbols else ""
 
-    def _take(self, token: str) -> bool:
-        is_next = self._peek() == token
-        self._at += is_next
-        return is_next
+    def _require(self, symbol: str) -> None:
+        if not self._take(symbol):
+            self._refuse(f"'{symbol}'")
+
+    def _take_name(self, expected: str) -> str:
+        if not is_name(self._rest[-1]):
+            self._refuse(expected)
+        return self._rest.pop()
 
     def _refuse(self, expected: str) -> NoReturn:
-        token = self._peek()
-        raise ExpressionError(
-            f"expected {expected}, found {token[:60]!a}" if token else f"expected {expected}"
-        )
+        token = self._rest[-1]
+        raise ExpressionError(f"expected {expected}" + (f", found {token[:60]!a}" if token else ""))
 
     def _choice(self, *, matters: bool) -> Number:
         self._depth += 1
@@ -156,8 +159,7 @@ class _Evaluation:
         if self._take("?"):
             holds = number.value != 0
             first = self._choice(matters=matters and holds)
-            if not self._take(":"):
-                self._refuse("':'")
+            self._require(":")
             second = self._choice(matters=matters and not holds)
             is_unsigned = first.is_unsigned or second.is_unsigned
             number = _wrapped((first if holds else second).value, is_unsigned=is_unsigned)
@@ -166,14 +168,12 @@ class _Evaluation:
 
     def _binary(self, weakest: int, *, matters: bool) -> Number:
         left = self._unary(matters=matters)
-        while (strength := _STRENGTH.get(symbol := self._peek(), -1)) >= weakest:
-            self._at += 1
+        while (strength := _STRENGTH.get(symbol := self._rest[-1], -1)) >= weakest:
+            self._rest.pop()
             is_decided = _LOGICAL.get(symbol) == (left.value != 0)
             right = self._binary(strength + 1, matters=matters and not is_decided)
             if symbol in _LOGICAL:
                 left = Number(int((left if is_decided else right).value != 0))
-            elif symbol in {"<<", ">>"}:
-                left = _shifted(left, right, is_left=symbol == "<<")
             elif symbol in {"/", "%"} and right.value == 0 and matters:
                 raise ExpressionError("division by zero")
             else:
@@ -182,9 +182,8 @@ class _Evaluation:
 
     def _unary(self, *, matters: bool) -> Number:
         symbols = []
-        while self._peek() in {"!", "~", "-", "+"}:
-            symbols.append(self._peek())
-            self._at += 1
+        while symbol := self._take("!", "~", "-", "+"):
+            symbols.append(symbol)
         number = self._primary(matters=matters)
         for symbol in reversed(symbols):
             if symbol == "!":
@@ -195,50 +194,36 @@ class _Evaluation:
         return number
 
     def _primary(self, *, matters: bool) -> Number:
-        token = self._peek()
         if self._take("("):
             number = self._choice(matters=matters)
-            if not self._take(")"):
-                self._refuse("')'")
+            self._require(")")
             return number
-        if token[:1].isdigit() or token[:1] == ".":
-            self._at += 1
-            return _to_number(token)
         if self._take("defined"):
-            return self._defined()
-        if not is_name(token):
-            self._refuse("a value")
-        self._at += 1
-        if self._peek() == "(":
-            raise ExpressionError(f"{token[:60]} is used as a function, which is not supported")
+            has_parenthesis = self._take("(")
+            name = self._take_name("a name after 'defined'")
+            if has_parenthesis:
+                self._require(")")
+            return Number(int(self._is_defined(name)))
+        if self._rest[-1][:1].isdigit() or self._rest[-1][:1] == ".":
+            return _to_number(self._rest.pop())
+        name = self._take_name("a value")
+        if self._rest[-1] == "(":
+            raise ExpressionError(f"{name[:60]} is used as a function, which is not supported")
         # `true` is 1, as in C++. Every other name is 0.
-        return Number({"true": 1}.get(token, 0))
-
-    def _defined(self) -> Number:
-        has_parenthesis = self._take("(")
-        name = self._peek()
-        if not is_name(name):
-            self._refuse("a name after 'defined'")
-        self._at += 1
-        if has_parenthesis and not self._take(")"):
-            self._refuse("')'")
-        return Number(int(self._is_defined(name)))
+        return Number(int(name == "true"))
 
 
 def _computed(symbol: str, left: Number, right: Number) -> Number:
+    if symbol in {"<<", ">>"}:
+        # In C, negative distances are undefined. Compilers shift in the other direction.
+        distance = min(abs(right.value), _WIDTH)
+        is_left = (symbol == "<<") == (right.value >= 0)
+        value = left.value << distance if is_left else left.value >> distance
+        return _wrapped(value, is_unsigned=left.is_unsigned)
     is_unsigned = left.is_unsigned or right.is_unsigned
     one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (left, right))
-    if symbol in {"/", "%"}:
-        two = two or 1
-    result = _OPERATIONS[symbol](one, two)
+    # A division by zero matters only if the result does.
+    result = _OPERATIONS[symbol](one, two or 1 if symbol in {"/", "%"} else two)
     if isinstance(result, bool):
         return Number(int(result))
     return _wrapped(result, is_unsigned=is_unsigned)
-
-
-def _shifted(number: Number, by: Number, *, is_left: bool) -> Number:
-    # In C, negative distances are undefined. Compilers shift in the other direction.
-    distance = min(abs(by.value), _WIDTH)
-    if is_left == (by.value >= 0):
-        return _wrapped(number.value << distance, is_unsigned=number.is_unsigned)
-    return _wrapped(number.value >> distance, is_unsigned=number.is_unsigned)

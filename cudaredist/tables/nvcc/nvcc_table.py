@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.tables import (
@@ -24,8 +23,7 @@ POLICY_FILE = "policy/nvcc.json"
 BoundField: TypeAlias = Literal["status", "min", "max"]
 
 
-@dataclass(frozen=True, slots=True)
-class BoundFinding:
+class BoundFinding(NamedTuple):
     """A changed bound that a maintainer has to review."""
 
     kind: Literal["goes-down", "changed"]
@@ -54,10 +52,7 @@ def make_release(
 
     A documented lower bound replaces the header's only if it is higher.
     """
-    compilers = {
-        compiler: _with_lower_bound(compiler, answer, policy)
-        for compiler, answer in answers.items()
-    }
+    compilers = {name: _with_lower_bound(name, answer, policy) for name, answer in answers.items()}
     return NvccRelease(nvcc=nvcc, source=source, compilers=compilers)
 
 
@@ -81,13 +76,9 @@ def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
 
 def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
     """Return the table of releases. Headers replace the documentation of their minors."""
-    read = {label for label, one in releases.items() if isinstance(one.source, HeaderSource)}
+    read = {label: r for label, r in releases.items() if isinstance(r.source, HeaderSource)}
     minors = {parse_label(label).line for label in read}
-    used = {
-        label: release
-        for label, release in releases.items()
-        if label in read or parse_label(label).line not in minors
-    }
+    used = {n: r for n, r in releases.items() if n in read or parse_label(n).line not in minors}
     return NvccCompat(schema_version=1, releases=used)
 
 
@@ -112,8 +103,7 @@ def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...
     between other releases.
     """
     old_releases = {} if old is None else old.releases
-    changed = _changed(old_releases, new.releases)
-    return (*changed, *_going_down(old_releases, new.releases))
+    return (*_changed(old_releases, new.releases), *_going_down(old_releases, new.releases))
 
 
 def hold_back(
@@ -143,22 +133,13 @@ def hold_back(
             if label not in left_out or label in old_releases
         }
         table = table.model_copy(update={"releases": entries})
-        remaining = [
-            finding
-            for finding in findings(old, table)
-            if finding.kind == "changed" or not accept_new
-        ]
-        if not remaining:
+        kinds = {"changed"} if accept_new else {"changed", "goes-down"}
+        finding = next((f for f in findings(old, table) if f.kind in kinds), None)
+        if finding is None:
             return table, left_out
         # One at a time: leaving out a release can add findings and remove others.
-        left_out.add(_culprit(remaining[0], old_releases))
-
-
-def _culprit(finding: BoundFinding, old_releases: Mapping[str, NvccRelease]) -> str:
-    """Return the release to leave out for a finding."""
-    if finding.before is not None and finding.release in old_releases:
-        return finding.before
-    return finding.release
+        before = finding.before if finding.release in old_releases else None
+        left_out.add(before or finding.release)
 
 
 def _with_lower_bound(compiler: str, answer: CompilerAnswer, policy: NvccPolicy) -> CompilerAnswer:

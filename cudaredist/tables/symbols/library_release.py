@@ -52,12 +52,12 @@ class LibraryRelease:
                 for name in group.symbols():
                     yield Import(name, group.version, group.library)
 
-    def exports_for(self, one: Import) -> bool:
+    def exports_for(self, symbol: Import) -> bool:
         """Check if it has a symbol. A library without versions has it for all versions."""
-        if not one.version:
-            return self.exports_name(one.name)
-        tables = (self._plain, self._mangled_for(one.name))
-        return any({one.version, ""} & table.get(one.name, set()) for table in tables)
+        if not symbol.version:
+            return self.exports_name(symbol.name)
+        tables = (self._plain, self._mangled_for(symbol.name))
+        return any({symbol.version, ""} & table.get(symbol.name, set()) for table in tables)
 
     def _has(self, group: ExportGroup) -> bool:
         if not group.releases:

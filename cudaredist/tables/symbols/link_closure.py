@@ -43,26 +43,24 @@ def check_links(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> Lin
     What a library takes from others than these is not checked. A symbol without a version may
     come from any of them.
     """
-    known = {library: found for library, found in libraries.items() if found is not None}
+    known = {library: release for library, release in libraries.items() if release is not None}
     by_soname: dict[str, list[LinkedLibrary]] = defaultdict(list)
     for library in libraries:
         by_soname[library.soname].append(library)
     missing: dict[tuple[LinkedLibrary, LinkedLibrary], list[str]] = defaultdict(list)
     for library, release in known.items():
-        for one in release.imports():
-            providers = by_soname.get(one.library, ())
+        for symbol in release.imports():
+            providers = by_soname.get(symbol.library, ())
             # A provider with unknown symbols may have it.
-            if any(other not in known or known[other].exports_for(one) for other in providers):
+            if any(p not in known or known[p].exports_for(symbol) for p in providers):
                 continue
+            is_bound = bool(symbol.version)
             if providers and (
-                one.version or not any(other.exports_name(one.name) for other in known.values())
+                is_bound or not any(r.exports_name(symbol.name) for r in known.values())
             ):
-                name = f"{one.name}@{one.version}" if one.version else one.name
+                name = f"{symbol.name}@{symbol.version}" if is_bound else symbol.name
                 missing[library, providers[0]].append(name)
     return LinkCheck(
-        tuple(
-            MissingSymbols(library, provider, tuple(sorted(names)))
-            for (library, provider), names in sorted(missing.items())
-        ),
-        tuple(sorted(library for library, release in libraries.items() if release is None)),
+        tuple(MissingSymbols(*pair, tuple(sorted(missing[pair]))) for pair in sorted(missing)),
+        tuple(sorted(libraries.keys() - known.keys())),
     )

@@ -73,33 +73,33 @@ class SymbolColumns:
         """Releases whose symbols could not be read."""
         self.exports: dict[Export, int] = defaultdict(int)
         self.imports: dict[Import, int] = defaultdict(int)
-        self._next = 0
+        self._next = 1
+        """The bit of the next column."""
 
     @classmethod
     def of(cls, table: Symbols) -> "SymbolColumns":
         """Return the columns of a document. Raises `ValueError` for unknown releases."""
-        found = cls(table.soname)
+        columns = cls(table.soname)
         bits: list[dict[str, int]] = []
         for entry in table.providers:
             values = (getattr(entry, name) for name in LibrarySource._fields)
             provider = LibrarySource(*values)._replace(variant=entry.variant or "")
-            found.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
+            columns.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
             labels = sorted(entry.releases, key=parse_label)
-            bits.append({n: found._bit(Column(provider, n, entry.releases[n])) for n in labels})
-        for group in table.exports:
-            mask = _mask(group.releases, bits)
-            for name in group.symbols():
-                found.exports[Export(name, group.version)] |= mask
-        for one in table.imports:
-            mask = _mask(one.releases, bits)
-            for name in one.symbols():
-                found.imports[Import(name, one.version, one.library)] |= mask
-        return found
+            bits.append({n: columns._bit(Column(provider, n, entry.releases[n])) for n in labels})
+        for exported in table.exports:
+            mask = _mask(exported.releases, bits)
+            for name in exported.symbols():
+                columns.exports[Export(name, exported.version)] |= mask
+        for imported in table.imports:
+            mask = _mask(imported.releases, bits)
+            for name in imported.symbols():
+                columns.imports[Import(name, imported.version, imported.library)] |= mask
+        return columns
 
     def _bit(self, column: Column) -> int:
-        bit = 1 << self._next
-        self._next += 1
-        self.columns[column] = bit
+        bit = self.columns[column] = self._next
+        self._next <<= 1
         return bit
 
     def add(self, column: Column, exports: Iterable[Export]) -> None:
@@ -110,8 +110,8 @@ class SymbolColumns:
 
     def add_imports(self, column: Column, imports: Iterable[Import]) -> None:
         """Add imports to a column."""
-        for one in imports:
-            self.imports[one] |= self.columns[column]
+        for symbol in imports:
+            self.imports[symbol] |= self.columns[column]
 
     def overlay_on(self, lower: "SymbolColumns") -> "SymbolColumns":
         """Combine two tables. If both have an archive, this table's column is used."""
@@ -127,10 +127,10 @@ class SymbolColumns:
                 mask: sum(new for old, new in bits.items() if mask & old)
                 for mask in {*table.exports.values(), *table.imports.values()}
             }
-            for export, mask in table.exports.items():
-                merged.exports[export] |= masks[mask]
-            for one, mask in table.imports.items():
-                merged.imports[one] |= masks[mask]
+            for exported, mask in table.exports.items():
+                merged.exports[exported] |= masks[mask]
+            for imported, mask in table.imports.items():
+                merged.imports[imported] |= masks[mask]
         return merged
 
     def drop(self, is_dropped: Callable[[Column], bool]) -> None:
@@ -172,7 +172,7 @@ class SymbolColumns:
     def labels(self) -> dict[LibrarySource, list[tuple[str, int]]]:
         """Return the releases of each provider and their bits, in order."""
         labels: dict[LibrarySource, list[tuple[str, int]]] = defaultdict(list)
-        for column in sorted(self.columns, key=lambda one: (one.provider, parse_label(one.label))):
+        for column in sorted(self.columns, key=lambda c: (c.provider, parse_label(c.label))):
             labels[column.provider].append((column.label, self.columns[column]))
         return labels
 
@@ -187,12 +187,11 @@ class SymbolColumns:
         for (name, *properties), mask in symbols.items():
             if mask & everything:
                 grouped[tuple(properties[::-1]), mask & everything].append(name)
-        found = []
+        groups = []
         for (key, mask), names in grouped.items():
             releases = tuple(_stored_ranges(mask, labels) for _, labels in ordered)
-            is_all = mask == everything
-            found.append((key, () if is_all else releases, sorted(names)))
-        yield from sorted(found)
+            groups.append((key, () if mask == everything else releases, sorted(names)))
+        yield from sorted(groups)
 
 
 def _archives(columns: Iterable[Column]) -> dict[LibrarySource, dict[str, str]]:
@@ -234,11 +233,11 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
     """
     if text == "*":
         return list(labels)
-    found: list[str] = []
+    selected: list[str] = []
     for run in text.split():
         first, _, last = run.partition("..")
-        found += labels[labels.index(first) : labels.index(last or first) + 1]
-    return found
+        selected += labels[labels.index(first) : labels.index(last or first) + 1]
+    return selected
 
 
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[LibrarySource, str]:
