@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.commands.diff.comparable import Comparable
@@ -44,7 +45,7 @@ class ReleaseExports:
         self._index = index
         self._archives: dict[str, dict[tuple[str, Place], dict[str, frozenset[int]]]]
         self._archives = defaultdict(lambda: defaultdict(dict))
-        self._names: dict[int, set[str]] = {}
+        self._names_of = cache(self._read_names)
         query = f"""
             SELECT redist || '@' || label AS name, package, platform, variant, library, (
                 SELECT json_group_array(symbol_group) FROM archive_exports AS known
@@ -84,22 +85,18 @@ class ReleaseExports:
                 elif first != second:
                     change = self._without(first, second), self._without(second, first)
                     places[package, library, *change].append(place)
-        changes = [
-            ExportChange(*key, tuple(names)) for key, names in places.items() if any(key[2:])
-        ]
-        changes.sort(key=lambda change: (not change.removed, change))
-        return ExportChanges(tuple(changes), frozenset(unknown))
+        changes = (ExportChange(*key, tuple(same)) for key, same in places.items() if any(key[2:]))
+        ordered = sorted(changes, key=lambda change: (not change.removed, change))
+        return ExportChanges(tuple(ordered), frozenset(unknown))
 
     def _without(self, groups: frozenset[int], others: frozenset[int]) -> _Names:
         """Return the names that are in some groups and not in others."""
         names = set[str]().union(*map(self._names_of, groups - others))
         return tuple(sorted(names.difference(*map(self._names_of, others)))) if names else ()
 
-    def _names_of(self, group: int) -> set[str]:
-        if group not in self._names:
-            query = "SELECT name FROM symbols WHERE symbol_group = ?"
-            self._names[group] = {name for (name,) in self._index.rows(query, str(group))}
-        return self._names[group]
+    def _read_names(self, group: int) -> set[str]:
+        query = "SELECT name FROM symbols WHERE symbol_group = ?"
+        return {name for (name,) in self._index.rows(query, str(group))}
 
 
 def add_exports(old: Comparable, new: Comparable, index: Index) -> None:

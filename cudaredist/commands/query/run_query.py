@@ -138,16 +138,10 @@ def _authorize(action: int, _: str | None, name: str | None, *__: object) -> int
     return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
 
 
-def _cell(value: object) -> Cell:
-    match value:
-        case bytes():
-            return value.hex()
-        case float() if not math.isfinite(value):
-            return str(value)
-        case str() | int() | float() | None:
-            return value
-        case _:
-            raise TypeError(value)
+def _cell(value: Cell | bytes) -> Cell:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _check(database: sqlite3.Connection) -> None:

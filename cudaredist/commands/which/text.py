@@ -27,7 +27,7 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
         yield from _table(noun, head, rows, is_grouped=is_grouped)
     elif report.exit_code == EXIT_INCOMPLETE:
         yield f"the provider of {report.name} is unknown"
-    elif report.symbol is not None or report.outside is None:
+    elif report.outside is None:
         usable = "" if report.cuda is None else f" usable with CUDA {report.cuda}"
         if report.symbol is None:
             yield f"no local package{usable} provides {report.name}"
@@ -53,36 +53,26 @@ def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> 
         yield from columns([head, *rows])
         return
     names = grouped(((*row[:position], *row[position + 1 :]), row[position]) for row in rows)
-    yield from columns(
-        [
-            (*head[:position], f"{noun}s", *head[position + 1 :]),
-            *(
-                (*key[:position], f"{len(group):,}", *key[position:])
-                for key, group in sorted(names.items(), key=_natural)
-            ),
-        ]
-    )
+    keys = sorted(names, key=lambda key: [*map(natural_order, key)])
+    counts = ((*key[:position], f"{len(names[key]):,}", *key[position:]) for key in keys)
+    yield from columns([(*head[:position], f"{noun}s", *head[position + 1 :]), *counts])
     yield f"{len(rows):,} rows are grouped; add --all to list each {noun}"
-
-
-def _natural(item: tuple[_Row, object]) -> list[object]:
-    """Return the sort key of a row, with numbers in names compared as numbers."""
-    return [natural_order(cell) for cell in item[0]]
 
 
 def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
     """Return the releases that export each symbol, a row for each library."""
-    platforms: dict[_Row, list[str]] = {}
-    for hit in hits:
-        library = f"{hit.library} (stub)" if hit.stub else hit.library
-        last = hit.last if hit.is_newest else f"{hit.last} (removed)"
-        ranges = hit.releases.split(" ")
-        gaps = " ".join(shortened(ranges, _MOST_RANGES)) if len(ranges) > 1 else ""
-        symbol = (hit.demangled or hit.symbol) + hit.version
-        key = (symbol, library, hit.package, hit.first, last, gaps)
-        platforms.setdefault(key, []).append(place_name(hit.platform, hit.variant))
+    platforms = grouped((_cells(hit), place_name(hit.platform, hit.variant)) for hit in hits)
     head = ("symbol", "library", "package", "first", "last", "releases", "platforms")
     return head, [(*key, " ".join(names)) for key, names in platforms.items()]
+
+
+def _cells(hit: SymbolHit) -> _Row:
+    symbol = (hit.demangled or hit.symbol) + hit.version
+    library = f"{hit.library} (stub)" if hit.stub else hit.library
+    last = hit.last if hit.is_newest else f"{hit.last} (removed)"
+    ranges = hit.releases.split(" ")
+    gaps = " ".join(shortened(ranges, _MOST_RANGES)) if len(ranges) > 1 else ""
+    return symbol, library, hit.package, hit.first, last, gaps
 
 
 def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:

@@ -100,18 +100,17 @@ class Header:
                     if len(groups) == _NESTING_LIMIT:
                         reject(line, f"more than {_NESTING_LIMIT} nested conditions")
                     is_true = is_live and _is_true(directive, table)
-                    groups.append(
-                        _Conditional(directive, is_live, is_live=is_true, is_done=is_true)
-                    )
+                    groups.append(_Conditional(directive, is_true, is_true or not is_live))
                 case "elif" | "else" | "endif" if not groups:
                     reject(line, f"#{name} without #if")
                 case "elif" | "else" if groups[-1].has_else:
                     reject(line, f"#{name} after #else")
                 case "elif" | "else":
                     group = groups[-1]
-                    is_open = group.is_outer_live and not group.is_done
                     group.has_else = name == "else"
-                    group.is_live = is_open and (group.has_else or _is_true(directive, table))
+                    group.is_live = not group.is_done and (
+                        group.has_else or _is_true(directive, table)
+                    )
                     group.is_done |= group.is_live
                 case "endif":
                     groups.pop()
@@ -130,9 +129,9 @@ class _Conditional:
     """An `#if` before its `#endif`."""
 
     opening: Directive
-    is_outer_live: bool
     is_live: bool
     is_done: bool
+    """Whether no later branch is live: an earlier one was, or the code around it is not."""
     has_else: bool = False
 
 
