@@ -46,6 +46,7 @@ def test_gpu_name_and_target_have_capability(text: str, capability: str) -> None
         ("Jetson Thor", "13.0", "11.0"),
         ("Jetson Thor", "12.6", "11.0"),
         ("Jetson Thor", None, "11.0"),
+        ("T5000", None, "11.0"),
         ("10.1", "13.0", "10.1"),
     ],
 )
@@ -58,7 +59,13 @@ def test_renamed_chip_has_name_of_cuda_release(
 
 @pytest.mark.parametrize(
     ("text", "capabilities"),
-    [("Ampere", "8.0, 8.6, 8.7, 8.8"), ("RTX 4000", "7.5, 8.9, 12.0"), ("TITAN X", "5.2, 6.1")],
+    [
+        ("Ampere", "8.0, 8.6, 8.7, 8.8"),
+        ("RTX 4000", "7.5, 8.9, 12.0"),
+        ("TITAN X", "5.2, 6.1"),
+        ("volta", "7.0, 7.2"),
+        ("jetson", "5.3, 6.2, 7.2, 8.7, 10.1, 11.0"),
+    ],
 )
 def test_name_of_several_capabilities_is_refused(text: str, capabilities: str) -> None:
     with pytest.raises(UsageError, match=f"{re.escape(capabilities)}$"):
@@ -78,6 +85,12 @@ def test_name_of_several_capabilities_is_refused(text: str, capabilities: str) -
         ("8.8b", "compute capability", "did you mean 8.8 or "),
         ("sm_95", "compute capability", "did you mean 9.0 or "),
         ("12", "compute capability", "did you mean 12.0?"),
+        ("sm_104", "compute capability", "did you mean 10."),
+        ("compute_104", "compute capability", "did you mean 10."),
+        ("9.0f", "compute capability", "did you mean 9.0"),
+        ("sm_x", "compute capability", "known: "),
+        ("Jetson Xavvier", "GPU", "did you mean Jetson "),
+        ("", "GPU", "known: Ada, Ampere, "),
     ],
 )
 def test_unknown_name_suggests_names_of_its_kind(text: str, kind: str, hint: str) -> None:

@@ -85,38 +85,147 @@ def test_early_manifest_versions_are_compared() -> None:
 
 # -- comparisons
 
+NAMES = name_policy()
+PLATFORMS = ("platforms", "")
+SBSA, X86 = "linux-sbsa", "linux-x86_64"
+
 
 def side(**packages: dict[tuple[str, str], Any]) -> Comparable:
     """Return a side with a default version and platform."""
-    usual: dict[tuple[str, str], Any] = {
-        ("version", ""): "1.0",
-        ("platforms", ""): frozenset({"linux-x86_64"}),
-    }
+    usual: dict[tuple[str, str], Any] = {("version", ""): "1.0", PLATFORMS: frozenset({X86})}
     return Comparable("a", {name: usual | fields for name, fields in packages.items()})
 
 
-def delta_of(old: Any, new: Any, *key: str) -> Delta:
-    """Return the change between two sides that differ in one field."""
-    report = compare(side(x={key: old}), side(x={key: new}))  # type: ignore[dict-item]
-    ((delta,),) = [package.deltas for package in report.packages]
-    return delta
+def x(*places: str, version: str = "1.0", **fields: Any) -> dict[tuple[str, str], Any]:
+    """Return the fields of a package, with equal values for all places."""
+    values = {
+        (name.replace("_", " "), place): frozenset(value) if isinstance(value, set) else value
+        for name, value in fields.items()
+        for place in places or ("",)
+    }
+    return {("version", ""): version, **values}
+
+
+def on(*platforms: str) -> dict[tuple[str, str], Any]:
+    return {PLATFORMS: frozenset(platforms)}
+
+
+def with_files(**files: str) -> Comparable:
+    """Return a side with packages and their files."""
+    comparable = side(**{name: {} for name in files})
+    comparable.files = {name: frozenset(paths.split()) for name, paths in files.items()}
+    return comparable
 
 
 @pytest.mark.parametrize(
-    ("field", "old", "new", "line"),
+    ("old", "new", "expected"),
     [
-        ("license", "MIT", "EULA", "license: MIT -> EULA"),
-        ("outputs", {"lib", "bin"}, {"lib", "dev"}, "outputs: -bin +dev"),
-        ("sonames", {"a.so.9"}, {"a.so.10"}, "sonames: -a.so.9 +a.so.10"),
-        ("needed", set(), {"libz.so.1"}, "needed: +libz.so.1"),
-        ("architectures", {"sm_90"}, {"sm_90", "sm_100"}, "architectures: +sm_100"),
-        ("status", "available", "broken", "status: available -> broken"),
+        (x(license="MIT"), x(license="EULA"), "license: MIT -> EULA"),
+        (x(outputs={"lib", "bin"}), x(outputs={"lib", "dev"}), "outputs: -bin +dev"),
+        (x(sonames={"a.so.9"}), x(sonames={"a.so.10"}), "sonames: -a.so.9 +a.so.10"),
+        (x(needed=set()), x(needed={"libz.so.1"}), "needed: +libz.so.1"),
+        (x(architectures=set()), x(architectures={"sm_100"}), "architectures: +sm_100"),
+        (x(status="available"), x(status="broken"), "status: available -> broken"),
+        (x(SBSA, glibc="1"), x(SBSA, glibc="2"), "glibc [linux-sbsa]: 1 -> 2"),
+        (x(SBSA, size="1"), x(SBSA, size="2"), "size [linux-sbsa]: 1 bytes -> 2 bytes"),
+        (x(SBSA, X86, glibc="1"), x(SBSA, X86, glibc="2"), f"glibc [{SBSA}, {X86}]: 1 -> 2"),
     ],
 )
-def test_package_change_is_listed(field: str, old: Any, new: Any, line: str) -> None:
-    old, new = (frozenset(v) if isinstance(v, set) else v for v in (old, new))
-    report = compare(side(x={(field, ""): old}), side(x={(field, ""): new}))
-    assert f"      {line}" in list(diff_text(report))
+def test_package_change_is_listed(old: Any, new: Any, expected: str) -> None:
+    assert f"      {expected}" in list(diff_text(compare(side(x=old), side(x=new))))
+
+
+P = [f"p{number}" for number in range(5)]
+NESTED = on(f"{SBSA}/cuda13", f"{X86}/cuda13")
+SPLIT = side(cuda_nvcc={}, cuda_crt={}, libnvvm={})
+SECTIONS = {
+    "other bytes": (
+        side(a={}, x=x(X86, sha256="1" * 64)),
+        side(x=x(X86, sha256="2" * 64)),
+        "warning: other bytes under the same version:|x|"
+        "sha256 [linux-x86_64]: 111111111111… -> 222222222222…|gone:",
+    ),
+    "sizes and hashes of other versions": (
+        side(x=x(X86, sha256="100", size="100", archive_size="100")),
+        side(x=x(X86, sha256="101", size="101", archive_size="101", version="1.1")),
+        "changed:|x 1.0 -> 1.1|1 package differs, 0 are equal",
+    ),
+    "nested platforms": (
+        side(x=on(SBSA, X86)),
+        side(x=NESTED),
+        f"changed:|x|variants [{SBSA}, {X86}]: +cuda13|1 package differs",
+    ),
+    "flat platforms": (
+        side(x=NESTED),
+        side(x=on(SBSA, X86)),
+        f"changed:|x|variants [{SBSA}, {X86}]: -cuda13|1 package differs",
+    ),
+    "platform gone next to a nested one": (
+        side(x=on("linux-ppc64le", X86)),
+        side(x=on(f"{X86}/cuda13")),
+        "platforms:|linux-ppc64le: gone altogether (from x)|changed:|x|variants",
+    ),
+    "platform lost by many packages": (
+        side(**dict.fromkeys([*P, "still"], on(X86, SBSA))),
+        side(**dict.fromkeys(P, on(X86)), still=on(X86, SBSA)),
+        "platforms:|linux-sbsa: gone from 5 packages|5 packages differ, 1 is equal",
+    ),
+    "platform lost by all packages": (
+        side(x=on(X86, SBSA), y={}),
+        side(x={}),
+        "platforms:|linux-sbsa: gone altogether (from x)|gone:|y",
+    ),
+    "new platform": (side(x={}), side(x=on(X86, SBSA)), "platforms:|linux-sbsa: new (in x)|1"),
+    "rename by policy": (
+        side(cuda_cccl={}),
+        side(cccl=x(version="1.1")),
+        "renamed:|cuda_cccl 1.0 -> cccl 1.1|2 packages differ",
+    ),
+    "split by policy": (
+        side(cuda_nvcc={}),
+        SPLIT,
+        "may break:|cuda_nvcc split: cuda_crt, libnvvm|added:|"
+        "cuda_crt 1.0 (linux-x86_64) from cuda_nvcc|libnvvm",
+    ),
+    "merger by policy": (
+        SPLIT,
+        side(cuda_nvcc={}),
+        "gone:|cuda_crt 1.0 (linux-x86_64) now in cuda_nvcc|libnvvm",
+    ),
+    "replaced by its parts": (
+        side(cuda_nvcc={}),
+        side(cuda_crt={}, libnvvm={}),
+        "gone:|cuda_nvcc 1.0 (linux-x86_64) split: cuda_crt, libnvvm|added:",
+    ),
+    "rename by content": (
+        with_files(x="a/1 a/2"),
+        with_files(y="a/1 a/3"),
+        "renamed:|x 1.0 -> y 1.0|2 packages differ",
+    ),
+    "files of a renamed package": (
+        with_files(cuda_cccl="include/a"),
+        with_files(cccl="include/a"),
+        "renamed:|cuda_cccl 1.0 -> cccl 1.0|2 packages differ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), SECTIONS.values(), ids=SECTIONS)
+def test_changes_are_in_sections(old: Comparable, new: Comparable, expected: str) -> None:
+    lines = list(diff_text(compare(old, new, NAMES)))[1:]
+    assert "|".join(line.strip() for line in lines).startswith(expected)
+
+
+def test_changes_of_platforms_and_bytes_are_in_report_and_markdown() -> None:
+    old, new, _ = SECTIONS["platform gone next to a nested one"]
+    gone = Delta(field="platforms", places=(), gone=("linux-ppc64le",))
+    assert compare(old, new).platforms == gone
+    assert compare(*SECTIONS["nested platforms"][:2]).platforms is None
+    many = compare(*SECTIONS["platform lost by many packages"][:2])
+    assert len([delta for package in many.packages for delta in package.deltas]) == 5
+    markdown = list(diff_markdown(compare(*SECTIONS["other bytes"][:2])))
+    assert "**Warning: other bytes under the same version**" in markdown
+    assert compare(*SECTIONS["files of a renamed package"][:2], NAMES).moves
 
 
 RUNFILE = {
@@ -159,42 +268,6 @@ def test_diff_of_package_sets_with_other_driver_or_runfile_lists_it(
     assert text == (["CUDA release:", *(f"  {line}" for line in lines)] if lines else [])
 
 
-@pytest.mark.parametrize("field", ["glibc", "size", "archive size", "sha256"])
-def test_change_on_some_platforms_names_them(field: str) -> None:
-    delta = delta_of("1", "2", field, "linux-sbsa")
-    assert (delta.field, delta.places, delta.old, delta.new) == (field, ("linux-sbsa",), "1", "2")
-
-
-def test_equal_changes_on_several_platforms_are_merged() -> None:
-    old = {("glibc", p): "2.17" for p in ("linux-sbsa", "linux-x86_64")}
-    new = {("glibc", p): "2.28" for p in ("linux-sbsa", "linux-x86_64")}
-    lines = list(diff_text(compare(side(x=old), side(x=new))))
-    assert "      glibc [linux-sbsa, linux-x86_64]: 2.17 -> 2.28" in lines
-    assert "may break:" in lines
-
-
-def test_sizes_and_hashes_of_other_versions_are_not_compared() -> None:
-    def x(version: str, sha256: str) -> dict[tuple[str, str], Any]:
-        values = {"version": version}
-        return {(k, ""): v for k, v in values.items()} | {
-            (field, "linux-x86_64"): sha256 for field in ("sha256", "size", "archive size")
-        }
-
-    report = compare(side(x=x("1.0", "100")), side(x=x("1.1", "101")))
-    assert [d.field for p in report.packages for d in p.deltas] == ["version"]
-
-
-def test_other_bytes_under_same_version_are_a_warning() -> None:
-    old = side(a={}, x={("sha256", "linux-x86_64"): "1" * 64})
-    report = compare(old, side(x={("sha256", "linux-x86_64"): "2" * 64}))
-    assert list(diff_text(report))[1:4] == [
-        "warning: other bytes under the same version:",
-        "  x",
-        "      sha256 [linux-x86_64]: 111111111111… -> 222222222222…",
-    ]
-    assert "**Warning: other bytes under the same version**" in list(diff_markdown(report))
-
-
 @pytest.mark.parametrize(
     ("field", "old", "new", "breaks"),
     [
@@ -229,58 +302,6 @@ def test_unknown_hash_is_not_a_difference() -> None:
         assert "sha256" not in "\n".join(diff_text(compare(old, new)))
 
 
-@pytest.mark.parametrize(("sign", "is_back"), [("+", False), ("-", True)])
-def test_nested_platforms_are_not_gone(sign: str, *, is_back: bool) -> None:
-    flat = side(x={PLATFORMS: frozenset({"linux-sbsa", "linux-x86_64"})})
-    nested = side(x={PLATFORMS: frozenset({"linux-sbsa/cuda13", "linux-x86_64/cuda13"})})
-    report = compare(nested, flat) if is_back else compare(flat, nested)
-    assert report.platforms is None
-    assert list(diff_text(report))[1:] == [
-        "changed:",
-        "  x",
-        f"      variants [linux-sbsa, linux-x86_64]: {sign}cuda13",
-        "1 package differs, 0 are equal",
-    ]
-
-
-def test_removed_platform_next_to_nested_platform_is_gone() -> None:
-    flat = side(x={PLATFORMS: frozenset({"linux-ppc64le", "linux-x86_64"})})
-    report = compare(flat, side(x={PLATFORMS: frozenset({"linux-x86_64/cuda13"})}))
-    assert report.platforms == Delta(field="platforms", places=(), gone=("linux-ppc64le",))
-
-
-PLATFORMS = ("platforms", "")
-
-
-def test_platform_lost_by_many_packages_is_listed_once() -> None:
-    both, one = frozenset({"linux-x86_64", "linux-sbsa"}), frozenset({"linux-x86_64"})
-    names = [f"p{n}" for n in range(5)]
-    old = side(**{name: {PLATFORMS: both} for name in [*names, "still"]})
-    new = side(**{name: {PLATFORMS: one} for name in names}, still={PLATFORMS: both})
-    report = compare(old, new)
-    assert list(diff_text(report))[1:] == [
-        "platforms:",
-        "  linux-sbsa: gone from 5 packages",
-        "5 packages differ, 1 is equal",
-    ]
-    assert len([d for p in report.packages for d in p.deltas]) == 5, (
-        "the data includes every package"
-    )
-
-
-def test_platform_lost_by_all_packages_is_listed_first() -> None:
-    old = side(x={PLATFORMS: frozenset({"linux-x86_64", "linux-sbsa"})}, y={})
-    report = compare(old, side(x={}))
-    assert list(diff_text(report))[1:4] == [
-        "platforms:",
-        "  linux-sbsa: gone altogether (from x)",
-        "gone:",
-    ]
-    assert report.platforms is not None
-    assert report.platforms.gone == ("linux-sbsa",)
-    assert "  linux-sbsa: new (in x)" in list(diff_text(compare(side(x={}), old)))
-
-
 def test_long_lists_are_cut_and_counted() -> None:
     sonames = {("sonames", ""): frozenset(f"{n}.so" for n in range(30))}
     new = side(**{f"p{n:02}": {} for n in range(70)}, x=sonames)
@@ -303,41 +324,6 @@ def test_tables_of_both_sides_are_compared() -> None:
         "  gcc accepted: 6 to 14 -> 6 to 15",
         "0 packages differ, 1 is equal",
     ]
-
-
-# -- renamed and split
-
-
-NAMES = name_policy()
-
-
-def test_rename_by_policy_is_one_line() -> None:
-    new = side(cccl={("version", ""): "1.1"})
-    assert list(diff_text(compare(side(cuda_cccl={}), new, NAMES)))[1:3] == [
-        "renamed:",
-        "  cuda_cccl 1.0 -> cccl 1.1",
-    ]
-
-
-def test_split_by_policy_names_parts() -> None:
-    report = compare(side(cuda_nvcc={}), side(cuda_nvcc={}, cuda_crt={}, libnvvm={}), NAMES)
-    lines = list(diff_text(report))
-    assert "  cuda_nvcc split: cuda_crt, libnvvm" in lines
-    assert "  cuda_crt 1.0 (linux-x86_64) from cuda_nvcc" in lines
-    back = compare(side(cuda_nvcc={}, cuda_crt={}, libnvvm={}), side(cuda_nvcc={}), NAMES)
-    assert "  cuda_crt 1.0 (linux-x86_64) now in cuda_nvcc" in list(diff_text(back))
-
-
-def test_package_replaced_by_its_parts_is_a_split() -> None:
-    report = compare(side(cuda_nvcc={}), side(cuda_crt={}, libnvvm={}), NAMES)
-    assert "  cuda_nvcc 1.0 (linux-x86_64) split: cuda_crt, libnvvm" in list(diff_text(report))
-
-
-def with_files(**files: str) -> Comparable:
-    """Return a side with packages and their files."""
-    comparable = side(**{name: {} for name in files})
-    comparable.files = {name: frozenset(paths.split()) for name, paths in files.items()}
-    return comparable
 
 
 def test_split_by_content_names_parts() -> None:
@@ -366,17 +352,6 @@ def test_files_moved_between_packages_are_reported() -> None:
     assert (move.old, move.new, move.equal, move.gone) == ("a", "b", ("x/2", "x/3"), ())
     # Both packages exist on both sides, so neither is a part of the other.
     assert report.packages == ()
-
-
-def test_files_of_renamed_package_are_not_listed_as_moved() -> None:
-    report = compare(with_files(cuda_cccl="include/a"), with_files(cccl="include/a"), NAMES)
-    assert report.moves
-    assert "moved:" not in list(diff_text(report))
-
-
-def test_rename_by_content_is_one_line() -> None:
-    lines = list(diff_text(compare(with_files(x="a/1 a/2"), with_files(y="a/1 a/3"))))
-    assert lines[1:3] == ["renamed:", "  x 1.0 -> y 1.0"]
 
 
 def test_many_moved_files_are_counted() -> None:
