@@ -2,19 +2,29 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from conftest import REPOSITORY
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
-from cudaredist.commands.audit.judge import AuditData, judge_program
-from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile, WheelMember
-from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.audit_program import audit_report
+from cudaredist.commands.audit.declared import Declared
+from cudaredist.commands.audit.program import (
+    AuditData,
+    AuditRequirements,
+    Catalog,
+    KnownLibrary,
+    ProgramFile,
+    WheelMember,
+)
+from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import parse_label
+from cudaredist.store.cache import Cache
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import Column, Export, LibrarySource, SymbolColumns
 
@@ -167,7 +177,8 @@ def judged(
     libraries: Iterable[KnownLibrary] = (),
     tables: Mapping[str, SymbolColumns] | None = None,
     required: AuditRequirements | None = None,
+    declared: list[Declared] | None = None,
 ) -> AuditReport:
     """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
-    data = audit_data(libraries, tables)
-    return judge_program(files, data, required or AuditRequirements())
+    program = ProgramReader(cache=Cache(Path("unused")), files=[*files], declared=declared)
+    return audit_report(program, audit_data(libraries, tables), required or AuditRequirements())

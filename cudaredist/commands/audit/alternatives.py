@@ -33,45 +33,52 @@ def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFi
 
 
 def alternatives(
-    program: Sequence[ProgramFile],
-    rules: CoverageRules | None,
-    platforms: Sequence[str],
-    required: Sequence[str],
+    program: Sequence[ProgramFile], gpus: Sequence[str], rules: CoverageRules | None
 ) -> tuple[AuditedAlternative, ...]:
     """Return the coverage of each alternative, together with the files that have none."""
     by_release = files_by_release(file for file in program if file.binary.images)
-    all_paths = {file.display_path for files in by_release.values() for file in files}
-    common = [file for file in program if file.display_path not in all_paths]
+    all_files = {file for files in by_release.values() for file in files}
+    common = [file for file in program if file not in all_files]
     return tuple(
         AuditedAlternative(
             cuda_major=int(release[:2]),
             files=paths_of(files),
-            coverage=cover([*common, *files], rules, platforms, required) or {},
+            coverage=cover([*common, *files], gpus, rules) or {},
         )
         for release, files in by_release.items()
     )
 
 
+def gpus_on(
+    platforms: Iterable[str], required: Iterable[str], rules: CoverageRules | None
+) -> list[str]:
+    """Return the capabilities of the GPUs on some platforms, and required ones."""
+    if rules is None:
+        return []
+    known = [gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))]
+    chosen = {*(known or rules.capabilities), *map(Capability.parse, required)}
+    return [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities]
+
+
 def cover(
-    program: Sequence[ProgramFile],
-    rules: CoverageRules | None,
-    platforms: Iterable[str],
-    required: Iterable[str],
+    program: Sequence[ProgramFile], gpus: Sequence[str], rules: CoverageRules | None
 ) -> dict[str, Coverage] | None:
-    """Return the coverage of the GPUs on the program's platforms, and of required ones.
+    """Return the coverage of GPUs by a program.
 
     It is unknown if no readable file has device code and another one cannot be read.
     """
     if rules is None:
         return None
-    files = [FileCode.of("lib", file.binary.images) for file in program if file.binary.images]
-    known = [gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))]
-    chosen = {*(known or rules.capabilities), *map(Capability.parse, required)}
-    names = [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities]
+    codes = codes_of(program)
     native = (file.binary for file in program if file.binary.kind in {"elf", "pe"})
-    if not files and any("needed" in binary.unread for binary in native):
-        return {name: Coverage(value="unknown") for name in names}
-    return rules.cover(files, names)
+    if not codes and any("needed" in binary.unread for binary in native):
+        return {name: Coverage(value="unknown") for name in gpus}
+    return rules.cover(codes, gpus)
+
+
+def codes_of(program: Iterable[ProgramFile]) -> list[FileCode]:
+    """Return the device code of each file that has any."""
+    return [FileCode.of("lib", file.binary.images) for file in program if file.binary.images]
 
 
 def best_coverage(parts: Iterable[AuditedAlternative], cuda: Version | None) -> dict[str, Coverage]:

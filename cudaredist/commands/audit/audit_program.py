@@ -5,20 +5,25 @@ from dataclasses import replace
 from functools import cache as cache_of_calls
 from pathlib import Path
 
-from cudaredist.commands.audit.declared import with_declared
-from cudaredist.commands.audit.environment import JudgedEnvironment, with_environments
-from cudaredist.commands.audit.judge import AuditData, judge_program
-from cudaredist.commands.audit.program import Catalog, KnownLibrary, paths_of
-from cudaredist.commands.audit.program_findings import AuditRequirements, with_ignored
+from cudaredist.commands.audit.declared import declared_wheels
+from cudaredist.commands.audit.environment import JudgedEnvironment
+from cudaredist.commands.audit.judge import JudgedProgram
+from cudaredist.commands.audit.program import (
+    AuditData,
+    AuditRequirements,
+    Catalog,
+    KnownLibrary,
+    paths_of,
+)
+from cudaredist.commands.audit.program_findings import is_ignored, program_findings, with_reason
 from cudaredist.commands.audit.read_program import ProgramReader, size_of
-from cudaredist.commands.audit.report import AuditReport, AuditReports
+from cudaredist.commands.audit.report import AuditReport, AuditReports, DeclaredWheel
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.hints import again
-from cudaredist.primitives import Version, find_release, parse_label
+from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.cache import Cache
@@ -39,7 +44,6 @@ def audit_programs(
     required: AuditRequirements,
     *,
     is_together: bool = False,
-    ignored: Sequence[IgnoredFinding] = (),
     package_set: Path | None = None,
     cache: Cache,
     progress: Progress = NO_PROGRESS,
@@ -75,41 +79,73 @@ def audit_programs(
         policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
         drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
         rules=rules,
-        tables=lambda names: {name: one for name in names if (one := table(name)) is not None},
+        tables=lambda names: {name: of for name in names if (of := table(name)) is not None},
     )
-    reports = []
-    for part in _programs(paths, is_together=is_together):
-        program = ProgramReader(cache=cache, progress=progress)
-        program.read_all(part)
-        reports.append(_judged(program, part, data, required))
-    reports = with_ignored(reports, ignored)
+    programs = _programs(paths, is_together=is_together)
+    readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
+    reports = [audit_report(reader.read_all(), data, required) for reader in readers]
+    findings = [finding for report in reports for finding in report.findings]
+    unused = (n for n in required.ignored if not any(is_ignored(each, n) for each in findings))
+    notes = (f"no finding matches the audit.ignore entry `{entry}`" for entry in unused)
+    update = {"notes": (*reports[-1].notes, *notes)}
+    reports[-1] = reports[-1].model_copy(update=update)
     if len(reports) == 1:
         return reports[0]
-    return AuditReports(
-        programs=tuple(reports), exit_code=worst_exit_code(report.exit_code for report in reports)
-    )
+    code = worst_exit_code(report.exit_code for report in reports)
+    return AuditReports(programs=tuple(reports), exit_code=code)
 
 
-def _judged(
-    program: ProgramReader, paths: Sequence[Path], data: AuditData, required: AuditRequirements
+def audit_report(
+    program: ProgramReader, data: AuditData, required: AuditRequirements
 ) -> AuditReport:
-    """Return the report on the program, and on its environments."""
+    """Return the report on a program, and on its environments."""
     environments = [JudgedEnvironment(each, data) for each in program.environments]
-    nvidias = {path for each in environments for path in each.nvidias_files()}
-    unread = paths_of(file for file in program.files if file.path in nvidias and file.is_unread)
-    report = judge_program(
-        [file for file in program.files if file.path not in nvidias],
-        data,
-        required,
-        paths=paths,
-        inputs=program.inputs,
-        notes=program.notes,
-        skipped=[*program.skipped, *unread],
-        errors=program.errors,
+    nvidias = set[str]().union(*(each.nvidias for each in environments))
+    unread = (file for file in program.files if file.path in nvidias and file.is_unread)
+    skipped = (*program.skipped, *paths_of(unread))
+    files = [file for file in program.files if file.path not in nvidias]
+    judged = JudgedProgram(files, data, required)
+    findings = list(program_findings(judged, skipped))
+    declared: list[DeclaredWheel] = []
+    if program.declared is not None:
+        declared, differences = declared_wheels(judged, program.declared)
+        findings += differences
+    if environments:
+        # The findings about loaded files and about each package replace those about all files.
+        replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
+        findings = [
+            *(finding for each in environments for finding in each.findings()),
+            *(finding for each in environments for finding in each.gpu_findings(required.gpus)),
+            *(finding for finding in findings if finding.kind not in replaced),
+        ]
+    findings = [with_reason(finding, required.ignored) for finding in findings]
+    codes = [*(n.exit_code for n in findings), *(n.exit_code for n in program.errors)]
+    return AuditReport(
+        paths=tuple(map(str, program.paths)),
+        inputs=tuple(program.inputs),
+        environments=tuple(each.report() for each in environments),
+        platforms=judged.platforms,
+        channel=data.channel,
+        judged_by=data.title,
+        required_cuda=None if judged.cuda is None else str(judged.cuda),
+        libraries=tuple(judged.libraries()),
+        cuda_majors=judged.cuda_majors,
+        releases=tuple(judged.releases),
+        requirements=tuple(judged.requirements),
+        declared=tuple(declared),
+        runtime=judged.runtime(),
+        glibc=judged.glibc,
+        libstdcxx=judged.libstdcxx,
+        coverage=judged.coverage,
+        alternatives=judged.alternatives,
+        device_code=tuple(judged.device_code()),
+        unread=paths_of(file for file in judged.files if "needed" in file.binary.unread),
+        findings=tuple(findings),
+        notes=(*program.notes, *judged.notes()),
+        skipped=skipped,
+        errors=tuple(program.errors),
+        exit_code=worst_exit_code(codes),
     )
-    if program.has_metadata:
-        report = with_declared(report, program.declared, data.catalog, data.policy.preloads)
-    return with_environments(report, environments, required) if environments else report
 
 
 def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:
@@ -140,36 +176,29 @@ def _known_libraries(index: Index) -> Iterator[KnownLibrary]:
         FROM releases JOIN archives ON release = releases.id JOIN binaries USING (contents)
         WHERE layer = ? AND kind = 'library' AND has_manifest
         ORDER BY redist, sort_key, archives.id, binaries.id"""
-    for path, soname, redist, label, *where, sha256, file in index.rows(query, index.layer):
-        package, platform, variant = where
-        yield KnownLibrary(
-            soname=name_in_tables(path, soname),
-            redist=redist,
-            label=parse_label(label),
-            package=package,
-            platform=platform,
-            variant=variant,
-            archive=(sha256 or "")[:KEY_SIZE],
-            wheel=file if (file or "").endswith(".whl") else None,
-        )
+    for path, soname, redist, label, *archive, sha256, file in index.rows(query, index.layer):
+        name = name_in_tables(path, soname)
+        yield _known_library(name, redist, label, ArchiveId(*archive), sha256, file)
 
 
 def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
     """Yield the libraries of a package set, without stubs."""
+    platform = package_set.platform.redist_system
     for package in package_set.packages.values():
         archive, redist, label = package.archive, package.redist, package.release
         if package.status != "available" or archive is None or redist is None or label is None:
             continue
-        is_wheel = archive.relative_path.endswith(".whl")
+        key = ArchiveId(package.pname, platform, archive.cuda_variant)
+        details = (redist, label, key, archive.sha256, archive.relative_path)
         for library in package.provides:
             if not library.stub:
-                yield KnownLibrary(
-                    soname=library.soname,
-                    redist=redist,
-                    label=parse_label(label),
-                    package=package.pname,
-                    platform=package_set.platform.redist_system,
-                    variant=archive.cuda_variant,
-                    archive=archive.sha256[:KEY_SIZE],
-                    wheel=archive.relative_path if is_wheel else None,
-                )
+                yield _known_library(library.soname, *details)
+
+
+def _known_library(
+    soname: str, redist: str, label: str, key: ArchiveId, sha256: str | None, path: str | None
+) -> KnownLibrary:
+    """Return a library of an archive or wheel with this hash and path."""
+    wheel = path if path is not None and path.endswith(".whl") else None
+    hash_key = (sha256 or "")[:KEY_SIZE]
+    return KnownLibrary(soname, redist, parse_label(label), *key, archive=hash_key, wheel=wheel)

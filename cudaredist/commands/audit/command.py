@@ -20,7 +20,7 @@ from cudaredist.errors import UsageError, WriteError
 from cudaredist.hints import again
 
 if TYPE_CHECKING:
-    from cudaredist.commands.audit.program_findings import AuditRequirements
+    from cudaredist.commands.audit.program import AuditRequirements
     from cudaredist.commands.audit.report import AuditReport, AuditReports
 
 AuditFormat: TypeAlias = Literal[
@@ -63,14 +63,17 @@ class AuditOptions(Options):
     def requirements(self) -> "AuditRequirements":
         """Return the required properties. Raises `UsageError` if this machine has no GPU."""
         from cudaredist.commands.audit.machine_gpus import machine_gpus
-        from cudaredist.commands.audit.program_findings import AuditRequirements
+        from cudaredist.commands.audit.program import AuditRequirements
+        from cudaredist.formats.settings import IgnoredFinding
 
+        ignored = read_configuration().audit.get("ignore", ())
         return AuditRequirements(
             gpus=(*(self.require_gpu or ()), *(machine_gpus() if self.gpu else ())),
             max_glibc=self.max_glibc,
             cuda=self.cuda,
             driver=self.driver,
             no_bundled=self.no_bundled,
+            ignored=tuple(IgnoredFinding(**entry) for entry in ignored),
         )
 
 
@@ -96,7 +99,6 @@ def audit(options: AuditOptions, session: Session) -> int:
     """
     from cudaredist.commands.audit import needed_lists, text
     from cudaredist.commands.audit.audit_program import audit_programs
-    from cudaredist.formats.settings import IgnoredFinding
 
     store, cache = session.read_store(options.data), open_cache(options.cache_dir)
     cache.sweep()
@@ -105,35 +107,34 @@ def audit(options: AuditOptions, session: Session) -> int:
         store,
         options.requirements(),
         is_together=options.together,
-        ignored=[IgnoredFinding(**one) for one in read_configuration().audit.get("ignore", ())],
         package_set=options.package_set,
         cache=cache,
         progress=session.progress("reading"),
     )
     errors = [("", error) for program in report.programs for error in program.errors]
-    if options.json or options.format in {"text", "markdown"}:
-        texts = {"text": text.audit_text, "markdown": text.audit_markdown}
-        return session.finish(report, texts.get(options.format), errors=errors)
-    if options.format == "github":
+    is_list = not options.json and options.format not in {"text", "markdown", "github"}
+    if options.format == "github" and not options.json:
         session.close()
         outputs = text.audit_outputs(report, _written_report(report, session))
         session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), outputs)
         session.errors(errors)
         return report.exit_code
-    if options.format == "requirements" and any(map(needed_lists.lacks_wheels, report.programs)):
-        raise UsageError(
-            "--format requirements requires --channel wheels",
-            hint=f"run `{again('--channel wheels', without=['--channel'])}`",
-        )
-    lists = {
+    needs_wheels = is_list and options.format == "requirements"
+    if needs_wheels and any(map(needed_lists.lacks_wheels, report.programs)):
+        hint = f"run `{again('--channel wheels', without=['--channel'])}`"
+        raise UsageError("--format requirements requires --channel wheels", hint=hint)
+    formats = {
+        "text": text.audit_text,
+        "markdown": text.audit_markdown,
         "requirements": needed_lists.requirement_lines,
         "packages": needed_lists.package_lines,
         "nix": needed_lists.nix_lines,
         "auditwheel-exclude": needed_lists.exclude_lines,
     }
     findings = (finding for program in report.programs for finding in program.findings)
-    warnings = (f"{each.kind}: {each.message}" for each in findings if each.ignored is None)
-    return session.finish(report, lists[options.format], warnings=warnings, errors=errors)
+    warnings = (f"{n.kind}: {n.message}" for n in findings if is_list and n.ignored is None)
+    lines = formats.get(options.format)
+    return session.finish(report, lines, warnings=warnings, errors=errors)
 
 
 def _written_report(report: "AuditReport | AuditReports", session: Session) -> Path | None:

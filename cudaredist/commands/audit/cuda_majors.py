@@ -1,23 +1,23 @@
 """The CUDA majors that parts of a program are for."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
-from cudaredist.commands.audit.program import Catalog, ProgramFile, majors_of
+from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.needs import LibraryNeed
+from cudaredist.commands.audit.program import Catalog, Majors, ProgramFile, majors_of
 from cudaredist.sets.libraries import key_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileMajors:
     """The CUDA majors of the libraries that a file is loaded with."""
 
     path: str
-    common: frozenset[int]
+    common: Majors
     """The majors that all of them fit. Empty if they contradict each other."""
-    single: Mapping[int, tuple[str, ...]]
+    single: Mapping[int, Sequence[str]]
     """The libraries that fit one major only."""
 
 
@@ -36,7 +36,7 @@ def file_majors(
     without_copies = {
         file.display_path: stated[file.display_path]
         for file in program
-        if file.display_path in loaded or not is_bundled_copy(file, catalog)
+        if file.display_path in loaded or not catalog.is_copy(file)
     }
     found = _with_loaded(program, by_name, without_copies)
     if not any(each.single for each in found):
@@ -47,44 +47,40 @@ def file_majors(
         majors = majors_of(need.libraries)
         for path in need.by if need.kind == "opened" and majors else ():
             stated[path][need.soname] = majors
-    paths = (file.display_path for file in program)
-    return tuple(_majors_of(path, stated[path]) for path in paths if stated[path])
+    return tuple(_majors_of(path, names) for path, names in stated.items() if names)
 
 
 def _with_loaded(
     program: Sequence[ProgramFile],
     needs: Mapping[str, LibraryNeed],
-    stated: Mapping[str, Mapping[str, frozenset[int]]],
+    stated: Mapping[str, Mapping[str, Majors]],
 ) -> tuple[FileMajors, ...]:
     """Return the majors of files together with the program's own libraries that they need.
 
     What is known of a library is passed to the files that need it until nothing changes.
     """
-    users: dict[str, list[str]] = defaultdict(list)
-    for file in program:
-        for name in file.binary.needed:
-            need = needs.get(key_of(name))
-            for path in need.bundled[:1] if need is not None else ():
-                users[path].append(file.display_path)
+    users = grouped(
+        (path, file.display_path)
+        for file in program
+        for name in file.binary.needed
+        if key_of(name) in needs
+        for path in needs[key_of(name)].bundled[:1]
+    )
     found = {path: _majors_of(path, names) for path, names in stated.items() if names}
     queue = list(found)
     while queue:
         library = found[queue.pop()]
-        for user in users[library.path]:
+        for user in users.get(library.path, ()):
             before = found.get(user, library)
-            joined = FileMajors(
-                path=user,
-                common=before.common & library.common,
-                single={**library.single, **before.single},
-            )
+            single = {**library.single, **before.single}
+            joined = FileMajors(user, before.common & library.common, single)
             if joined != found.get(user):
                 found[user] = joined
                 queue.append(user)
-    paths = (file.display_path for file in program)
-    return tuple(found[path] for path in paths if path in found)
+    return tuple(found[file.display_path] for file in program if file.display_path in found)
 
 
-def major_groups(majors: Sequence[FileMajors]) -> tuple[frozenset[int], ...]:
+def major_groups(majors: Sequence[FileMajors]) -> tuple[Majors, ...]:
     """Return the CUDA majors that parts of the program are for, as sets that exclude each other.
 
     A program may contain a library for each of several majors, and load one of them.
@@ -97,7 +93,7 @@ def major_groups(majors: Sequence[FileMajors]) -> tuple[frozenset[int], ...]:
 
 
 def needs_of(
-    needs: Iterable[LibraryNeed], majors: frozenset[int], excluded: Collection[str]
+    needs: Iterable[LibraryNeed], majors: Majors, excluded: Collection[str]
 ) -> tuple[LibraryNeed, ...]:
     """Return the needs of the part of a program for some CUDA majors.
 
@@ -106,11 +102,7 @@ def needs_of(
     found = []
     for need in needs:
         by = tuple(path for path in need.by if path not in excluded)
-        fitting = tuple(
-            library
-            for library in need.libraries
-            if not majors or library.major is None or library.major in majors
-        )
+        fitting = tuple(lib for lib in need.libraries if not majors or lib.major in {None, *majors})
         if by and (fitting or need.status == "missing"):
             found.append(need.model_copy(update={"by": by, "libraries": fitting}))
     return tuple(found)
@@ -118,27 +110,19 @@ def needs_of(
 
 def _stated(
     file: ProgramFile, needs: Mapping[str, LibraryNeed], catalog: Catalog
-) -> Iterator[tuple[str, frozenset[int]]]:
+) -> Iterator[tuple[str, Majors]]:
     """Yield the libraries of a file that state CUDA majors, and the file if it is one."""
     for name in file.binary.needed:
         need = needs.get(key_of(name))
-        majors = majors_of(need.libraries) if need is not None else frozenset[int]()
-        if majors:
+        if need is not None and (majors := majors_of(need.libraries)):
             yield name, majors
-    soname = catalog.soname_of(file.name) if is_bundled_copy(file, catalog) else None
-    if soname is not None:
-        majors = majors_of(catalog.providers(soname, file.platforms))
-        if majors:
-            yield soname, majors
+    soname = catalog.soname_of(file) if catalog.is_copy(file) else None
+    if soname is not None and (majors := majors_of(catalog.providers(soname, file.platforms))):
+        yield soname, majors
 
 
-def _majors_of(path: str, stated: Mapping[str, frozenset[int]]) -> FileMajors:
-    single: dict[int, list[str]] = defaultdict(list)
-    for name, majors in sorted(stated.items()):
-        if len(majors) == 1:
-            single[next(iter(majors))].append(name)
+def _majors_of(path: str, stated: Mapping[str, Majors]) -> FileMajors:
+    pinned = ((max(majors), name) for name, majors in stated.items() if len(majors) == 1)
     return FileMajors(
-        path=path,
-        common=reduce(frozenset.intersection, stated.values()),
-        single={major: tuple(single[major]) for major in sorted(single)},
+        path, common=reduce(frozenset.intersection, stated.values()), single=grouped(sorted(pinned))
     )

@@ -1,5 +1,6 @@
 """The wheels of NVIDIA's that a wheel declares, compared with the libraries that its files need."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from email.parser import HeaderParser
 from fnmatch import fnmatchcase
@@ -10,22 +11,17 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cudaredist.archives.wheel_metadata import metadata_in
+from cudaredist.commands.audit.judge import JudgedProgram
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import Catalog, KnownLibrary
-from cudaredist.commands.audit.report import (
-    AuditFinding,
-    AuditReport,
-    DeclaredWheel,
-)
+from cudaredist.commands.audit.program import KnownLibrary
+from cudaredist.commands.audit.program_findings import make_finding, some_of
+from cudaredist.commands.audit.report import AuditFinding, DeclaredWheel
 from cudaredist.commands.audit.wheel_requirements import wheel_version
-from cudaredist.errors import EXIT_FINDINGS, InvalidArchiveError, printable, shortened
-from cudaredist.formats.policy import Preload
-from cudaredist.formats.settings import AuditFindingKind
+from cudaredist.errors import InvalidArchiveError, printable
+from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
-
-_SHOWN = 3
 
 
 class Declared(NamedTuple):
@@ -79,55 +75,48 @@ def read_declared(wheel: Path) -> list[Declared] | None:
     return [Declared(title, each) for each in parse_requirements(headers)]
 
 
-def with_declared(
-    report: AuditReport, declared: Iterable[Declared], catalog: Catalog, preloads: Iterable[Preload]
-) -> AuditReport:
-    """Add the declared wheels of NVIDIA, and their differences from the needed libraries."""
-    platform = next(iter(report.platforms), None)
+def declared_wheels(
+    judged: JudgedProgram, declared: Iterable[Declared]
+) -> tuple[list[DeclaredWheel], list[AuditFinding]]:
+    """Return the declared wheels of NVIDIA, and their differences from the needed libraries."""
+    platform = next(iter(judged.platforms), None)
     applying = [each for each in declared if applies_on(each.requirement, platform)]
-    projects = catalog.projects() | METAPACKAGES.keys()
+    projects = judged.data.catalog.projects() | METAPACKAGES.keys()
     nvidias = [each for each in applying if each.project in projects]
-    needs = [
-        need
-        for need in report.libraries
-        if isinstance(need, LibraryNeed) and need.kind != "opened" and need.status == "provided"
-    ]
+    needs = [n for n in judged.needs if n.kind != "opened" and n.status == "provided"]
     required = {each.project for each in applying}
+    preloads = judged.data.policy.preloads
     loaded = {name for rule in preloads if required & {*rule.projects} for name in rule.names}
-    fitting = _fitting_labels(report)
-    findings = list(report.findings)
+    fitting = _fitting_labels(judged.releases)
+    findings: list[AuditFinding] = []
     for need in needs:
         if not any(fnmatchcase(need.soname, pattern) for pattern in loaded):
             findings += _findings(need, nvidias, fitting.get(need.soname))
-    return report.with_findings(findings, declared=tuple(_reported(nvidias, needs)))
+    return [_reported(each, needs) for each in nvidias], findings
 
 
-def _fitting_labels(report: AuditReport) -> dict[str, set[tuple[str, str]]]:
+def _fitting_labels(releases: Iterable[RequiredRelease]) -> dict[str, set[tuple[str, Version]]]:
     """Return the redistributables and releases that may have all symbols of each library."""
-    found: dict[str, set[tuple[str, str]]] = {}
-    for release in report.releases:
-        if isinstance(release, RequiredRelease):
-            for soname, labels in release.labels_of.items():
-                fitting = (label for label, fits in labels.items() if fits is not False)
-                found.setdefault(soname, set()).update((release.redist, str(n)) for n in fitting)
+    found: dict[str, set[tuple[str, Version]]] = defaultdict(set)
+    for release in releases:
+        for soname, labels in release.labels_of.items():
+            fitting = (label for label, fits in labels.items() if fits is not False)
+            found[soname].update((release.redist, label) for label in fitting)
     return found
 
 
-def _reported(
-    declared: Iterable[Declared], needs: Sequence[LibraryNeed]
-) -> Iterator[DeclaredWheel]:
-    for each in declared:
-        named = (need.soname for need in needs if any(map(each.names, need.libraries)))
-        yield DeclaredWheel(
-            package=each.package,
-            requirement=str(each),
-            is_optional="extra" in str(each.requirement.marker or ""),
-            sonames=tuple(dict.fromkeys(named)),
-        )
+def _reported(declared: Declared, needs: Iterable[LibraryNeed]) -> DeclaredWheel:
+    named = (need.soname for need in needs if any(map(declared.names, need.libraries)))
+    return DeclaredWheel(
+        package=declared.package,
+        requirement=str(declared),
+        is_optional="extra" in str(declared.requirement.marker or ""),
+        sonames=tuple(dict.fromkeys(named)),
+    )
 
 
 def _findings(
-    need: LibraryNeed, declared: Sequence[Declared], fitting: set[tuple[str, str]] | None
+    need: LibraryNeed, declared: Sequence[Declared], fitting: set[tuple[str, Version]] | None
 ) -> Iterator[AuditFinding]:
     """Yield a finding if no declared wheel has a needed library, or none with its symbols."""
     known = [library for library in need.libraries if library.project is not None]
@@ -136,26 +125,25 @@ def _findings(
     named = [each for each in declared if any(map(each.names, known))]
     allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
     others = [each for each in declared if any(map(each.names_other_major, known))]
-    users = f"{need.soname}, which {', '.join(shortened(list(need.by), _SHOWN))} needs"
-    projects = " or ".join(sorted({library.project or "" for library in known}))
     newest = max(known, key=lambda library: library.label)
     may_be_newer = any(d.names(newest) and d.allows(newest) for d in named)
-    if not named and not others:
+    nearest = named or others
+    shown = ", ".join(map(str, nearest))
+    users = f"{need.soname}, which {some_of(need.by)} needs"
+    projects = " or ".join(sorted({library.project or "" for library in known}))
+    if not nearest:
         message = f"no declared requirement has {users}; it is in {projects}"
+        yield make_finding("undeclared", message, need.by[0])
     elif not allowed and not may_be_newer:
-        shown = ", ".join(map(str, named or others))
         message = f"the declared {shown} does not have {users}; it is in {projects}"
+        yield make_finding("declared", message, need.by[0])
     elif (
         fitting is not None
         and not may_be_newer
-        and not any((lib.redist, str(lib.label)) in fitting for lib in allowed)
+        and not any((library.redist, library.label) in fitting for library in allowed)
     ):
-        shown = ", ".join(map(str, named))
         message = f"no known version of the declared {shown} has all symbols of {users}"
-    else:
-        return
-    kind: AuditFindingKind = "undeclared" if not named and not others else "declared"
-    yield AuditFinding(kind=kind, message=message, path=need.by[0], exit_code=EXIT_FINDINGS)
+        yield make_finding("declared", message, need.by[0])
 
 
 def _without_major(project: str) -> str:

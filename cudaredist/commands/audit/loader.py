@@ -8,14 +8,16 @@ cache. Variables of the user such as LD_LIBRARY_PATH are not known.
 
 import posixpath
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from struct import Struct
 
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.reader import section_name, whole_entries
+from cudaredist.commands.audit.installed import Environment
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import FoundBy
 from cudaredist.errors import ReadError
@@ -38,10 +40,16 @@ class FoundFile:
     """The file for a needed library."""
 
     found_by: FoundBy
-    path: str
+    path: str = ""
     file: ProgramFile | None = None
     """None for a file that is not examined."""
-    rule: str | None = None
+    rule: str = ""
+    """The module and function that load it first."""
+
+    @property
+    def display_path(self) -> str:
+        """Its path in messages."""
+        return self.path if self.file is None else self.file.display_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +65,16 @@ class _Loaded:
 class Loader:
     """Finds the libraries of an environment's files."""
 
-    def __init__(
-        self,
-        root: str,
-        files: Iterable[ProgramFile],
-        examined: Iterable[str],
-        folders: Sequence[str] = (),
-    ) -> None:
-        """Take the root of the file system, and the files of the environment.
-
-        `examined` has the names of other libraries to examine. `folders` precede `ld.so.conf`.
-        """
-        self._root = root.rstrip("/")
-        self._files = {file.path: file for file in files if file.path is not None}
-        self._examined = frozenset(examined)
+    def __init__(self, environment: Environment, examined: frozenset[str]) -> None:
+        """Take an environment, and the names of other libraries to examine."""
+        self._root = environment.root.rstrip("/")
+        self._files = {file.path: file for file in environment.files}
+        self._examined = examined
         machines = {file.binary.machine for file in self._files.values()}
         triples = [triple for name, triple in _MULTIARCH.items() if name in machines]
         default = [f"{top}/{triple}" for triple in triples for top in ("/lib", "/usr/lib")]
         default += ["/lib64", "/usr/lib64", "/lib", "/usr/lib"]
-        self._folders = folders
+        self._folders = environment.folders
         self._cached = self._read_cache()
         configured = self._configured() if self._cached is None else ()
         self._system = [self._below(path) for path in (*configured, *default)]
@@ -84,36 +83,35 @@ class Loader:
 
     def closure(
         self, main: ProgramFile, preloaded: Mapping[str, FoundFile]
-    ) -> Iterator[tuple[ProgramFile, str, FoundFile | None]]:
-        """Yield each file that is loaded for a file, with a needed library and its file."""
+    ) -> Iterator[tuple[ProgramFile, str, FoundFile]]:
+        """Yield each file that is loaded for a file, with each library that is found for it."""
         loaded = dict(preloaded)
-        queue = deque([_Loaded(main, main.path or "", None)])
+        queue = deque([_Loaded(main, main.path, None)])
         while queue:
             user = queue.popleft()
             for name in user.file.binary.needed:
-                found = loaded.get(name)
+                found = loaded.get(name) or self._search(name, user)
                 if found is None:
-                    found = self._search(name, user)
-                    if found is not None:
-                        loaded[name] = found
-                        if found.file is not None:
-                            loaded.setdefault(found.file.binary.soname or name, found)
-                            queue.append(_Loaded(found.file, found.path, user))
+                    continue
+                if name not in loaded and found.file is not None:
+                    loaded.setdefault(found.file.binary.soname or name, found)
+                    queue.append(_Loaded(found.file, found.path, user))
+                loaded[name] = found
                 yield user.file, name, found
 
     def _search(self, name: str, user: _Loaded) -> FoundFile | None:
         """Return the first file for a name that fits the machine of its user."""
         if "/" in name:
             return self._fitting(name, "run-path", user)
-        for folder in self._run_paths(user):
-            if found := self._fitting(f"{folder}/{name}", "run-path", user):
-                return found
         paths = [f"{folder}/{name}" for folder in self._folders]
         paths += (self._cached or {}).get(name, ())
-        for path in (*paths, *(f"{folder}/{name}" for folder in self._system)):
-            if found := self._fitting(path, "system", user):
-                return found
-        return None
+        paths += (f"{folder}/{name}" for folder in self._system)
+        by_run_path = (f"{folder}/{name}" for folder in self._run_paths(user))
+        found = chain(
+            (self._fitting(path, "run-path", user) for path in by_run_path),
+            (self._fitting(path, "system", user) for path in paths),
+        )
+        return next(filter(None, found), None)
 
     def _run_paths(self, user: _Loaded) -> Iterator[str]:
         """Yield the folders of the run paths that apply to the needed libraries of a file."""
@@ -206,12 +204,9 @@ class Loader:
                 words = line.partition("#")[0].split()
                 if words[:1] == ["include"]:
                     patterns = (posixpath.join("etc", word).lstrip("/") for word in words[1:])
-                    included += (
-                        str(each).removeprefix(self._root)
-                        for pattern in patterns
-                        if pattern
-                        for each in sorted(Path(self._below("/")).glob(pattern))
-                    )
+                    for pattern in filter(None, patterns):
+                        paths = sorted(Path(self._below("/")).glob(pattern))
+                        included += (str(path).removeprefix(self._root) for path in paths)
                 elif words and words[0].startswith("/"):
                     yield words[0].rstrip("/")
             queue = included + queue
@@ -219,8 +214,7 @@ class Loader:
 
 def _examined(path: str) -> ProgramFile | None:
     """Return a library outside the environment. Raises `ReadError`."""
-    binary = examine_file(Path(path))
-    names = frozenset({posixpath.basename(path)})
+    binary, names = examine_file(Path(path)), {posixpath.basename(path)}
     if binary is None:
         return None
     return ProgramFile(display_path=path, binary=binary, names=names, path=path)

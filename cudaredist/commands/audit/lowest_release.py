@@ -10,8 +10,8 @@ from pydantic import SkipValidation
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
-from cudaredist.commands.audit.report import AuditedRelease
+from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile, Tables
+from cudaredist.commands.audit.report import AuditedRelease, BoundKind
 from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.primitives import Version
 from cudaredist.sets.libraries import key_of
@@ -43,13 +43,22 @@ class RequiredRelease(AuditedRelease):
         """Whether one of the libraries is in no release."""
         return not all(self.labels_of.values())
 
+    @property
+    def lower_bound(self) -> BoundKind:
+        """The meaning of its lowest release for the requirement of a wheel."""
+        if self.lowest is not None:
+            return "symbols" if self.decisive else "oldest"
+        if self.lacks_library:
+            return "missing"
+        return "none" if self.fits_none else "unknown"
+
     def absent(self, label: Version) -> tuple[str, ...]:
         """Return the libraries that a release does not have."""
         return tuple(soname for soname in self.sonames if label not in self.labels_of[soname])
 
 
 def symbols_by_library(
-    program: Sequence[ProgramFile], sonames: Collection[str], tables: Mapping[str, SymbolColumns]
+    program: Sequence[ProgramFile], sonames: Collection[str], tables: Tables
 ) -> dict[str, set[Import]]:
     """Return the symbols that a program takes from each of some libraries.
 
@@ -58,19 +67,15 @@ def symbols_by_library(
     count, as other libraries may contain parts of it.
     """
     keys = {key_of(soname): soname for soname in sonames}
-    exported = {
-        soname: {export.name for export in tables[soname].exports}
-        for soname in sonames
-        if soname in tables
-    }
+    exported = {name: {e.name for e in tables[name].exports} for name in sonames if name in tables}
     found: dict[str, set[Import]] = defaultdict(set)
     unowned: set[str] = set()
     for file in program:
-        used = (*file.binary.needed, *file.unlinked)
-        needed = [keys[key_of(name)] for name in used if key_of(name) in keys]
+        used = map(key_of, (*file.binary.needed, *file.unlinked))
+        needed = [keys[key] for key in used if key in keys]
         for names, version, library in import_groups(file.binary) if needed else ():
-            if library and key_of(library) in keys:
-                found[keys[key_of(library)]].update(Import(n, version, library) for n in names)
+            if library and (owner := keys.get(key_of(library))):
+                found[owner].update(Import(name, version, library) for name in names)
             left = set() if library else {*names}
             for owner in needed:
                 taken = {n for n in left & exported.get(owner, set()) if not _of_cxx_library(n)}
@@ -96,8 +101,8 @@ def exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> se
 def required_releases(
     needs: Sequence[LibraryNeed],
     program: Sequence[ProgramFile],
-    tables: Mapping[str, SymbolColumns],
-    majors: frozenset[int],
+    tables: Tables,
+    majors: Majors,
 ) -> tuple[RequiredRelease, ...]:
     """Return the releases that fit a program, for each redistributable that it needs.
 
@@ -105,20 +110,14 @@ def required_releases(
     """
     provided = [need for need in needs if need.status == "provided" and need.kind != "opened"]
     symbols = symbols_by_library(program, [need.soname for need in provided], tables)
-    unread = {
-        key_of(name)
-        for file in program
-        if "symbols" in file.binary.unread
-        for name in file.binary.needed
-    }
+    unreadable = (file.binary for file in program if "symbols" in file.binary.unread)
+    unread = {key_of(name) for binary in unreadable for name in binary.needed}
     by_redist: dict[str, dict[str, _LibraryState]] = defaultdict(dict)
     for need in provided:
         soname = need.soname
         table = None if key_of(soname) in unread else tables.get(soname)
-        for redist in dict.fromkeys(library.redist for library in need.libraries):
-            libraries = (library for library in need.libraries if library.redist == redist)
-            state = _LibraryState(libraries, table, symbols.get(soname, ()))
-            by_redist[redist][soname] = state
+        for redist, libraries in grouped((lib.redist, lib) for lib in need.libraries).items():
+            by_redist[redist][soname] = _LibraryState(libraries, table, symbols.get(soname, ()))
     for need in needs:
         for redist in set(need.products) & by_redist.keys():
             by_redist[redist][need.soname] = _LibraryState((), None, ())
@@ -134,19 +133,15 @@ class _LibraryState:
         self.labels: dict[Version, bool | None] = {}
         """Whether a release exports all symbols. None if it is unknown."""
         self._masks = _masks(table, set(symbols)) if table else {}
-        self._bits: dict[Version, int] = {}
-        bits = {
-            column.archive: bit
-            for column, bit in (table.columns.items() if table else ())
-            if not column.provider.stub
-        }
+        self._bits: dict[Version, int] = defaultdict(int)
+        columns = table.columns.items() if table else ()
+        bits = {column.archive: bit for column, bit in columns if not column.provider.stub}
         for library in known:
-            bit = bits.get(library.archive)
-            fits = None if bit is None else all(mask & bit for mask in self._masks.values())
-            if bit is not None:
-                self._bits[library.label] = self._bits.get(library.label, 0) | bit
+            bit = bits.get(library.archive, 0)
+            fits = all(mask & bit for mask in self._masks.values()) if bit else None
             before = self.labels.get(library.label)
             self.labels[library.label] = before if fits is None else bool(before) or fits
+            self._bits[library.label] |= bit
 
     def lacking(self, labels: Iterable[Version]) -> list[str]:
         """Return the symbols that none of the given releases exports."""
@@ -168,9 +163,7 @@ def _masks(table: SymbolColumns, symbols: Collection[Import]) -> dict[Import, in
     return masks
 
 
-def _required(
-    redist: str, states: Mapping[str, _LibraryState], majors: frozenset[int]
-) -> RequiredRelease:
+def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) -> RequiredRelease:
     labels = sorted(set.intersection(*(set(state.labels) for state in states.values())))
     verdicts = {label: {state.labels[label] for state in states.values()} for label in labels}
     fitting = [label for label in labels if verdicts[label] == {True}]

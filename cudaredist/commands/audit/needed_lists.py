@@ -40,14 +40,11 @@ def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 
 
 def _program_requirements(report: AuditReport) -> Iterator[str]:
+    unnamed = dict.fromkeys((n.requirement, n.is_optional) for n in unnamed_wheels(report))
     if report.unread:
         files = ", ".join(shortened(report.unread, _SHOWN))
         yield f"# Unknown: {files} cannot be read"
-    elif not (
-        report.requirements
-        or unnamed_wheels(report)
-        or any(library.projects for library in report.libraries)
-    ):
+    elif not (report.requirements or unnamed or any(n.projects for n in report.libraries)):
         release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"
         yield f"# No file needs a wheel of NVIDIA{release}"
     several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
@@ -63,10 +60,7 @@ def _program_requirements(report: AuditReport) -> Iterator[str]:
             yield f"# {requirement_line(wheel)}  # may open {sonames}"
         else:
             yield f"{requirement_line(wheel)}  # {sonames}{mark(wheel)}"
-    for each in dict.fromkeys(
-        (wheel.requirement, wheel.is_optional) for wheel in unnamed_wheels(report)
-    ):
-        requirement, is_optional = each
+    for requirement, is_optional in unnamed:
         yield f"{'# ' if is_optional else ''}{requirement}  # declared; no file needs it by name"
     for library in report.libraries:
         if library.projects:
@@ -98,12 +92,8 @@ def nix_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 
 def exclude_lines(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield the options of `auditwheel repair` that exclude libraries of NVIDIA and the driver."""
-    names = {
-        library.soname
-        for program in report.programs
-        for library in program.libraries
-        if library.kind == "needed" and not library.bundled and (library.cuda or library.projects)
-    }
+    needed = (n for program in report.programs for n in program.libraries if n.kind == "needed")
+    names = {n.soname for n in needed if not n.bundled and (n.cuda or n.projects)}
     yield from (f"--exclude {name}" for name in sorted(names))
 
 
@@ -115,11 +105,6 @@ def _attributes(report: AuditReport) -> set[str]:
 
 def needed_packages(report: AuditReport) -> list[str]:
     """Return the packages with needed libraries, sorted."""
-    return sorted(
-        {
-            provider.package
-            for library in report.libraries
-            if library.kind in {"needed", "unlinked"} and library.status == "provided"
-            for provider in library.providers
-        }
-    )
+    needed = (library for library in report.libraries if library.kind in {"needed", "unlinked"})
+    provided = (library for library in needed if library.status == "provided")
+    return sorted({provider.package for library in provided for provider in library.providers})

@@ -1,16 +1,25 @@
-"""A program as audit reads it, and the libraries that are known to provide what it needs."""
+"""The files of a program, and the data and requirements that it is compared with."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.cli.text import grouped
-from cudaredist.commands.audit.library_names import family_of, possible_sonames
+from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
+from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
+from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.primitives import Version
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.libraries import find_external, key_of
+from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
+
+Majors: TypeAlias = frozenset[int]
+"""CUDA majors."""
+Tables: TypeAlias = Mapping[str, SymbolColumns]
+"""Tables of symbols by library."""
 
 _PLATFORMS = {
     ("elf", "aarch64"): ("linux-sbsa", "linux-aarch64"),
@@ -38,20 +47,20 @@ class WheelMember(NamedTuple):
         return path if scheme in {"purelib", "platlib"} else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class ProgramFile:
     """One binary of the program."""
 
     display_path: str
     """Its path in messages."""
     binary: Binary
-    names: frozenset[str]
+    names: AbstractSet[str]
     """Names that others find it by: of the file, of links to it, and its soname."""
     member: WheelMember | None = None
     """Its wheel, if it is in one."""
-    path: str | None = None
+    path: str = ""
     """Its path on this machine without links, if it is in an environment."""
-    unlinked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unlinked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Symbols that it uses, by known libraries that it does not list as needed."""
 
     @property
@@ -114,12 +123,12 @@ class KnownLibrary(NamedTuple):
         return int(digits) if digits.isdecimal() else None
 
 
-def majors_of(libraries: Iterable[KnownLibrary]) -> frozenset[int]:
+def majors_of(libraries: Iterable[KnownLibrary]) -> Majors:
     """Return the CUDA majors of libraries of the toolkit itself."""
     return frozenset(lib.major for lib in libraries if lib.major and lib.redist == "cuda")
 
 
-def common_majors(stated: Iterable[frozenset[int]]) -> frozenset[int]:
+def common_majors(stated: Iterable[Majors]) -> Majors:
     """Return the CUDA majors common to all parts that state any."""
     known = list(filter(None, stated))
     return reduce(frozenset.intersection, known) if known else frozenset()
@@ -129,7 +138,8 @@ class Catalog:
     """All known libraries by soname."""
 
     def __init__(self, libraries: Iterable[KnownLibrary]) -> None:
-        self._by_name = grouped((key_of(library.soname), library) for library in libraries)
+        self._libraries = tuple(libraries)
+        self._by_name = grouped((key_of(library.soname), library) for library in self._libraries)
         self._families = frozenset(map(family_of, self._by_name))
 
     def providers(self, soname: str, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:
@@ -147,26 +157,66 @@ class Catalog:
         libraries = (library for other in self.others(name) for library in self._by_name[other])
         return tuple(sorted({library.redist for library in libraries}))
 
-    def soname_of(self, name: str) -> str | None:
+    def soname_of(self, file: ProgramFile) -> str | None:
         """Return the known soname of a file that may have been renamed."""
-        return next((key for key in possible_sonames(name) if key in self._by_name), None)
+        return next((key for key in possible_sonames(file.name) if key in self._by_name), None)
+
+    def is_copy(self, file: ProgramFile) -> bool:
+        """Check if a file is a copy of a library of NVIDIA's packages."""
+        if not file.binary.is_shared:
+            return False
+        has_version = ".so." in file.name or original_name(file.name) != file.name
+        return self.soname_of(file) is not None or (has_version and self.has_family(file.name))
 
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the releases of a redistributable, in ascending order."""
-        return tuple(sorted({lib.label for lib in self._libraries() if lib.redist == redist}))
+        return tuple(sorted({lib.label for lib in self._libraries if lib.redist == redist}))
 
     def projects(self) -> frozenset[str]:
         """Return the projects of the wheels with libraries."""
-        return frozenset(lib.project for lib in self._libraries() if lib.project is not None)
+        return frozenset(lib.project for lib in self._libraries if lib.project is not None)
 
     def sonames(self, platforms: Sequence[str]) -> tuple[str, ...]:
         """Return the names of libraries for some platforms, sorted."""
-        return tuple(sorted({lib.soname for lib in self._libraries() if lib.platform in platforms}))
+        return tuple(sorted({lib.soname for lib in self._libraries if lib.platform in platforms}))
 
     def others(self, soname: str) -> tuple[str, ...]:
         """Return the sonames of the same family, sorted."""
         family = family_of(soname)
         return tuple(sorted(name for name in self._by_name if family_of(name) == family))
 
-    def _libraries(self) -> Iterator[KnownLibrary]:
-        return chain.from_iterable(self._by_name.values())
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditData:
+    """The data that programs are compared with."""
+
+    title: str
+    """The package set or the data, in words."""
+    channel: str
+    catalog: Catalog
+    policy: LibraryPolicy
+    drivers: DriverPolicy
+    rules: CoverageRules | None
+    tables: Callable[[Iterable[str]], Tables]
+    """Returns the symbol tables of libraries."""
+
+    def owner_of(self, soname: str) -> Owner | None:
+        """Return the owner of a library outside NVIDIA's packages, None for others."""
+        external = find_external(soname, self.policy)
+        return None if external is None else external.owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequirements:
+    """Properties that the program must have."""
+
+    gpus: tuple[str, ...] = ()
+    """Capabilities that run its device code."""
+    max_glibc: str | None = None
+    cuda: str | None = None
+    """A CUDA release, or a prefix such as `12.9`."""
+    driver: str | None = None
+    """A driver version, or a prefix such as `550.54`."""
+    no_bundled: bool = False
+    ignored: tuple[IgnoredFinding, ...] = ()
+    """Findings that do not count."""

@@ -1,100 +1,92 @@
 """Findings of audit: what is wrong with a program, and required properties that it lacks."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from cudaredist.cli.text import grouped
-from cudaredist.commands.audit.cuda_majors import FileMajors
+from cudaredist.commands.audit.judge import JudgedProgram
 from cudaredist.commands.audit.lowest_release import RequiredRelease
-from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
-from cudaredist.commands.audit.program import Catalog, ProgramFile
-from cudaredist.commands.audit.report import AuditFinding, AuditReport, Floor
+from cudaredist.commands.audit.program import ProgramFile
+from cudaredist.commands.audit.report import AuditFinding
 from cudaredist.commands.audit.run_paths import RunPathGap, run_path_fixes
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.formats.packageset import Coverage
-from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.explain_driver import System, refusals
 
 _FILES_SHOWN = 3
+_EXIT_CODES: Mapping[AuditFindingKind, int] = {
+    "duplicate-library": EXIT_OK,
+    "run-path": EXIT_OK,
+    "unknown": EXIT_INCOMPLETE,
+    "unlinked-library": EXIT_OK,
+}
+"""Exit codes of findings other than 1."""
 _RUNS = frozenset({"native", "ptx"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequirements:
-    """Properties that the program must have."""
-
-    gpus: tuple[str, ...] = ()
-    """Capabilities that run its device code."""
-    max_glibc: str | None = None
-    cuda: str | None = None
-    """A CUDA release, or a prefix such as `12.9`."""
-    driver: str | None = None
-    """A driver version, or a prefix such as `550.54`."""
-    no_bundled: bool = False
-
-
-def program_findings(
-    program: Sequence[ProgramFile],
-    needs: Sequence[LibraryNeed],
-    releases: Sequence[RequiredRelease],
-    majors: Sequence[FileMajors],
-    gaps: Sequence[RunPathGap],
-    catalog: Catalog,
-) -> Iterator[AuditFinding]:
-    """Yield what is wrong with a program, whatever is required of it."""
-    mixed = list(_major_findings(majors))
+def program_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[AuditFinding]:
+    """Yield what is wrong with a program, and the required properties that it lacks."""
+    mixed = list(_major_findings(judged))
     yield from mixed
-    for need in needs:
+    for need in judged.needs:
         if need.status == "missing":
-            others = ", ".join(catalog.others(need.soname))
+            others = ", ".join(judged.data.catalog.others(need.soname))
             yield make_finding(
                 "missing-library",
                 f"nothing provides {need.soname}, which {some_of(need.by)} needs; known: {others}",
-                path=need.by[0],
+                need.by[0],
             )
-    for release in releases:
-        subject = f"no release of {release.redist} exports"
-        if release.unresolved:
-            if release.first is not None and release.first == release.last:
-                subject = f"{release.redist} {release.first} does not export"
-            yield make_finding("missing-symbols", f"{subject} {', '.join(release.unresolved)}")
-        elif release.last is None and not mixed and not release.lacks_library:
-            names = ", ".join(release.sonames)
-            yield make_finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
-        elif release.last is not None and release.fits_none:
-            lacking = ", ".join(release.lacking[release.last])
-            yield make_finding(
-                "missing-symbols", f"{subject} all symbols: {release.last} lacks {lacking}"
-            )
-    yield from _copy_findings(program, catalog)
-    yield from _unlinked_findings(program)
-    yield from _run_path_findings(gaps)
+    for release in judged.releases:
+        yield from _release_findings(release, is_mixed=bool(mixed))
+    yield from _copy_findings(judged)
+    yield from _unlinked_findings(judged.files)
+    yield from _run_path_findings(judged.gaps)
+    yield from gpu_findings(judged.required.gpus, judged.coverage)
+    yield from _required_findings(judged)
+    yield from _driver_findings(judged)
+    yield from _unread_findings(judged, skipped)
 
 
-def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator[AuditFinding]:
+def _major_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
+    """Yield a finding for each file that is loaded with libraries of several CUDA majors."""
+    for file in judged.majors:
+        if not file.common:
+            parts = [f"{n} ({', '.join(shortened(names, 3))})" for n, names in file.single.items()]
+            message = f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}"
+            yield make_finding("mixed-cuda", message, file.path)
+
+
+def _release_findings(release: RequiredRelease, *, is_mixed: bool) -> Iterator[AuditFinding]:
+    """Yield a finding if no release has all libraries and symbols."""
+    redist, last = release.redist, release.last
+    if release.unresolved:
+        is_single = last is not None and release.first == last
+        subject = (
+            f"{redist} {last} does not export" if is_single else f"no release of {redist} exports"
+        )
+        yield make_finding("missing-symbols", f"{subject} {', '.join(release.unresolved)}")
+    elif last is None and not is_mixed and not release.lacks_library:
+        names = ", ".join(release.sonames)
+        yield make_finding("mixed-cuda", f"no release of {redist} has all of {names}")
+    elif last is not None and release.fits_none:
+        lacking = ", ".join(release.lacking[last])
+        message = f"no release of {redist} exports all symbols: {last} lacks {lacking}"
+        yield make_finding("missing-symbols", message)
+
+
+def _copy_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     """Yield a warning for each of NVIDIA's libraries with copies in several folders.
 
     Wheels have copies in one folder in place of links.
     """
-    copies: dict[str, dict[str, str]] = defaultdict(dict)
-    for file in program:
-        if is_bundled_copy(file, catalog):
-            folder = file.display_path.rpartition("/")[0]
-            soname = catalog.soname_of(file.name) or file.name
-            copies[soname].setdefault(folder, file.display_path)
-    for soname, folders in sorted(copies.items()):
-        if len(folders) > 1:
-            paths = list(folders.values())
-            yield make_finding(
-                "duplicate-library",
-                f"the program has {len(paths)} copies of {soname}: {some_of(paths)}",
-                path=paths[0],
-                exit_code=EXIT_OK,
-            )
+    for soname, files in judged.copies_by_soname().items():
+        by_folder = grouped((f.display_path.rpartition("/")[0], f.display_path) for f in files)
+        if len(by_folder) > 1:
+            paths = [in_folder[0] for in_folder in by_folder.values()]
+            message = f"the program has {len(paths)} copies of {soname}: {some_of(paths)}"
+            yield make_finding("duplicate-library", message, paths[0])
 
 
 def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]:
@@ -107,105 +99,104 @@ def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]
             "unlinked-library",
             f"symbols of {soname} are used in {some_of(paths)}, but the library is not listed as "
             f"needed: {some_of(names)}",
-            path=paths[0],
-            exit_code=EXIT_OK,
+            paths[0],
         )
 
 
 def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
     """Yield a warning if no run path leads to CUDA libraries."""
-    if not gaps:
-        return
-    files = ", ".join(shortened(list(dict.fromkeys(gap.path for gap in gaps)), 1))
-    sonames = ", ".join(shortened(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2))
-    yield make_finding(
-        "run-path",
-        f"no run path leads to {sonames}, so other code must load them before {files}",
-        path=gaps[0].path,
-        hint=" && ".join(run_path_fixes(gaps)) or None,
-        exit_code=EXIT_OK,
-    )
+    if gaps:
+        paths = list(dict.fromkeys(gap.file.display_path for gap in gaps))
+        sonames = some_of(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2)
+        message = f"no run path leads to {sonames}, so other code must load them before "
+        hint = " && ".join(run_path_fixes(gaps)) or None
+        yield make_finding("run-path", message + some_of(paths, 1), paths[0], hint)
 
 
-def _major_findings(majors: Sequence[FileMajors]) -> Iterator[AuditFinding]:
-    """Yield a finding for each file that is loaded with libraries of several CUDA majors."""
-    for file in majors:
-        if not file.common:
-            parts = [f"{n} ({', '.join(shortened(names, 3))})" for n, names in file.single.items()]
-            yield make_finding(
-                "mixed-cuda",
-                f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}",
-                path=file.path,
-            )
-
-
-def requirement_findings(
-    required: AuditRequirements,
-    coverage: Mapping[str, Coverage] | None,
-    glibc: Floor,
-    releases: Sequence[RequiredRelease],
-    copies: Sequence[ProgramFile],
-    cuda: Version | None,
-    channel: str,
+def gpu_findings(
+    gpus: Iterable[str], coverage: Mapping[str, Coverage] | None
 ) -> Iterator[AuditFinding]:
-    """Yield a finding for each required property that the program lacks.
+    """Yield a finding for each GPU that does not run the program."""
+    for name in gpus:
+        part = None if coverage is None else coverage.get(name)
+        if part is None:
+            yield make_finding("unknown", f"GPUs of capability {name} are unknown")
+        elif part.value not in {*_RUNS, "unknown"}:
+            words = {
+                "host-only": "it has no device code",
+                "lto": "its device code must be linked first",
+                "none": "none of its device code does",
+                "partial": f"{part.files} of {part.all_files} files do",
+            }
+            message = f"GPUs of capability {name} do not run it: {words[part.value]}"
+            yield make_finding("gpu", message)
 
-    `cuda` is the required release of CUDA in the channel of the data.
-    """
-    yield from gpu_findings(required.gpus, coverage)
-    if required.max_glibc is not None:
-        yield from _glibc_findings(required.max_glibc, glibc)
+
+def _required_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
+    """Yield a finding for a newer glibc, another CUDA release, and each bundled library."""
+    limit, glibc, cuda = judged.required.max_glibc, judged.glibc, judged.cuda
+    if limit and glibc.version and Version.parse(glibc.version) > Version.parse(limit):
+        message = f"needs glibc {glibc.version}, not {limit}: {some_of(glibc.by)}"
+        yield make_finding("glibc", message, glibc.by[0])
     if cuda is not None:
-        major = cuda.components[0]
+        releases, major = judged.releases, cuda.components[0]
         fitting = [r for r in releases if not r.cuda_majors or major in r.cuda_majors]
         if releases and not fitting:
             majors = sorted({number for release in releases for number in release.cuda_majors})
-            yield make_finding(
-                "cuda", f"it is for CUDA {' and '.join(map(str, majors))}, not {major}"
-            )
+            message = f"it is for CUDA {' and '.join(map(str, majors))}, not {major}"
+            yield make_finding("cuda", message)
         for release in fitting:
             if release.redist == "cuda":
-                yield from _cuda_findings(release, cuda, channel)
-    for file in copies if required.no_bundled else ():
+                yield from _cuda_findings(release, cuda, judged.data.channel)
+    for file in judged.copies if judged.required.no_bundled else ():
         path = file.display_path
-        yield make_finding("bundled", f"{path} is a copy of an NVIDIA library", path=path)
+        yield make_finding("bundled", f"{path} is a copy of an NVIDIA library", path)
 
 
-def driver_findings(
-    required: AuditRequirements,
-    policy: DriverPolicy,
-    cuda: Version | None,
-    releases: Sequence[RequiredRelease],
-    program: Sequence[ProgramFile],
+def _cuda_findings(
+    release: RequiredRelease, label: Version, channel: str
 ) -> Iterator[AuditFinding]:
+    name = str(label)
+    if name in release.unknown:
+        hint = command_line("update-symbols", channel=channel, redist="cuda", version=name)
+        yield make_finding("unknown", f"the symbols of CUDA {name} are unknown", hint=hint)
+    elif absent := release.absent(label):
+        yield make_finding("cuda", f"CUDA {name} does not have {', '.join(absent)}")
+    elif name in release.lacking:
+        symbols = ", ".join(release.lacking[name])
+        yield make_finding("cuda", f"CUDA {name} does not export {symbols}")
+
+
+def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     """Yield a finding for each CUDA release that does not run on the required driver.
 
     The releases are the required one, or the lowest ones with all libraries and symbols.
     """
-    name = required.driver
+    name = judged.required.driver
     if name is None:
         return
-    labels = [release.lowest for release in releases if release.redist == "cuda"]
-    labels = [str(cuda)] if cuda else labels
-    systems: set[System] = {
-        "windows" if file.platforms[0].startswith("windows") else "linux"
-        for file in program
-        if file.platforms
-    }
+    labels = [release.lowest for release in judged.releases if release.redist == "cuda"]
+    labels = [str(judged.cuda)] if judged.cuda else labels
+    platforms = [file.platforms[0] for file in judged.own if file.platforms]
+    systems: set[System] = {"windows" if p.startswith("windows") else "linux" for p in platforms}
     known = sorted({parse_label(label) for label in labels if label is not None})
-    if not known and (labels or any(file.binary.device_code for file in program)):
-        yield _unknown("--driver is unknown: no CUDA release is known for the program")
+    if not known and (labels or any(file.binary.device_code for file in judged.own)):
+        message = "--driver is unknown: no CUDA release is known for the program"
+        yield make_finding("unknown", message)
     hint = command_line("explain", "driver", name)
-    for support, _, words in refusals(name, known, systems or {"linux"}, policy):
-        unknown = support == "unknown"
-        yield _unknown(words) if unknown else make_finding("driver", words, hint=hint)
+    for support, _, words in refusals(name, known, systems or {"linux"}, judged.data.drivers):
+        is_unknown = support == "unknown"
+        yield (
+            make_finding("unknown", words)
+            if is_unknown
+            else make_finding("driver", words, hint=hint)
+        )
 
 
-def unread_findings(
-    required: AuditRequirements, program: Sequence[ProgramFile], skipped: Sequence[str]
-) -> Iterator[AuditFinding]:
+def _unread_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[AuditFinding]:
     """Yield a finding for each required property if a part of the program is unread."""
-    unread = [file.display_path for file in program if file.is_unread]
+    unread = [*skipped, *(file.display_path for file in judged.files if file.is_unread)]
+    required = judged.required
     options = {
         "--require-gpu": required.gpus,
         "--max-glibc": required.max_glibc,
@@ -214,78 +205,37 @@ def unread_findings(
         "--no-bundled": required.no_bundled,
     }
     for option, value in options.items():
-        if value and (skipped or unread):
-            yield _unknown(f"{option} is unknown: {some_of([*skipped, *unread])} cannot be read")
+        if value and unread:
+            message = f"{option} is unknown: {some_of(unread)} cannot be read"
+            yield make_finding("unknown", message)
 
 
-def with_ignored(
-    reports: Iterable[AuditReport], ignored: Sequence[IgnoredFinding]
-) -> list[AuditReport]:
-    """Mark ignored findings. Notes of the last report name the entries without a match."""
-    found: list[AuditReport] = []
-    unused = list(map(str, ignored))
-    for report in reports:
-        findings = list(report.findings)
-        for number, finding in enumerate(findings):
-            for one in ignored:
-                if finding.kind == one.kind and one.contains in finding.message:
-                    update = {"ignored": one.reason, "exit_code": EXIT_OK}
-                    findings[number] = finding.model_copy(update=update)
-                    unused = [text for text in unused if text != str(one)]
-        found.append(report.with_findings(findings) if ignored else report)
-    notes = (f"no finding matches the audit.ignore entry `{text}`" for text in unused)
-    found[-1] = found[-1].model_copy(update={"notes": (*found[-1].notes, *notes)})
-    return found
+def with_reason(finding: AuditFinding, ignored: Iterable[IgnoredFinding]) -> AuditFinding:
+    """Mark a finding if it is ignored. The reason is that of the last matching entry."""
+    for entry in ignored:
+        if is_ignored(finding, entry):
+            finding = as_warning(finding, entry.reason)
+    return finding
 
 
-def gpu_findings(
-    gpus: Sequence[str], coverage: Mapping[str, Coverage] | None
-) -> Iterator[AuditFinding]:
-    """Yield a finding for each GPU that does not run the program."""
-    for name in gpus:
-        part = None if coverage is None else coverage.get(name)
-        if part is None:
-            yield _unknown(f"GPUs of capability {name} are unknown")
-        elif part.value not in {*_RUNS, "unknown"}:
-            words = {
-                "host-only": "it has no device code",
-                "lto": "its device code must be linked first",
-                "none": "none of its device code does",
-                "partial": f"{part.files} of {part.all_files} files do",
-            }.get(part.value, part.value)
-            yield make_finding("gpu", f"GPUs of capability {name} do not run it: {words}")
+def is_ignored(finding: AuditFinding, entry: IgnoredFinding) -> bool:
+    """Check if an entry of the configuration file matches a finding."""
+    return finding.kind == entry.kind and entry.contains in finding.message
 
 
-def _glibc_findings(limit: str, glibc: Floor) -> Iterator[AuditFinding]:
-    if glibc.version is not None and Version.parse(glibc.version) > Version.parse(limit):
-        words = f"needs glibc {glibc.version}, not {limit}: {some_of(glibc.by)}"
-        yield make_finding("glibc", words, path=glibc.by[0])
-
-
-def _cuda_findings(
-    release: RequiredRelease, label: Version, channel: str
-) -> Iterator[AuditFinding]:
-    if str(label) in release.unknown:
-        hint = command_line("update-symbols", channel=channel, redist="cuda", version=label)
-        yield _unknown(f"the symbols of CUDA {label} are unknown", hint)
-    elif absent := release.absent(label):
-        yield make_finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
-    elif str(label) in release.lacking:
-        symbols = ", ".join(release.lacking[str(label)])
-        yield make_finding("cuda", f"CUDA {label} does not export {symbols}")
-
-
-def some_of(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str], count: int = _FILES_SHOWN) -> str:
     """Return the first names, and the number of others."""
-    return ", ".join(shortened(names, _FILES_SHOWN))
-
-
-def _unknown(message: str, hint: str | None = None) -> AuditFinding:
-    return make_finding("unknown", message, hint=hint, exit_code=EXIT_INCOMPLETE)
+    return ", ".join(shortened(names, count))
 
 
 def make_finding(
-    kind: AuditFindingKind, message: str, exit_code: int = EXIT_FINDINGS, **more: str | None
+    kind: AuditFindingKind, message: str, path: str | None = None, hint: str | None = None
 ) -> AuditFinding:
-    """Return a finding with a path and hint, if there are any."""
-    return AuditFinding(kind=kind, message=message, exit_code=exit_code, **more)
+    """Return a finding with the exit code of its kind."""
+    code = _EXIT_CODES.get(kind, EXIT_FINDINGS)
+    return AuditFinding(kind=kind, message=message, path=path, hint=hint, exit_code=code)
+
+
+def as_warning(finding: AuditFinding, ignored: str | None = None) -> AuditFinding:
+    """Return a finding that does not count, for example because it is ignored."""
+    return finding.model_copy(update={"exit_code": EXIT_OK, "ignored": ignored})

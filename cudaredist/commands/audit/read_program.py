@@ -4,16 +4,19 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Self
 
 from cudaredist.archives.open_archive import SUFFIXES, open_archive
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.declared import Declared, read_declared
 from cudaredist.commands.audit.installed import Environment, find_environment
 from cudaredist.commands.audit.program import ProgramFile, WheelMember
@@ -45,10 +48,11 @@ _is_library = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll|\.pyd)", re.IGNORECASE).
 
 @dataclass(kw_only=True)
 class ProgramReader:
-    """Reads the paths of one call as one program."""
+    """Reads the paths of one self."""
 
     cache: Cache
     progress: Progress = NO_PROGRESS
+    paths: Sequence[Path] = ()
     files: list[ProgramFile] = field(default_factory=list)
     inputs: list[AuditInput] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -56,114 +60,107 @@ class ProgramReader:
     """Files that were not read, although they may be libraries."""
     errors: list[ErrorReport] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
-    declared: list[Declared] = field(default_factory=list)
-    """The requirements of wheels."""
-    has_metadata: bool = False
+    declared: list[Declared] | None = None
+    """The requirements of wheels, None if no metadata could be read."""
 
-    def read_all(self, paths: Sequence[Path]) -> None:
-        """Read all paths.
+    def read_all(self) -> Self:
+        """Read all paths, and return the reader.
 
         A path that fails is reported, and the others continue. Raises `UsageError` for a
         path that is neither a file nor a folder.
         """
-        sizes = [size_of(path) for path in paths]
-        self.progress.expect(len(paths), sum(sizes))
-        for path, size in zip(paths, sizes, strict=True):
+        sizes = [size_of(path) for path in self.paths]
+        self.progress.expect(len(sizes), sum(sizes))
+        for path, size in zip(self.paths, sizes, strict=True):
             number, is_done = self.progress.begin(path.name, size), False
             try:
-                self._read(path, number, "" if len(paths) == 1 else f"{_name_of(path)}/")
+                prefix = "" if len(sizes) == 1 else f"{_name_of(path)}/"
+                before, files = len(self.files), self._read(path, number, prefix)
+                binaries = len(self.files) - before
+                self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
                 is_done = True
             except CudaRedistError as error:
                 self.errors.append(ErrorReport.of(error).about(str(path)))
             finally:
                 self.progress.end(number, is_done=is_done)
+        return self
 
-    def _read(self, path: Path, number: int, prefix: str) -> None:
+    def _read(self, path: Path, number: int, prefix: str) -> int:
+        """Read a path, and return the number of its files."""
         if path.is_dir():
-            self._read_folder(path, prefix)
-        elif path.name.lower().endswith(SUFFIXES):
-            self._read_archive(path, number, prefix)
-        else:
-            binary = examine_file(path)
-            if binary is None or binary.kind == "script":
-                raise ContentError(
-                    f"{path}: not a program, library or archive",
-                    hint=f"archives end with {', '.join(SUFFIXES)}",
-                )
-            self._add(_name_of(path), binary, {path.name})
-            self.inputs.append(AuditInput(path=str(path), files=1, binaries=1))
+            return self._read_folder(path, prefix)
+        if path.name.lower().endswith(SUFFIXES):
+            return self._read_archive(path, number, prefix)
+        binary = examine_file(path)
+        if binary is None or binary.kind == "script":
+            hint = f"archives end with {', '.join(SUFFIXES)}"
+            raise ContentError(f"{path}: not a program, library or archive", hint=hint)
+        self._add(_name_of(path), binary, {path.name})
+        return 1
 
-    def _read_archive(self, path: Path, number: int, prefix: str) -> None:
-        def chunks() -> Iterator[bytes]:
-            for chunk in _chunks(path):
-                self.progress.advance(number, len(chunk))
-                yield chunk
-
+    def _read_archive(self, path: Path, number: int, prefix: str) -> int:
+        chunks = _chunks(path, partial(self.progress.advance, number))
         size = path.stat().st_size
         with (
             closing(Scratch(self.cache.temporary_folder())) as scratch,
-            closing(open_archive(path.name, chunks(), size=size)) as reader,
+            closing(open_archive(path.name, chunks, size=size)) as reader,
         ):
             tree = build_tree(gather(reader, scratch, only_binaries=True).members)
-        links = defaultdict(set)
-        for link, end in tree.links.items():
-            links[end].add(link.rpartition("/")[2])
-        count = 0
+        links = grouped((end, link.rpartition("/")[2]) for link, end in tree.links.items())
         is_wheel = path.suffix.lower() == ".whl"
         for name, entry in sorted(tree.files.items()):
             member = WheelMember(str(path), name) if is_wheel else None
-            names = {name.rpartition("/")[2], *links[name]}
-            count += self._add(prefix + name, entry.binary, names, member)
+            names = {name.rpartition("/")[2], *links.get(name, ())}
+            self._add(prefix + name, entry.binary, names, member)
         if is_wheel:
             declared = read_declared(path)
-            self.has_metadata |= declared is not None
-            self.declared += declared or []
-            self.notes += [] if declared is not None else [f"{path.name}: METADATA is not read"]
+            if declared is None:
+                self.notes.append(f"{path.name}: METADATA is not read")
+            else:
+                self.declared = [*(self.declared or ()), *declared]
         unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
         self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
         self.skipped += (printable(prefix + note) for note in tree.skipped)
-        self.inputs.append(AuditInput(path=str(path), files=len(tree.files), binaries=count))
+        return len(tree.files)
 
-    def _read_folder(self, path: Path, prefix: str) -> None:
-        files, archives, binaries = 0, 0, 0
+    def _read_folder(self, path: Path, prefix: str) -> int:
         environment = find_environment(path)
         known = FolderFacts(self.cache, path)
         start = len(os.path.join(path, ""))  # noqa: PTH118 - a trailing separator
-        real = None if environment is None else os.path.realpath(path).rstrip("/")
-        links: dict[tuple[int, int], set[str]] = defaultdict(set)
+        real = os.path.realpath(path).rstrip("/")
         # Links of a root file system are relative to this root.
         is_root = environment is not None and environment.kind == "root file system"
         root = Path("/") if is_root else path.resolve()
-        for each in _walk(path):
-            if each.is_symlink():
-                target = _target_status(each)
-                if target is not None:
-                    links[target.st_dev, target.st_ino].add(each.name)
-                    if _hides_library(Path(each), target, root):
-                        name = prefix + each.path[start:]
-                        self.skipped.append(printable(f"{name} (a link to elsewhere)"))
-        for each in _walk(path):
-            if each.is_symlink():
-                continue
-            files += 1
-            archives += each.name.lower().endswith(SUFFIXES)
+        entries = list(_walk(path))
+        links: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for each in entries:
+            target = _target_status(each) if each.is_symlink() else None
+            if target is not None:
+                links[target.st_dev, target.st_ino].add(each.name)
+                if _hides_library(Path(each), target, root):
+                    name = prefix + each.path[start:]
+                    self.skipped.append(printable(f"{name} (a link to elsewhere)"))
+        first, files = len(self.files), [each for each in entries if not each.is_symlink()]
+        for each in files:
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
             status = _file_status(Path(each))
             binary = known.examine(each.path, status)
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
-            on_disk = None if real is None else f"{real}/{relative}"
-            binaries += self._add(prefix + relative, binary, names, path_on_disk=on_disk)
+            on_disk = "" if environment is None else f"{real}/{relative}"
+            self._add(prefix + relative, binary, names, on_disk=on_disk)
         known.remember()
+        binaries = self.files[first:]
+        archives = sum(each.name.lower().endswith(SUFFIXES) for each in files)
         if archives:
             note = printable(f"{path}: {archives} archives in it are not read; name them instead")
             self.notes.append(note)
             self.skipped += [] if binaries else [note]
         if environment is not None:
-            environment.files.extend(self.files[len(self.files) - binaries :])
+            environment.files.extend(binaries)
             self.environments.append(environment)
-        self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
+        return len(files)
 
     def _add(
         self,
@@ -171,27 +168,25 @@ class ProgramReader:
         binary: Binary | None,
         names: set[str],
         member: WheelMember | None = None,
-        path_on_disk: str | None = None,
-    ) -> bool:
-        """Add a file to the program if it is a binary, and return if it is one."""
+        on_disk: str = "",
+    ) -> None:
+        """Add a file to the program if it is a binary."""
         if binary is None or binary.kind == "script":
             if binary is None and _is_library(path):
                 self.skipped.append(printable(f"{path} (neither ELF nor PE)"))
-            return False
-        soname = {binary.soname} if binary.kind == "elf" and binary.soname else set()
-        if path_on_disk is not None:
-            # In an environment, the loader searches for names of files only.
-            soname = set()
+            return
+        # In an environment, the loader searches for names of files only.
+        if binary.kind == "elf" and binary.soname and not on_disk:
+            names = names | {binary.soname}
         self.files.append(
             ProgramFile(
                 display_path=printable(path),
                 binary=binary,
-                names=frozenset({*names, *soname}),
+                names=names,
                 member=member,
-                path=path_on_disk,
+                path=on_disk,
             )
         )
-        return True
 
 
 def size_of(path: Path) -> int:
@@ -217,9 +212,10 @@ def _name_of(path: Path) -> str:
     return path.name or path.resolve().name
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
     with ReadingFrom(path), path.open("rb") as file:
         while chunk := file.read(_CHUNK):
+            advance(len(chunk))
             yield chunk
 
 

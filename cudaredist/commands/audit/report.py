@@ -1,22 +1,24 @@
 """The report of audit."""
 
-from collections.abc import Iterable
 from typing import Literal, Self, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.errors import worst_exit_code
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import Owner
 from cudaredist.formats.report import ErrorReport, Report
 from cudaredist.formats.settings import AuditFindingKind
 
+Names: TypeAlias = tuple[str, ...]
+"""Names, paths or requirements of a program."""
+
 NeedKind: TypeAlias = Literal["needed", "unlinked", "opened", "bundled"]
 NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "unknown"]
 EnvironmentKind: TypeAlias = Literal[
     "virtual environment", "conda environment", "toolkit", "root file system", "packages"
 ]
+BoundKind: TypeAlias = Literal["symbols", "oldest", "unknown", "missing", "none"]
 FoundBy: TypeAlias = Literal["run-path", "system", "preloaded", "other-code", "driver", "none"]
 
 
@@ -53,18 +55,16 @@ class AuditedLibrary(OwnModel):
         description="`missing`: other versions of it are known; `unknown`: nothing is known of it"
     )
     cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
-    by: tuple[str, ...] = Field(description="Files that need it")
-    bundled: tuple[str, ...] = Field(
-        default=(), description="Files of the program with the library"
-    )
+    by: Names = Field(description="Files that need it")
+    bundled: Names = Field((), description="Files of the program with the library")
     providers: tuple[LibraryProvider, ...] = ()
-    owner: Owner | None = Field(default=None, description="Of an external library")
-    projects: tuple[str, ...] = Field(
+    owner: Owner | None = Field(None, description="Of an external library")
+    projects: Names = Field(
         default=(),
         description="Wheels of NVIDIA's with an unknown library that are not in the data",
     )
-    not_found_by: tuple[str, ...] = Field(
-        default=(), description="Files of wheels that need it, but have no run path to it"
+    not_found_by: Names = Field(
+        (), description="Files of wheels that need it, but have no run path to it"
     )
 
 
@@ -75,18 +75,18 @@ class AuditedRelease(OwnModel):
     cuda_majors: tuple[int, ...] = Field(
         description="Of the part of the program that needs them; empty: it states none"
     )
-    sonames: tuple[str, ...]
+    sonames: Names
     lowest: str | None = Field(
         description="Oldest in the data that exports all symbols; null: none does, or it is unknown"
     )
     first: str | None = Field(description="Oldest in the data with all of the libraries")
     last: str | None
-    unknown: tuple[str, ...] = Field(description="Releases with unknown symbols")
-    not_fitting: tuple[str, ...] = Field(description="Releases that lack symbols")
-    decisive: tuple[str, ...] = Field(
+    unknown: Names = Field(description="Releases with unknown symbols")
+    not_fitting: Names = Field(description="Releases that lack symbols")
+    decisive: Names = Field(
         description="Symbols that the release before the lowest one lacks; at most five"
     )
-    unresolved: tuple[str, ...] = Field(description="Symbols that no release exports")
+    unresolved: Names = Field(description="Symbols that no release exports")
 
 
 class PipRequirement(OwnModel):
@@ -94,18 +94,16 @@ class PipRequirement(OwnModel):
 
     cuda_major: int | None = Field(description="Of the part of the program that requires it")
     project: str | None = Field(description="Null: it depends on the CUDA major")
-    alternatives: tuple[str, ...] = Field(
-        default=(), description="Projects for different CUDA majors"
-    )
+    alternatives: Names = Field((), description="Projects for different CUDA majors")
     specifier: str
-    sonames: tuple[str, ...]
+    sonames: Names
     is_guess: bool = Field(
         description="Whether the program does not need its libraries, but may open them"
     )
     is_mixed: bool = Field(
         default=False, description="Whether a file needs libraries of several CUDA majors"
     )
-    lower_bound: Literal["symbols", "oldest", "unknown", "missing", "none"] = Field(
+    lower_bound: BoundKind = Field(
         description="`symbols`: it is the first version that exports all symbols; `oldest`: it is "
         "the oldest version in the data, and exports all symbols; `unknown`: the symbols are "
         "unknown; `missing`: no release has all libraries, so there is no bound; `none`: no known "
@@ -117,31 +115,31 @@ class Floor(OwnModel):
     """The newest version of the C or C++ library that a program needs."""
 
     version: str | None = Field(description="Null: it needs none")
-    by: tuple[str, ...] = Field(description="Files that need it")
-    unread: tuple[str, ...] = Field(default=(), description="Files whose needs are unknown")
+    by: Names = Field(description="Files that need it")
+    unread: Names = Field((), description="Files whose needs are unknown")
 
 
 class CudaRuntime(OwnModel):
     """How files are linked with the CUDA runtime, as far as it can be seen."""
 
-    static: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    versions: tuple[str, ...] = Field(default=(), description="Of bundled copies, by their names")
+    static: Names = ()
+    shared: Names = ()
+    unknown: Names = ()
+    versions: Names = Field((), description="Of bundled copies, by their names")
 
 
 class DeviceFile(OwnModel):
     """The device code of one file."""
 
     path: str
-    architectures: tuple[str, ...]
+    architectures: Names
 
 
 class AuditedAlternative(OwnModel):
     """Files with a CUDA release in their names, of which the program loads those of one release."""
 
     cuda_major: int
-    files: tuple[str, ...]
+    files: Names
     coverage: dict[str, Coverage] = Field(
         description="By capability, together with the files that have no alternative"
     )
@@ -155,9 +153,7 @@ class AuditFinding(OwnModel):
     path: str | None = None
     hint: str | None = None
     exit_code: int = Field(description="0: a warning, or ignored; 3: the answer is unknown")
-    ignored: str | None = Field(
-        default=None, description="Reason of the configuration file to ignore it"
-    )
+    ignored: str | None = Field(None, description="Reason of the configuration file to ignore it")
 
 
 class DeclaredWheel(OwnModel):
@@ -166,7 +162,7 @@ class DeclaredWheel(OwnModel):
     package: str = Field(description="The audited wheel, and its version")
     requirement: str
     is_optional: bool = Field(description="Whether an extra declares it")
-    sonames: tuple[str, ...] = Field(
+    sonames: Names = Field(
         description="Its libraries that files need by name. Empty: the program may load some"
     )
 
@@ -184,9 +180,9 @@ class LoadedFile(OwnModel):
     file: str | None
     package: str | None = Field(description="The installed package of the file, and its version")
     rule: str | None = Field(description="The module and function that load it")
-    by: tuple[str, ...] = Field(description="Files that need it")
-    undefined: tuple[str, ...] = Field(
-        default=(), description="Symbols that these files use, but no loaded file exports"
+    by: Names = Field(description="Files that need it")
+    undefined: Names = Field(
+        (), description="Symbols that these files use, but no loaded file exports"
     )
 
 
@@ -203,19 +199,19 @@ class AuditReport(Report):
     """The result of audit."""
 
     command: Literal["audit"] = "audit"
-    paths: tuple[str, ...] = Field(description="The PATHs of the program")
+    paths: Names = Field(description="The PATHs of the program")
     inputs: tuple[AuditInput, ...] = Field(description="The PATHs that could be read")
     environments: tuple[AuditedEnvironment, ...] = ()
-    platforms: tuple[str, ...]
+    platforms: Names
     channel: str = Field(description="Channel of the data")
     judged_by: str = Field(description="The package set, or the data")
-    required_cuda: str | None = Field(default=None, description="The release of --cuda")
+    required_cuda: str | None = Field(None, description="The release of --cuda")
     libraries: tuple[AuditedLibrary, ...]
     cuda_majors: tuple[int, ...] = Field(description="CUDA majors that it, or parts of it, are for")
     releases: tuple[AuditedRelease, ...]
     requirements: tuple[PipRequirement, ...]
     declared: tuple[DeclaredWheel, ...] = Field(
-        default=(), description="Wheels of NVIDIA's in the metadata of the audited wheels"
+        (), description="Wheels of NVIDIA's in the metadata of the audited wheels"
     )
     runtime: CudaRuntime
     glibc: Floor
@@ -226,24 +222,15 @@ class AuditReport(Report):
     )
     alternatives: tuple[AuditedAlternative, ...] = ()
     device_code: tuple[DeviceFile, ...]
-    unread: tuple[str, ...] = Field(
-        default=(), description="Files whose needed libraries are unknown"
-    )
+    unread: Names = Field((), description="Files whose needed libraries are unknown")
     findings: tuple[AuditFinding, ...]
-    notes: tuple[str, ...]
-    skipped: tuple[str, ...] = Field(
-        default=(), description="Files that were not read, although they may be libraries"
+    notes: Names
+    skipped: Names = Field(
+        (), description="Files that were not read, although they may be libraries"
     )
     errors: tuple[ErrorReport, ...] = Field(
-        default=(), description="Paths that could not be read, or not to their end"
+        (), description="Paths that could not be read, or not to their end"
     )
-
-    def with_findings(self, findings: Iterable[AuditFinding], **more: object) -> Self:
-        """Return the report with other findings and their exit code, and with other fields."""
-        found = tuple(findings)
-        codes = [n.exit_code for n in found] + [n.exit_code for n in self.errors]
-        update = {"findings": found, "exit_code": worst_exit_code(codes), **more}
-        return self.model_copy(update=update)
 
     @property
     def programs(self) -> tuple[Self, ...]:

@@ -9,12 +9,7 @@ from shlex import quote
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import (
-    KnownLibrary,
-    ProgramFile,
-    WheelMember,
-    paths_of,
-)
+from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
 from cudaredist.errors import printable
 from cudaredist.sets.libraries import key_of
 
@@ -32,14 +27,11 @@ _OWN_FOLDERS = {
 """Folders of libraries in the wheels of products that do not follow the names of projects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunPathGap:
     """A CUDA library to which no run path of a file leads."""
 
-    path: str
-    """The path of the file."""
-    member: WheelMember | None
-    """The file in its wheel."""
+    file: ProgramFile
     need: LibraryNeed
     run_paths: tuple[str, ...]
     """The run paths that lead to it, one for each folder that its wheels have used."""
@@ -55,57 +47,42 @@ def run_path_gaps(
     with the name of the library is a match.
     """
     files = {file.display_path: file for file in program}
-    run_paths = _RunPaths([file for file in program if _has_run_path(file)])
+    checked = {path: file for path, file in files.items() if _has_run_path(file)}
+    loaded_by = {path: frozenset(_own_folders(file)) for path, file in checked.items()}
+    by_name = grouped((key_of(name), path) for path, file in checked.items() for name in file.names)
+
+    def reached_from(folders: Collection[str]) -> set[str]:
+        """Return the files for which the loader searches one of some folders.
+
+        Like DT_RPATH, the run paths of a file also apply to the libraries that it needs. Each name
+        is followed only once, because many files may share it.
+        """
+        queue = [path for path, own in loaded_by.items() if not own.isdisjoint(folders)]
+        reached, names = {*queue}, set[str]()
+        while queue:
+            new = {key_of(name) for name in checked[queue.pop()].binary.needed} - names
+            names |= new
+            libraries = {path for name in new for path in by_name.get(name, ())} - reached
+            queue += libraries
+            reached |= libraries
+        return reached
+
     for need in needs:
-        if need.kind == "needed" and need.cuda and need.status in {"bundled", "provided"}:
-            folders = _folders_of(need, files)
-            if not folders and need.status == "provided":
-                continue
-            for path in run_paths.not_leading_to(folders, need.by):
-                here = posixpath.dirname(files[path].installed or "") or "."
-                yield RunPathGap(
-                    path=path,
-                    member=files[path].member,
-                    need=need,
-                    run_paths=tuple(f"{_ORIGIN}/{posixpath.relpath(n, here)}" for n in folders),
-                )
+        if need.kind != "needed" or not need.cuda or need.status not in {"bundled", "provided"}:
+            continue
+        folders = _folders_of(need, files)
+        if folders or need.status == "bundled":
+            reached = reached_from(folders)
+            for path in need.by:
+                if path in checked and path not in reached:
+                    here = posixpath.dirname(checked[path].installed or "") or "."
+                    leading = (f"{_ORIGIN}/{posixpath.relpath(n, here)}" for n in folders)
+                    yield RunPathGap(checked[path], need, tuple(leading))
 
 
 def _has_run_path(file: ProgramFile) -> bool:
     binary = file.binary
     return file.installed is not None and binary.kind == "elf" and "runpath" not in binary.unread
-
-
-class _RunPaths:
-    """The folders below site-packages that the loader searches for each file.
-
-    Like DT_RPATH, the run paths of a file also apply to the libraries that it needs.
-    """
-
-    def __init__(self, files: Sequence[ProgramFile]) -> None:
-        self._folders = {file.display_path: frozenset(_own_folders(file)) for file in files}
-        self._files = files
-        self._by_name = grouped((key_of(name), file) for file in files for name in file.names)
-
-    def not_leading_to(self, folders: Collection[str], paths: Iterable[str]) -> list[str]:
-        """Return the files for which the loader searches none of some folders."""
-        reached = self._reached_from(folders)
-        return [path for path in paths if path in self._folders and path not in reached]
-
-    def _reached_from(self, folders: Collection[str]) -> set[str]:
-        """Return the files for which the loader searches a folder.
-
-        Each name is followed only once, because many files may share it.
-        """
-        queue = [f for f in self._files if not self._folders[f.display_path].isdisjoint(folders)]
-        reached, names = {*paths_of(queue)}, set[str]()
-        while queue:
-            new = {key_of(name) for name in queue.pop().binary.needed} - names
-            names |= new
-            libraries = [library for name in new for library in self._by_name.get(name, ())]
-            queue += [library for library in libraries if library.display_path not in reached]
-            reached.update(paths_of(libraries))
-        return reached
 
 
 def _own_folders(file: ProgramFile) -> Iterator[str]:
@@ -126,8 +103,9 @@ def run_path_fixes(gaps: Iterable[RunPathGap]) -> Iterator[str]:
     """Yield commands that unpack each wheel, add run paths to all of its files, and pack it."""
     run_paths: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for gap in gaps:
-        if gap.member is not None and gap.run_paths:
-            run_paths[gap.member.wheel][gap.member.name].update(dict.fromkeys(gap.run_paths))
+        member = gap.file.member
+        if member is not None and gap.run_paths:
+            run_paths[member.wheel][member.name].update(dict.fromkeys(gap.run_paths))
     for wheel, files in run_paths.items():
         root = posixpath.join(_FIXED, "-".join(posixpath.basename(wheel).split("-")[:2]))
         yield f"wheel unpack --dest {_FIXED} {quote(printable(wheel))}"

@@ -1,7 +1,7 @@
 """The report of audit as text, as Markdown, and as annotations of GitHub."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from cudaredist.commands.audit.report import (
     AuditedRelease,
     AuditReport,
     AuditReports,
-    DeclaredWheel,
+    NeedKind,
 )
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
 from cudaredist.formats.packageset import Coverage
@@ -35,6 +35,7 @@ _COVERAGE = {
     "none": "not",
 }
 _COLUMNS = ("program", "CUDA", "GPUs", "glibc", "result")
+_LIBRARY = ("library", "status", "files")
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _FOUND_BY = {
     "run-path": "run path",
@@ -43,7 +44,7 @@ _FOUND_BY = {
     "driver": "driver",
     "none": "missing",
 }
-_HEADS = {
+_HEADS: Mapping[NeedKind, str] = {
     "needed": "CUDA libraries that it needs",
     "unlinked": "CUDA libraries that it uses without listing them as needed",
     "opened": "CUDA libraries that it may open (a guess, by names in its data)",
@@ -57,16 +58,34 @@ class _Section(NamedTuple):
     """The names of its columns."""
     rows: Sequence[tuple[str, ...]] = ()
 
+    @property
+    def heading(self) -> str:
+        """The title as a line."""
+        return f"{self.title}{':' if self.rows else '.'}"
+
 
 def audit_text(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield the text of each program, and a table of all programs if there are several."""
+    return _programs(report, _program_text, columns)
+
+
+def audit_markdown(report: AuditReport | AuditReports) -> Iterator[str]:
+    """Yield the same for a pull request or a step summary."""
+    return _programs(report, _program_markdown, markdown_table)
+
+
+def _programs(
+    report: AuditReport | AuditReports,
+    program_lines: Callable[[AuditReport], Iterator[str]],
+    table: Callable[[Sequence[Sequence[str]]], Iterator[str]],
+) -> Iterator[str]:
+    if isinstance(report, AuditReport):
+        yield from program_lines(report)
+        return
     for program in report.programs:
-        lines = list(_program_text(program))
-        yield from lines
-        if lines and isinstance(report, AuditReports):
-            yield ""
-    if isinstance(report, AuditReports):
-        yield from columns([_COLUMNS, *map(_summary, report.programs)])
+        lines = list(program_lines(program))
+        yield from [*lines, ""] if lines else ()
+    yield from table([_COLUMNS, *map(_summary, report.programs)])
 
 
 def _program_text(report: AuditReport) -> Iterator[str]:
@@ -76,27 +95,30 @@ def _program_text(report: AuditReport) -> Iterator[str]:
         yield f"{printable(part.path)}: {binaries} in {_count(part.files, 'file', 'files')}"
     yield from _section_lines(_answers(report))
     remarks = list(_remarks(report))
-    if remarks:
-        yield ""
-    yield from remarks
+    yield from ["", *remarks] if remarks else ()
     yield from _section_lines(_details(report))
 
 
 def _section_lines(sections: Iterable[_Section]) -> Iterator[str]:
     for section in sections:
-        yield ""
-        yield f"{section.title}{':' if section.rows else '.'}"
+        yield from ("", section.heading)
         yield from (f"  {line}" for line in columns(section.rows))
 
 
-def audit_markdown(report: AuditReport | AuditReports) -> Iterator[str]:
-    """Yield the same for a pull request or a step summary."""
-    for program in report.programs:
-        yield from _program_markdown(program)
-        if isinstance(report, AuditReports):
-            yield ""
-    if isinstance(report, AuditReports):
-        yield from markdown_table([_COLUMNS, *map(_summary, report.programs)])
+def _program_markdown(report: AuditReport) -> Iterator[str]:
+    names = ", ".join(escape_markdown(part.path) for part in report.inputs)
+    yield f"## cudaredist audit: {names}"
+    yield from _section_markdown(_answers(report))
+    yield ""
+    yield from (f"- {escape_markdown(line.strip())}" for line in _remarks(report) if line)
+    yield from _section_markdown(_details(report))
+
+
+def _section_markdown(sections: Iterable[_Section]) -> Iterator[str]:
+    for section in sections:
+        yield from ("", escape_markdown(section.heading))
+        if section.rows:
+            yield from ("", *markdown_table([section.columns, *section.rows]))
 
 
 def _summary(report: AuditReport) -> tuple[str, ...]:
@@ -112,24 +134,6 @@ def _summary(report: AuditReport) -> tuple[str, ...]:
         report.glibc.version or "-",
         ", ".join(dict.fromkeys(kinds)) or "no findings",
     )
-
-
-def _program_markdown(report: AuditReport) -> Iterator[str]:
-    names = ", ".join(escape_markdown(part.path) for part in report.inputs)
-    yield f"## cudaredist audit: {names}"
-    yield from _section_markdown(_answers(report))
-    yield ""
-    yield from (f"- {escape_markdown(line.strip())}" for line in _remarks(report) if line)
-    yield from _section_markdown(_details(report))
-
-
-def _section_markdown(sections: Iterable[_Section]) -> Iterator[str]:
-    for section in sections:
-        yield ""
-        yield f"{escape_markdown(section.title)}{':' if section.rows else '.'}"
-        if section.rows:
-            yield ""
-            yield from markdown_table([section.columns, *section.rows])
 
 
 def _answers(report: AuditReport) -> Iterator[_Section]:
@@ -156,32 +160,28 @@ def _answers(report: AuditReport) -> Iterator[_Section]:
 
 
 def _wheels(report: AuditReport) -> Iterator[_Section]:
-    needed = [wheel for wheel in report.requirements if not wheel.is_guess]
-    by_major = grouped((wheel.cuda_major, wheel) for wheel in needed)
+    """Yield the wheels that the program needs, or else the packages or the reason for none."""
+    by_major = grouped((n.cuda_major, n) for n in report.requirements if not n.is_guess)
+    unknown = [(" or ".join(n.projects), n.soname) for n in report.libraries if n.projects]
     for major, wheels in by_major.items():
         part = f" with CUDA {major}" if len(by_major) > 1 and major is not None else ""
         rows = [(requirement_line(w), _short(w.sonames) + mark(w)) for w in wheels]
         yield _Section(f"Wheels of NVIDIA that it needs{part}", ("wheel", "provides"), rows)
-    others = [
-        (" or ".join(library.projects), library.soname)
-        for library in report.libraries
-        if library.projects
-    ]
-    if others:
+    if unknown:
         title = "Wheels of NVIDIA that it needs, with unknown versions"
-        yield _Section(title, ("wheel", "provides"), others)
-    unnamed = unnamed_wheels(report)
-    if unnamed:
+        yield _Section(title, ("wheel", "provides"), unknown)
+    if unnamed := unnamed_wheels(report):
+        extra = {True: ", in an extra", False: ""}
+        rows = [(n.requirement, f"by {n.package}{extra[n.is_optional]}") for n in unnamed]
         title = "Wheels of NVIDIA that it declares, but that no file needs by name"
-        rows = [(w.requirement, f"by {w.package}{_extra(w)}") for w in unnamed]
         yield _Section(title, ("wheel", "declared"), rows)
-    if needed or others or unnamed:
+    if by_major or unknown or unnamed:
         return
-    names = needed_packages(report)
+    packages = [(name,) for name in needed_packages(report)]
     if report.unread:
         yield _Section(f"Its needed libraries are unknown: {_short(report.unread)} cannot be read")
-    elif names:
-        yield _Section("Packages of NVIDIA that it needs", ("package",), [(n,) for n in names])
+    elif packages:
+        yield _Section("Packages of NVIDIA that it needs", ("package",), packages)
     elif any(library.cuda and library.kind == "needed" for library in report.libraries):
         yield _Section("It needs no wheel of NVIDIA")
     elif report.device_code:
@@ -190,44 +190,28 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("It needs no CUDA library")
 
 
-def _extra(wheel: DeclaredWheel) -> str:
-    return ", in an extra" if wheel.is_optional else ""
-
-
 def _environments(report: AuditReport) -> Iterator[_Section]:
     """Yield the file for each CUDA library that files of an environment need."""
     for part in report.environments:
         packages = _count(part.packages, "package", "packages")
         title = f"CUDA libraries of the {part.kind} {printable(part.path)} with {packages}"
         rows = [
-            (
-                library.soname,
-                library.package or library.file or "-",
-                library.rule or _FOUND_BY[library.found_by],
-                _short(library.by, 1),
-            )
-            for library in part.libraries
-            if library.cuda
+            (n.soname, n.package or n.file or "-", n.rule or _FOUND_BY[n.found_by], _short(n.by, 1))
+            for n in part.libraries
+            if n.cuda
         ]
         yield _Section(title, ("library", "file", "found by", "needed by"), rows)
 
 
 def _details(report: AuditReport) -> Iterator[_Section]:
     """Yield the sections that have rows."""
-    libraries, releases = report.libraries, report.releases
-    versions = [*(_release_row(r, report.channel) for r in releases), *_system_rows(report)]
-    others = [
-        (library.soname, _short(library.by, 1))
-        for library in libraries
-        if library.status == "unknown"
-    ]
+    by_kind = grouped((n.kind, _library_row(n)) for n in report.libraries if n.cuda)
+    kinds = [kind for kind in _HEADS if kind != "needed" or not report.environments]
+    versions = [*(_release_row(n, report.channel) for n in report.releases), *_system_rows(report)]
+    others = [(n.soname, _short(n.by, 1)) for n in report.libraries if n.status == "unknown"]
     sections = (
         *_environments(report),
-        *(
-            _Section(title, ("library", "status", "files"), list(_library_rows(libraries, kind)))
-            for kind, title in _HEADS.items()
-            if kind != "needed" or not report.environments
-        ),
+        *(_Section(_HEADS[kind], _LIBRARY, by_kind.get(kind, [])) for kind in kinds),
         _Section("Versions that it needs", ("name", "versions", "reason"), versions),
         _Section("Other libraries that it needs", ("library", "files"), others),
     )
@@ -264,19 +248,16 @@ def _input_of(path: str | None, report: AuditReport) -> str:
     return next((path for path in paths if path.rpartition("/")[2] == name), "")
 
 
-def _library_rows(libraries: Iterable[AuditedLibrary], kind: str) -> Iterator[tuple[str, str, str]]:
-    for library in libraries:
-        if library.cuda and library.kind == kind:
-            bundled = f"in {_short(library.bundled, 1)}"
-            files = bundled if kind == "bundled" else _short(library.by, 1)
-            yield library.soname, _status(library), files
-
-
-def _status(library: AuditedLibrary) -> str:
+def _library_row(library: AuditedLibrary) -> tuple[str, str, str]:
+    status: str = library.status
     if library.owner is not None:
-        return f"by the {library.owner}"
-    names = sorted({provider.project or provider.package for provider in library.providers})
-    return f"by {' or '.join(names)}" if names else library.status
+        status = f"by the {library.owner}"
+    elif library.providers:
+        names = sorted({provider.project or provider.package for provider in library.providers})
+        status = f"by {' or '.join(names)}"
+    is_copy = library.kind == "bundled"
+    files = f"in {_short(library.bundled, 1)}" if is_copy else _short(library.by, 1)
+    return library.soname, status, files
 
 
 def _release_row(release: AuditedRelease, channel: str) -> tuple[str, str, str]:
@@ -286,17 +267,14 @@ def _release_row(release: AuditedRelease, channel: str) -> tuple[str, str, str]:
     if release.first is None:
         return name, "none", "no release has all of its libraries"
     if release.lowest is not None:
-        unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
         reason = "oldest in the data with all of its libraries"
         if release.decisive:
             reason = f"first with all symbols, including {_short(release.decisive)}"
         elif release.lowest != release.first:
             reason = "oldest in the data with known symbols"
-        return (
-            name,
-            _span(release.lowest, release.last),
-            f"{release.lowest} is the {reason}{unknown}",
-        )
+        unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
+        words = f"{release.lowest} is the {reason}{unknown}"
+        return name, _span(release.lowest, release.last), words
     if release.unknown:
         command = command_line("update-symbols", channel=channel, redist=release.redist)
         return name, _span(release.first, release.last), f"symbols unknown; run `{command}`"
@@ -308,16 +286,16 @@ def _span(first: str, last: str | None) -> str:
 
 
 def _system_rows(report: AuditReport) -> Iterator[tuple[str, str, str]]:
-    for title, floor in (("glibc", report.glibc), ("libstdc++", report.libstdcxx)):
+    floors = (("glibc", "", report.glibc), ("libstdc++", "GLIBCXX_", report.libstdcxx))
+    for title, prefix, floor in floors:
         if floor.version is not None:
-            name = f"GLIBCXX_{floor.version}" if title == "libstdc++" else floor.version
-            yield title, f"{name} or later", f"needed by {_short(floor.by, 1)}"
+            yield title, f"{prefix}{floor.version} or later", f"needed by {_short(floor.by, 1)}"
     runtime = report.runtime
-    words = {"static": runtime.static, "shared": runtime.shared, "unknown": runtime.unknown}
-    for word, files in words.items():
+    shared = " ".join(["shared", *runtime.versions])
+    linkings = {"static": runtime.static, shared: runtime.shared, "unknown": runtime.unknown}
+    for linking, files in linkings.items():
         if files:
-            version = f" {' '.join(runtime.versions)}" if word == "shared" else ""
-            yield "CUDA runtime", f"{word}{version}".strip(), f"in {_short(files, 1)}"
+            yield "CUDA runtime", linking, f"in {_short(files, 1)}"
 
 
 def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:

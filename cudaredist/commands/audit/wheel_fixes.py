@@ -1,6 +1,6 @@
 """Commands that install the wheel with a library and its used symbols into an environment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from shlex import quote
 
 from packaging.specifiers import SpecifierSet
@@ -10,23 +10,20 @@ from cudaredist.commands.audit.installed import Environment
 from cudaredist.commands.audit.lowest_release import required_releases
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import (
+    AuditData,
     Catalog,
     KnownLibrary,
+    Majors,
     ProgramFile,
     common_majors,
     paths_of,
 )
 from cudaredist.commands.audit.unlinked import stated_majors
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
-from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 
 def fix_command(
-    soname: str,
-    files: Sequence[ProgramFile],
-    environment: Environment,
-    catalog: Catalog,
-    tables: Mapping[str, SymbolColumns],
+    soname: str, files: Sequence[ProgramFile], environment: Environment, data: AuditData
 ) -> str | None:
     """Return the command for a library that some files need.
 
@@ -35,32 +32,28 @@ def fix_command(
     """
     if environment.kind in {"toolkit", "conda environment"}:
         return None
-    known = _providers(soname, files, environment, catalog)
-    if len({library.project for library in known}) != 1:
+    known = _providers(soname, files, environment, data.catalog)
+    projects = {library.project for library in known}
+    if len(projects) != 1:
         return None
+    by = paths_of(files)
     need = LibraryNeed(
-        soname=soname,
-        kind="needed",
-        status="provided",
-        cuda=True,
-        by=paths_of(files),
-        libraries=known,
+        soname=soname, kind="needed", status="provided", cuda=True, by=by, libraries=known
     )
-    (pip,) = pip_requirements(
-        [need], required_releases([need], files, tables, frozenset()), frozenset()
-    )
+    releases = required_releases([need], files, data.tables([soname]), Majors())
+    (pip,) = pip_requirements([need], releases, Majors())
     if pip.lower_bound == "none":
         return None
-    installed = environment.distributions.get(pip.project or "")
+    project = projects.pop() or ""
+    installed = environment.distributions.get(project)
     if installed is not None and installed.version in SpecifierSet(pip.specifier):
-        requirement = quote(f"{pip.project}=={installed.version}")
+        requirement = quote(f"{project}=={installed.version}")
         return f"pip install --force-reinstall --no-deps {requirement}"
-    major = (pip.project or "").rpartition("-cu")[2]
-    specifier = pip.specifier
+    specifier, major = pip.specifier, project.rpartition("-cu")[2]
     if major.isdecimal():
         # The name of the project limits it already.
         specifier = specifier.removesuffix(f",<{int(major) + 1}")
-    return f"pip install {quote(f'{pip.project}{specifier}')}"
+    return f"pip install {quote(f'{project}{specifier}')}"
 
 
 def _providers(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.audit.audit_program import audit_programs
-from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.program import AuditRequirements
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.library_code import library_code
 from cudaredist.commands.materialize.options import MaterializeOptions

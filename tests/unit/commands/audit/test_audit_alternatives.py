@@ -4,7 +4,7 @@ import pytest
 from support.programs import cuda, file, judged
 
 from cudaredist.commands.audit.alternatives import files_by_release
-from cudaredist.commands.audit.program_findings import AuditRequirements as Required
+from cudaredist.commands.audit.program import AuditRequirements as Required
 from cudaredist.commands.audit.report import AuditInput
 from cudaredist.commands.audit.text import audit_text
 
@@ -58,4 +58,4 @@ def test_required_gpu_is_checked_for_the_required_release(
 ) -> None:
     required = Required(gpus=(gpu,), cuda=release)
     report = judged([CU11, CU12, COMMON], cuda("11.8.0", "12.4.1"), required=required)
-    assert [one.kind for one in report.findings if one.kind == "gpu"] == ["gpu"] * code
+    assert [each.kind for each in report.findings if each.kind == "gpu"] == ["gpu"] * code

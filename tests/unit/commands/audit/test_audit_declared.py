@@ -7,13 +7,12 @@ import pytest
 from packaging.requirements import Requirement
 from support import wheels
 from support.binaries import elf
-from support.programs import audit_data, cuda, file, judged, known, policy, table, undefined
+from support.programs import audit_data, cuda, file, judged, known, table, undefined
 
-from cudaredist.commands.audit.declared import Declared, read_declared, with_declared
-from cudaredist.commands.audit.judge import judge_program
+from cudaredist.commands.audit.audit_program import audit_report
+from cudaredist.commands.audit.declared import Declared, read_declared
 from cudaredist.commands.audit.needed_lists import requirement_lines
-from cudaredist.commands.audit.program import Catalog
-from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.program import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.audit.text import audit_text
@@ -37,9 +36,9 @@ TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.9.1": ["old", "new"]})}
 def declaring(requires: Sequence[str], *needed: str, symbols: Sequence[str] = ()) -> AuditReport:
     """Return the report on a file of a wheel with some requirements."""
     taken = undefined(*((name, "", "") for name in symbols))
-    report = judged([file("example/a.so", *needed, symbols=taken)], LIBRARIES, TABLES)
     declared = [Declared("example 1.0", Requirement(line)) for line in requires]
-    return with_declared(report, declared, Catalog(LIBRARIES), policy().preloads)
+    program = [file("example/a.so", *needed, symbols=taken)]
+    return judged(program, LIBRARIES, TABLES, declared=declared)
 
 
 def kinds(report: AuditReport) -> list[str]:
@@ -115,28 +114,24 @@ def test_wheel_that_no_file_needs_is_listed_as_declared() -> None:
     ]
 
 
+def put_wheel(folder: Path, requires: Sequence[str]) -> Path:
+    path = folder / "example-1.0-py3-none-any.whl"
+    path.write_bytes(wheels.wheel("example", "1.0", {"example/a.so": elf()}, requires=requires))
+    return path
+
+
 @pytest.mark.parametrize("requires", [["numpy", "nvidia-nccl-cu12>=2", "not valid ="], []])
 def test_requirements_of_a_wheel_are_read(tmp_path: Path, requires: Sequence[str]) -> None:
-    path = tmp_path / "example-1.0-py3-none-any.whl"
-    path.write_bytes(wheels.wheel("example", "1.0", {"example/a.so": elf()}, requires=requires))
-    declared = read_declared(path)
+    declared = read_declared(put_wheel(tmp_path, requires))
     assert declared is not None
-    assert [(each.package, str(each)) for each in declared] == [
-        ("example 1.0", line) for line in requires[:2]
-    ]
+    lines = [(each.package, str(each)) for each in declared]
+    assert lines == [("example 1.0", line) for line in requires[:2]]
 
 
 def test_text_lists_declared_wheels(tmp_path: Path) -> None:
-    path = tmp_path / "example-1.0-py3-none-any.whl"
-    requires = ["nvidia-nccl-cu12>=2"]
-    path.write_bytes(wheels.wheel("example", "1.0", {"example/a.so": elf()}, requires=requires))
-    reader = ProgramReader(cache=Cache(tmp_path / "cache"))
-    reader.read_all([path])
-    report = judge_program(
-        reader.files, audit_data(LIBRARIES), AuditRequirements(), inputs=reader.inputs
-    )
-    report = with_declared(report, reader.declared, Catalog(LIBRARIES), ())
-    text = "\n".join(audit_text(report))
+    path = put_wheel(tmp_path, ["nvidia-nccl-cu12>=2"])
+    reader = ProgramReader(cache=Cache(tmp_path / "cache"), paths=[path]).read_all()
+    text = "\n".join(audit_text(audit_report(reader, audit_data(LIBRARIES), AuditRequirements())))
     assert "Wheels of NVIDIA that it declares, but that no file needs by name:" in text
     assert "nvidia-nccl-cu12>=2  by example 1.0" in text
     assert "needs no CUDA library" not in text

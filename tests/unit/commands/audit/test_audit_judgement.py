@@ -1,5 +1,7 @@
 """audit's judgement: libraries, releases, CUDA majors, GPUs, floors, requirements and gates."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from packaging.requirements import Requirement
 from support.golden import Golden
@@ -7,24 +9,31 @@ from support.programs import cuda, cudnn, defined, file, judged, known, table, u
 
 from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
 from cudaredist.commands.audit.needed_lists import exclude_lines, requirement_lines
+from cudaredist.commands.audit.program import AuditRequirements as Required
 from cudaredist.commands.audit.program import ProgramFile
-from cudaredist.commands.audit.program_findings import AuditRequirements as Required
-from cudaredist.commands.audit.report import AuditInput, AuditReport, AuditReports
+from cudaredist.commands.audit.report import AuditInput, AuditReport, AuditReports, Floor
 from cudaredist.commands.audit.text import audit_text
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 RELEASES = ("12.4.1", "12.6.3", "12.9.1")
+CUBLAS = "libcublas.so.12"
 
 
 def statuses(report: AuditReport) -> dict[str, str]:
-    return {one.soname: one.status for one in report.libraries}
+    return {library.soname: library.status for library in report.libraries}
 
 
 def kinds(report: AuditReport) -> list[str]:
-    return [one.kind for one in report.findings]
+    return [finding.kind for finding in report.findings]
 
 
 def lines(report: AuditReport) -> list[str]:
-    return [f"{one.project}{one.specifier}" for one in report.requirements]
+    return [f"{wheel.project}{wheel.specifier}" for wheel in report.requirements]
+
+
+def cublas(exports: Mapping[str, Sequence[str]], version: str = "") -> dict[str, SymbolColumns]:
+    """Return the table of cuBLAS with the exports of some releases."""
+    return {CUBLAS: table(CUBLAS, exports, version)}
 
 
 # -- names
@@ -33,7 +42,7 @@ def lines(report: AuditReport) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "original", "family"),
     [
-        ("libcublas.so.12", "libcublas.so.12", "libcublas"),
+        (CUBLAS, CUBLAS, "libcublas"),
         ("libcudart-9335f6a2.so.11.0", "libcudart.so.11.0", "libcudart"),
         ("libcudart.3eda8113.so.13", "libcudart.so.13", "libcudart"),
         ("libcudart-d0da41ae.so.12.4.127", "libcudart.so.12.4.127", "libcudart"),
@@ -65,24 +74,29 @@ def test_possible_sonames_are_shortened() -> None:
 @pytest.mark.parametrize(
     ("needed", "status", "is_cuda"),
     [
-        ("libcublas.so.12", "provided", True),
+        (CUBLAS, "provided", True),
         ("libcublas.so.10", "missing", True),
         ("libcuda.so.1", "external", True),
         ("libc.so.6", "external", False),
         ("libown.so", "bundled", False),
         ("libcudart-9335f6a2.so.12.4.127", "bundled", True),
         ("libsomething.so.1", "unknown", False),
+        # A file for another machine.
+        ("libarm.so", "unknown", False),
+        # The name of a link.
+        ("libown.so.1", "bundled", False),
     ],
 )
 def test_needed_library_has_a_status(needed: str, status: str, *, is_cuda: bool) -> None:
     program = [
         file("a.so", needed),
-        file("lib/libown.so"),
+        file("lib/libown.so", names=["libown.so.1"]),
         file("lib/libcudart-9335f6a2.so.12.4.127"),
+        file("lib/libarm.so", machine="aarch64"),
     ]
-    (found,) = [one for one in judged(program, cuda("12.4.1")).libraries if one.soname == needed]
-    assert (found.status, found.cuda, found.kind) == (status, is_cuda, "needed")
-    assert found.by == ("a.so",)
+    (found,) = [each for each in judged(program, cuda("12.4.1")).libraries if each.by]
+    assert (found.soname, found.status, found.cuda) == (needed, status, is_cuda)
+    assert (found.kind, found.by) == ("needed", ("a.so",))
 
 
 def test_missing_library_is_a_finding_with_known_versions() -> None:
@@ -90,43 +104,29 @@ def test_missing_library_is_a_finding_with_known_versions() -> None:
     assert kinds(report) == ["missing-library"]
     assert "known: libcublas.so.12" in report.findings[0].message
     assert report.exit_code == 1
-
-
-def test_library_for_another_machine_is_not_provided() -> None:
-    report = judged([file("a.so", "libcublas.so.12", machine="aarch64")], cuda("12.4.1"))
-    assert statuses(report) == {"libcublas.so.12": "missing"}
-
-
-@pytest.mark.parametrize(
-    ("own", "status"),
-    [
-        (file("libown.so.1", machine="aarch64"), "unknown"),
-        (file("libown.so.1.2", names=["libown.so.1"]), "bundled"),
-    ],
-    ids=["for another machine", "by the name of a link"],
-)
-def test_library_of_the_program_is_bundled(own: ProgramFile, status: str) -> None:
-    assert statuses(judged([file("a.so", "libown.so.1"), own])) == {"libown.so.1": status}
+    report = judged([file("a.so", CUBLAS, machine="aarch64")], cuda("12.4.1"))
+    assert statuses(report) == {CUBLAS: "missing"}
 
 
 def test_opened_libraries_are_those_of_cuda() -> None:
-    opens = ("libcublas.so.12", "libcuda.so.1", "libfoo.so", "libcublas.so")
+    opens = (CUBLAS, "libcuda.so.1", "libfoo.so", "libcublas.so")
     report = judged([file("a.so", opens=opens)], cuda("12.4.1"))
-    assert statuses(report) == {"libcublas.so.12": "provided", "libcuda.so.1": "external"}
-    assert {one.kind for one in report.libraries} == {"opened"}
-    assert [one.is_guess for one in report.requirements] == [True]
+    assert statuses(report) == {CUBLAS: "provided", "libcuda.so.1": "external"}
+    assert {library.kind for library in report.libraries} == {"opened"}
+    assert [wheel.is_guess for wheel in report.requirements] == [True]
 
 
-def test_library_that_is_needed_is_not_opened_as_well() -> None:
-    program = [file("a.so", "libcublas.so.12"), file("b.so", opens=("libcublas.so.12",))]
-    assert [one.kind for one in judged(program, cuda("12.4.1")).libraries] == ["needed"]
-
-
-def test_copy_of_nvidias_library_is_reported() -> None:
-    report = judged(
-        [file("a.so"), file("lib/libcudart.so.12", soname="libcudart.so.12")], cuda("12.4.1")
-    )
-    assert [(one.soname, one.kind) for one in report.libraries] == [("libcudart.so.12", "bundled")]
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ([file("a.so", CUBLAS), file("b.so", opens=(CUBLAS,))], "needed"),
+        ([file("a.so"), file(f"lib/{CUBLAS}", soname=CUBLAS)], "bundled"),
+    ],
+    ids=["needed and opened", "copy"],
+)
+def test_library_is_listed_once(program: list[ProgramFile], kind: str) -> None:
+    found = judged(program, cuda("12.4.1")).libraries
+    assert [(library.soname, library.kind) for library in found] == [(CUBLAS, kind)]
 
 
 @pytest.mark.parametrize(
@@ -138,80 +138,67 @@ def test_second_copy_of_a_library_is_a_warning(other: str, found: list[str]) -> 
     soname = "libcudart.so.12"
     program = [file(f"x/{soname}", soname=soname), file(other, soname=soname)]
     report = judged(program, cuda("12.4.1"))
-    assert kinds(report) == found
-    assert report.exit_code == 0
+    assert (kinds(report), report.exit_code) == (found, 0)
 
 
 # -- releases
 
 
 def program_with(*symbols: tuple[str, str, str]) -> list[ProgramFile]:
-    return [file("a.so", "libcublas.so.12", symbols=undefined(*symbols))]
+    return [file("a.so", CUBLAS, symbols=undefined(*symbols))]
 
 
-VERSIONED = ("new", "libcublas.so.12", "libcublas.so.12")
+VERSIONED = ("new", CUBLAS, CUBLAS)
+OLD: dict[str, list[str]] = {label: [] for label in RELEASES}
+NEW = {label: ["new"] for label in RELEASES}
+SINCE_12_6 = {**NEW, "12.4.1": []}
 
 
 @pytest.mark.parametrize(
-    ("symbols", "exports", "version", "lowest", "decisive"),
+    ("symbol", "exports", "version", "lowest", "decisive"),
     [
-        ([], {"12.4.1": [], "12.6.3": [], "12.9.1": []}, "", "12.4.1", ()),
-        ([VERSIONED], {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]}, "", "12.6.3", ("new",)),
-        (
-            [VERSIONED],
-            {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]},
-            "@@libcublas.so.12",
-            "12.6.3",
-            ("new",),
-        ),
-        ([VERSIONED], {n: ["new"] for n in RELEASES}, "@@other", None, ()),
-        (
-            [("new", "", "")],
-            {"12.4.1": [], "12.6.3": [], "12.9.1": ["new"]},
-            "",
-            "12.9.1",
-            ("new",),
-        ),
+        (None, OLD, "", "12.4.1", ()),
+        (VERSIONED, SINCE_12_6, "", "12.6.3", ("new",)),
+        (VERSIONED, SINCE_12_6, f"@@{CUBLAS}", "12.6.3", ("new",)),
+        (VERSIONED, NEW, "@@other", None, ()),
+        (("new", "", ""), {**OLD, "12.9.1": ["new"]}, "", "12.9.1", ("new",)),
         # Other libraries may have a copy of it.
-        ([("_ZSt4copy", "", "")], {n: ["_ZSt4copy"] for n in RELEASES[1:]}, "", "12.6.3", ()),
+        (("_ZSt4copy", "", ""), {n: ["_ZSt4copy"] for n in RELEASES[1:]}, "", "12.6.3", ()),
         # Not known to be a symbol of this library.
-        ([("elsewhere", "", "")], {n: ["new"] for n in RELEASES}, "", "12.4.1", ()),
+        (("elsewhere", "", ""), NEW, "", "12.4.1", ()),
         # The symbols of the oldest release are unknown.
-        ([VERSIONED], {"12.6.3": ["new"], "12.9.1": ["new"]}, "", "12.6.3", ()),
-        ([VERSIONED], {}, "", None, ()),
+        (VERSIONED, {n: ["new"] for n in RELEASES[1:]}, "", "12.6.3", ()),
+        (VERSIONED, {}, "", None, ()),
     ],
 )
 def test_lowest_release_exports_all_symbols(
-    symbols: list[tuple[str, str, str]],
+    symbol: tuple[str, str, str] | None,
     exports: dict[str, list[str]],
     version: str,
     lowest: str | None,
     decisive: tuple[str, ...],
 ) -> None:
-    tables = {"libcublas.so.12": table("libcublas.so.12", exports, version)}
-    (release,) = judged(program_with(*symbols), cuda(*RELEASES), tables).releases
+    program = program_with(*filter(None, [symbol]))
+    (release,) = judged(program, cuda(*RELEASES), cublas(exports, version)).releases
     assert (release.lowest, release.decisive) == (lowest, decisive)
     assert release.unknown == tuple(label for label in RELEASES if label not in exports)
 
 
 def test_symbol_that_the_program_exports_is_its_own() -> None:
-    exports = {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]}
-    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
-    own = file("libown.so", symbols=defined("new"))
-    (release,) = judged([*program_with(("new", "", "")), own], cuda(*RELEASES), tables).releases
+    program = [*program_with(("new", "", "")), file("libown.so", symbols=defined("new"))]
+    (release,) = judged(program, cuda(*RELEASES), cublas(SINCE_12_6)).releases
     assert release.lowest == "12.4.1"
 
 
 def test_unknown_symbols_name_the_command_for_the_channel() -> None:
     report = judged(program_with(VERSIONED), cuda(*RELEASES), required=Required(cuda="12.4"))
     command = "cudaredist update-symbols --channel wheels --redist cuda"
-    assert [one.hint for one in report.findings] == [f"{command} --version 12.4.1"]
+    assert [finding.hint for finding in report.findings] == [f"{command} --version 12.4.1"]
     assert f"run `{command}`" in "\n".join(audit_text(report))
 
 
 def test_device_code_of_an_unreadable_file_is_unknown() -> None:
-    program = [file("a.so", unread=("needed",))]
-    report = judged(program, required=Required(gpus=("9.0",)))
+    report = judged([file("a.so", unread=("needed",))], required=Required(gpus=("9.0",)))
     assert report.coverage is not None
     assert {part.value for part in report.coverage.values()} == {"unknown"}
     assert (kinds(report), report.exit_code) == (["unknown"], 3)
@@ -219,10 +206,10 @@ def test_device_code_of_an_unreadable_file_is_unknown() -> None:
 
 
 def test_requirements_of_several_programs_have_headings() -> None:
-    first = judged([file("a.so", "libcublas.so.12")], cuda("12.4.1"))
+    first, second = judged([file("a.so", CUBLAS)], cuda("12.4.1")), judged([file("b.so")])
     programs = (
         first.model_copy(update={"paths": ("a.whl",)}),
-        judged([file("b.so")]).model_copy(update={"paths": ("b\x1b.whl",)}),
+        second.model_copy(update={"paths": ("b\x1b.whl",)}),
     )
     assert list(requirement_lines(AuditReports(programs=programs, exit_code=0))) == [
         "# a.whl:",
@@ -232,36 +219,24 @@ def test_requirements_of_several_programs_have_headings() -> None:
     ]
 
 
-def test_requirements_of_a_program_without_cuda_have_a_comment() -> None:
-    assert list(requirement_lines(judged([file("a.so")]))) == ["# No file needs a wheel of NVIDIA"]
-
-
-def test_symbols_of_another_archive_with_the_same_release_do_not_count() -> None:
-    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
-    libraries = [one._replace(archive="other") for one in cuda(*RELEASES)]
-    (release,) = judged(program_with(VERSIONED), libraries, tables).releases
-    assert release.unknown == RELEASES
-
-
-def test_unreadable_symbols_are_unknown() -> None:
-    program = [file("a.so", "libcublas.so.12", unread=("symbols",))]
-    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
-    (release,) = judged(program, cuda(*RELEASES), tables).releases
-    assert (release.lowest, release.unknown) == (None, RELEASES)
+def test_symbols_of_unreadable_files_and_other_archives_are_unknown() -> None:
+    unread = [file("a.so", CUBLAS, unread=("symbols",))]
+    others = [library._replace(archive="other") for library in cuda(*RELEASES)]
+    for program, libraries in ((unread, cuda(*RELEASES)), (program_with(VERSIONED), others)):
+        (release,) = judged(program, libraries, cublas(OLD)).releases
+        assert (release.lowest, release.unknown) == (None, RELEASES)
 
 
 def test_symbol_that_no_release_exports_is_a_finding() -> None:
-    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
-    report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), cublas(OLD))
     assert kinds(report) == ["missing-symbols"]
     assert report.releases[0].unresolved == ("new",)
 
 
 def test_symbols_that_no_release_exports_together_are_a_finding() -> None:
-    symbols = [(name, "", "libcublas.so.12") for name in ("old", "new")]
+    program = program_with(("old", "", CUBLAS), ("new", "", CUBLAS))
     exports = {"12.4.1": ["old"], "12.6.3": ["old"], "12.9.1": ["new"]}
-    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
-    report = judged(program_with(*symbols), cuda(*RELEASES), tables)
+    report = judged(program, cuda(*RELEASES), cublas(exports))
     (finding,) = report.findings
     assert finding.kind == "missing-symbols"
     assert finding.message == "no release of cuda exports all symbols: 12.9.1 lacks old"
@@ -271,15 +246,11 @@ def test_symbols_that_no_release_exports_together_are_a_finding() -> None:
 
 def test_symbols_of_a_dll_are_found_in_any_case() -> None:
     """cupy for Windows needs `cuTENSOR.dll`, and NVIDIA's file is `cutensor.dll`."""
-    exports = {label: ["new"] if label > "12.4.1" else [] for label in RELEASES}
-    tables = {"cutensor.dll": table("cutensor.dll", exports)}
-    libraries = [
-        known("cutensor.dll", label, project="cutensor-cu12", platform="windows-x86_64")
-        for label in RELEASES
-    ]
-    program = [
-        file("a.pyd", "cuTENSOR.dll", kind="pe", symbols=undefined(("new", "", "cuTENSOR.dll")))
-    ]
+    details = {"project": "cutensor-cu12", "platform": "windows-x86_64"}
+    libraries = [known("cutensor.dll", label, **details) for label in RELEASES]
+    symbols = undefined(("new", "", "cuTENSOR.dll"))
+    program = [file("a.pyd", "cuTENSOR.dll", kind="pe", symbols=symbols)]
+    tables = {"cutensor.dll": table("cutensor.dll", SINCE_12_6)}
     (release,) = judged(program, libraries, tables).releases
     assert (release.lowest, release.decisive) == ("12.6.3", ("new",))
 
@@ -294,17 +265,16 @@ def test_symbols_of_a_dll_are_found_in_any_case() -> None:
 )
 def test_requirements_for_a_release_have_only_its_wheels(release: str, expected: list[str]) -> None:
     libraries = [*cuda("12.4.1", "12.9.1", "13.0.2"), *cudnn("9.5.1", 11, 12, 13)]
-    program = [file("a.so", "libcublas.so.12", "libcudnn.so.9")]
+    program = [file("a.so", CUBLAS, "libcudnn.so.9")]
     report = judged(program, libraries, required=Required(cuda=release))
     assert lines(report) == expected
     if not expected:
-        assert list(requirement_lines(report)) == [
-            "# No file needs a wheel of NVIDIA for CUDA 13.0.2"
-        ]
+        comment = "# No file needs a wheel of NVIDIA for CUDA 13.0.2"
+        assert list(requirement_lines(report)) == [comment]
 
 
 def test_requirements_of_a_mixed_file_are_marked() -> None:
-    program = [file("a.so", "libcublas.so.12"), file("b.so", "libcudart.so.12", "libcublas.so.13")]
+    program = [file("a.so", CUBLAS), file("b.so", "libcudart.so.12", "libcublas.so.13")]
     report = judged(program, cuda("12.4.1", "13.0.2"))
     assert kinds(report) == ["mixed-cuda"]
     mark = "; lowest version unknown; needed by a file of several CUDA majors"
@@ -316,37 +286,35 @@ def test_requirements_of_a_mixed_file_are_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("symbols", "exports", "reason", "bound"),
+    ("exports", "reason", "mark"),
     [
+        (NEW, "oldest in the data with all of its libraries", "oldest version in the data"),
+        (SINCE_12_6, "first with all symbols, including new", ""),
         (
-            [],
-            {"12.4.1": [], "12.9.1": []},
-            "oldest in the data with all of its libraries",
-            "oldest",
-        ),
-        (
-            [VERSIONED],
-            {"12.4.1": [], "12.9.1": ["new"]},
-            "first with all symbols, including new",
-            "symbols",
-        ),
-        (
-            [VERSIONED],
             {"12.9.1": ["new"]},
-            "oldest in the data with known symbols; symbols of 12.4.1 unknown",
-            "oldest",
+            "oldest in the data with known symbols; symbols of 12.4.1, 12.6.3 unknown",
+            "oldest version in the data",
         ),
+        ({}, "", "lowest version unknown"),
+        (OLD, "", "no known version has all symbols"),
+        # The symbols of another release are unknown.
+        ({"12.4.1": []}, "", "lowest version unknown"),
     ],
 )
 def test_lowest_release_is_described_by_its_evidence(
-    symbols: list[tuple[str, str, str]], exports: dict[str, list[str]], reason: str, bound: str
+    exports: dict[str, list[str]], reason: str, mark: str
 ) -> None:
-    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
-    report = judged(program_with(*symbols), cuda("12.4.1", "12.9.1"), tables)
-    assert any(line.endswith(f"is the {reason}") for line in audit_text(report))
-    assert [one.lower_bound for one in report.requirements] == [bound]
-    is_oldest = "oldest version in the data" in "".join(requirement_lines(report))
-    assert is_oldest is (bound == "oldest")
+    bounds = {
+        "": "symbols",
+        "lowest version unknown": "unknown",
+        "oldest version in the data": "oldest",
+    }
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), cublas(exports))
+    (wheel,), (line,) = report.requirements, requirement_lines(report)
+    assert wheel.lower_bound == bounds.get(mark, "none")
+    assert line.partition("  # ")[2] == (f"{CUBLAS}; {mark}" if mark else CUBLAS)
+    reasons = [text for text in audit_text(report) if " is the " in text]
+    assert [text.partition(" is the ")[2] for text in reasons] == ([reason] if reason else [])
 
 
 def test_missing_library_leaves_its_product_without_bounds() -> None:
@@ -358,14 +326,11 @@ def test_missing_library_leaves_its_product_without_bounds() -> None:
     ]
     program = [
         file("a.so", "libcublas.so.11", "libcusolver.so.10", "libcudnn.so.9"),
-        file("b.so", "libcublas.so.12"),
+        file("b.so", CUBLAS),
     ]
     exports = {"libcudnn.so.9": table("libcudnn.so.9", {"9.5.1": []})}
     report = judged(program, libraries, exports, Required(cuda="11.8"))
-    assert [(one.kind, one.exit_code) for one in report.findings] == [
-        ("missing-library", 1),
-        ("cuda", 1),
-    ]
+    assert (kinds(report), report.exit_code) == (["missing-library", "cuda"], 1)
     assert report.findings[1].message == "CUDA 11.8.0 does not have libcusolver.so.10"
     report = judged(program, libraries, exports)
     assert lines(report) == [
@@ -402,7 +367,7 @@ def test_runtime_of_a_copy_has_the_version_in_its_name(
     ("needed", "projects"),
     [
         (["libnvinfer.so.10"], "tensorrt-cu12-libs or tensorrt-cu13-libs"),
-        (["libnvinfer.so.10", "libcublas.so.12"], "tensorrt-cu12-libs"),
+        (["libnvinfer.so.10", CUBLAS], "tensorrt-cu12-libs"),
         (["libnvimgcodec.so.0", "libcublas.so.13"], "nvidia-nvimgcodec-cu13"),
     ],
 )
@@ -416,7 +381,7 @@ def test_library_outside_the_data_names_its_wheel(needed: list[str], projects: s
 
 
 def test_excluded_libraries_are_those_that_nvidia_or_the_driver_provides() -> None:
-    needed = ("libcublas.so.12", "libcuda.so.1", "libnvinfer.so.10", "libc.so.6", "libown.so")
+    needed = (CUBLAS, "libcuda.so.1", "libnvinfer.so.10", "libc.so.6", "libown.so")
     program = [file("a.so", *needed), file("libown.so", "libcudart.so.12"), file("libcudart.so.12")]
     report = judged(program, cuda("12.4.1"))
     assert list(exclude_lines(report)) == [
@@ -428,20 +393,18 @@ def test_excluded_libraries_are_those_that_nvidia_or_the_driver_provides() -> No
 
 def test_unknown_library_names_no_wheel() -> None:
     report = judged([file("a.so", "libnvinfer.so.7", "libcublas.so.11")], cuda("11.8.0"))
-    assert [one.projects for one in report.libraries] == [(), ()]
+    assert [library.projects for library in report.libraries] == [(), ()]
 
 
 # -- CUDA majors
 
 
 def test_libraries_for_each_major_are_separate_parts() -> None:
-    program = [file("cu12.so", "libcublas.so.12"), file("cu13.so", "libcublas.so.13")]
+    program = [file("cu12.so", CUBLAS), file("cu13.so", "libcublas.so.13")]
     report = judged(program, cuda("12.4.1", "13.0.2"))
     assert report.findings == ()
-    assert [(one.cuda_majors, one.first) for one in report.releases] == [
-        ((12,), "12.4.1"),
-        ((13,), "13.0.2"),
-    ]
+    releases = {each.cuda_majors: each.first for each in report.releases}
+    assert releases == {(12,): "12.4.1", (13,): "13.0.2"}
     assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13", "nvidia-cublas>=13.0.2.7,<14"]
 
 
@@ -457,10 +420,10 @@ def test_copy_that_no_file_needs_states_no_major_for_the_others() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        [file("a.so", "libcublas.so.12", "libcudart.so.13")],
-        [file("a.so", "libcublas.so.12", "libb.so"), file("libb.so", "libcudart.so.13")],
+        [file("a.so", CUBLAS, "libcudart.so.13")],
+        [file("a.so", CUBLAS, "libb.so"), file("libb.so", "libcudart.so.13")],
         [
-            file("a.so", "libcublas.so.12", "libcudart-9335f6a2.so.11.0"),
+            file("a.so", CUBLAS, "libcudart-9335f6a2.so.11.0"),
             file("libcudart-9335f6a2.so.11.0"),
         ],
     ],
@@ -476,51 +439,31 @@ def test_file_with_libraries_of_several_majors_is_a_finding(program: list[Progra
 def test_majors_pass_through_many_libraries_and_cycles() -> None:
     chain = [file(f"lib{n}.so", f"lib{n + 1}.so", "lib0.so") for n in range(3000)]
     program = [
-        file("a.so", "libcublas.so.12", "lib0.so"),
+        file("a.so", CUBLAS, "lib0.so"),
         *chain,
         file("lib3000.so", "libcudart.so.13"),
     ]
     report = judged(program, cuda("12.4.1", "13.0.2"))
-    assert [one.path for one in report.findings] == ["a.so"]
+    assert [each.path for each in report.findings] == ["a.so"]
 
 
 def test_variant_follows_the_other_libraries() -> None:
-    program = [file("a.so", "libcudnn.so.9", "libcublas.so.12")]
-    report = judged(program, [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)])
+    libraries = [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)]
+    report = judged([file("a.so", "libcudnn.so.9", CUBLAS)], libraries)
     assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13", "nvidia-cudnn-cu12>=9.5.1.7,<10"]
-
-
-def test_variant_is_open_if_no_library_states_a_major() -> None:
-    (one,) = judged([file("a.so", "libcudnn.so.9")], cudnn("9.5.1", 12, 13)).requirements
-    assert one.project is None
-    assert one.alternatives == ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
-
-
-@pytest.mark.parametrize(
-    ("exports", "bound", "words"),
-    [
-        ({}, "unknown", "lowest version unknown"),
-        ({n: [] for n in RELEASES}, "none", "no known version has all symbols"),
-        # The symbols of another release are unknown.
-        ({"12.4.1": []}, "unknown", "lowest version unknown"),
-    ],
-)
-def test_requirement_without_a_lowest_release_states_the_reason(
-    exports: dict[str, list[str]], bound: str, words: str
-) -> None:
-    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
-    report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
-    assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13"]
-    assert report.requirements[0].lower_bound == bound
-    assert next(requirement_lines(report)).endswith(f"; {words}")
+    (wheel,) = judged([file("a.so", "libcudnn.so.9")], libraries).requirements
+    assert wheel.project is None
+    assert wheel.alternatives == ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
 
 
 def test_requirements_are_lines_for_pip(golden: Golden) -> None:
     program = [
-        file("cu12.so", "libcublas.so.12", "libcudnn.so.9", opens=("libcurand.so.10",)),
+        file("cu12.so", CUBLAS, "libcudnn.so.9", opens=("libcurand.so.10",)),
         file("cu13.so", "libcublas.so.13"),
     ]
-    report = judged(program, [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)], TABLES)
+    report = judged(
+        program, [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)], cublas(SINCE_12_6)
+    )
     text = "\n".join(requirement_lines(report))
     for line in text.splitlines():
         assert line.startswith("#") or Requirement(line.partition("  #")[0]).specifier
@@ -533,17 +476,15 @@ def test_requirements_are_lines_for_pip(golden: Golden) -> None:
 def test_gpus_are_those_of_own_device_code() -> None:
     program = [
         file("a.so", code={"sm_80": 4, "compute_80": 4}),
-        file("libcublas.so.12", soname="libcublas.so.12", code={"sm_50": 4}),
+        file(CUBLAS, soname=CUBLAS, code={"sm_50": 4}),
     ]
     report = judged(program, cuda("12.4.1"))
     assert report.coverage is not None
     values = {name: part.value for name, part in report.coverage.items()}
-    assert (values["7.5"], values["8.0"], values["8.6"], values["9.0"]) == (
-        *("none", "native", "native"),
-        "ptx",
-    )
+    expected = {"7.5": "none", "8.0": "native", "8.6": "native", "9.0": "ptx"}
+    assert {name: values[name] for name in expected} == expected
     assert "8.7" not in values
-    assert [one.path for one in report.device_code] == ["a.so"]
+    assert [each.path for each in report.device_code] == ["a.so"]
 
 
 REGISTER = ("__cudaRegisterFatBinary", "", "")
@@ -575,25 +516,15 @@ def test_floor_is_the_newest_version() -> None:
         file("c.so", unread=("glibc",)),
     ]
     report = judged(program)
-    assert (report.glibc.version, report.glibc.by, report.glibc.unread) == (
-        *("2.28", ("b.so",)),
-        ("c.so",),
-    )
+    assert report.glibc == Floor(version="2.28", by=("b.so",), unread=("c.so",))
     assert report.libstdcxx.version == "3.4.21"
 
 
 # -- gates
 
 
-TABLES = {
-    "libcublas.so.12": table(
-        "libcublas.so.12", {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]}
-    )
-}
-WITH_CODE = file(
-    "a.so", "libcublas.so.12", code={"sm_80": 1}, symbols=undefined(VERSIONED), glibc="2.28"
-)
-COPY = file("libcublas.so.12", soname="libcublas.so.12")
+WITH_CODE = file("a.so", CUBLAS, code=CODE, symbols=undefined(VERSIONED), glibc="2.28")
+COPY = file(CUBLAS, soname=CUBLAS)
 
 
 @pytest.mark.parametrize(
@@ -603,12 +534,7 @@ COPY = file("libcublas.so.12", soname="libcublas.so.12")
         (Required(gpus=("8.6", "8.9")), [WITH_CODE], [], 0),
         (Required(gpus=("8.0", "9.0", "7.5")), [WITH_CODE], ["gpu", "gpu"], 1),
         (Required(gpus=("8.0",)), [file("a.so")], ["gpu"], 1),
-        (
-            Required(gpus=("8.0",)),
-            [WITH_CODE, file("b.so", code={"sm_90": 1})],
-            ["gpu"],
-            1,
-        ),
+        (Required(gpus=("8.0",)), [WITH_CODE, file("b.so", code={"sm_90": 1})], ["gpu"], 1),
         (Required(max_glibc="2.28"), [WITH_CODE], [], 0),
         (Required(max_glibc="2.28"), [file("a.so")], [], 0),
         (Required(max_glibc="2.17"), [WITH_CODE], ["glibc"], 1),
@@ -627,6 +553,6 @@ COPY = file("libcublas.so.12", soname="libcublas.so.12")
 def test_gate_passes_or_has_a_finding(
     required: Required, program: list[ProgramFile], found: list[str], code: int
 ) -> None:
-    report = judged(program, cuda(*RELEASES, "12.8.1", "13.0.2"), TABLES, required)
+    report = judged(program, cuda(*RELEASES, "12.8.1", "13.0.2"), cublas(SINCE_12_6), required)
     assert kinds(report) == found
     assert report.exit_code == code

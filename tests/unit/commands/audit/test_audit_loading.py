@@ -12,15 +12,17 @@ from cudaredist.commands.audit.report import AuditReport
 
 
 def warnings(report: AuditReport, kind: str) -> list[str]:
-    found = [one for one in report.findings if one.kind == kind]
-    assert all(one.exit_code == 0 for one in found)
-    return [one.message for one in found]
+    found = [each for each in report.findings if each.kind == kind]
+    assert all(each.exit_code == 0 for each in found)
+    return [each.message for each in found]
 
 
 def installed(path: str, *needed: str, **facts: object) -> ProgramFile:
     """Return a file of a wheel."""
     return file(path, *needed, installed=path, **facts)  # type: ignore[arg-type] # any facts
 
+
+CUBLAS = "libcublas.so.12"
 
 # -- run paths
 
@@ -30,14 +32,14 @@ TWELVE = cuda("12.4.1")
 @pytest.mark.parametrize(
     ("needed", "runpath", "is_found"),
     [
-        ("libcublas.so.12", ("$ORIGIN/../../nvidia/cublas/lib",), True),
-        ("libcublas.so.12", ("$ORIGIN", "${ORIGIN}/../../nvidia/cublas/lib/"), True),
+        (CUBLAS, ("$ORIGIN/../../nvidia/cublas/lib",), True),
+        (CUBLAS, ("$ORIGIN", "${ORIGIN}/../../nvidia/cublas/lib/"), True),
         ("libcudart.so.12", ("$ORIGIN/../../nvidia/cuda_runtime/lib",), True),
         ("libcudart.so.12", ("$ORIGIN/../../nvidia/cublas/lib",), False),
-        ("libcublas.so.12", ("$ORIGIN/../nvidia/cublas/lib",), False),
-        ("libcublas.so.12", ("/usr/local/cuda/lib64",), False),
-        ("libcublas.so.12", ("$ORIGINAL/../../nvidia/cublas/lib",), False),
-        ("libcublas.so.12", (), False),
+        (CUBLAS, ("$ORIGIN/../nvidia/cublas/lib",), False),
+        (CUBLAS, ("/usr/local/cuda/lib64",), False),
+        (CUBLAS, ("$ORIGINAL/../../nvidia/cublas/lib",), False),
+        (CUBLAS, (), False),
         # All wheels of CUDA 13 share one folder.
         ("libcublas.so.13", ("$ORIGIN/../../nvidia/cu13/lib",), True),
         ("libcublas.so.13", ("$ORIGIN/../../nvidia/cublas/lib",), False),
@@ -86,8 +88,8 @@ def test_run_path_counts_for_the_libraries_that_a_file_needs() -> None:
     program = [
         installed("a.so", "libb.so", runpath=("$ORIGIN/nvidia/cublas/lib",)),
         installed("libb.so", "libc.so", "libb.so"),
-        installed("libc.so", "libcublas.so.12", "libb.so"),
-        installed("libd.so", "libcublas.so.12"),
+        installed("libc.so", CUBLAS, "libb.so"),
+        installed("libd.so", CUBLAS),
     ]
     (message,) = warnings(judged(program, TWELVE), "run-path")
     assert "libd.so" in message
@@ -96,16 +98,16 @@ def test_run_path_counts_for_the_libraries_that_a_file_needs() -> None:
 
 def test_run_path_finding_names_the_files_and_a_command() -> None:
     program = [
-        installed("example/a.so", "libcudnn.so.9", "libcublas.so.12"),
-        installed("b.so", "libcublas.so.12"),
-        installed("c.so", "libcublas.so.12"),
+        installed("example/a.so", "libcudnn.so.9", CUBLAS),
+        installed("b.so", CUBLAS),
+        installed("c.so", CUBLAS),
     ]
     report = judged(program, [*TWELVE, *cudnn("9.5.1", 12)])
-    (finding,) = [one for one in report.findings if one.kind == "run-path"]
+    (finding,) = [each for each in report.findings if each.kind == "run-path"]
     assert "to libcublas.so.12, libcudnn.so.9, so" in finding.message
     assert finding.message.endswith("before b.so, and 2 more")
-    assert {one.soname: one.not_found_by for one in report.libraries} == {
-        "libcublas.so.12": ("b.so", "c.so", "example/a.so"),
+    assert {each.soname: each.not_found_by for each in report.libraries} == {
+        CUBLAS: ("b.so", "c.so", "example/a.so"),
         "libcudnn.so.9": ("example/a.so",),
     }
     cublas, cudnns = "nvidia/cublas/lib", ("nvidia/cudnn/lib", "nvidia/cu12/lib", "cudnn/lib")
@@ -125,7 +127,7 @@ def test_run_path_hint_quotes_the_name_of_a_file() -> None:
         installed("c'; touch d/libcudart.so.12", soname="libcudart.so.12"),
     ]
     report = judged(program, TWELVE)
-    (hint,) = [one.hint for one in report.findings if one.kind == "run-path"]
+    (hint,) = [each.hint for each in report.findings if each.kind == "run-path"]
     _, patchelf, _ = (hint or "").split(" && ")
     assert split(patchelf) == [
         *("patchelf", "--add-rpath", "$ORIGIN/c'; touch d", "fixed/x-1.0/a; touch b.so")
@@ -135,30 +137,28 @@ def test_run_path_hint_quotes_the_name_of_a_file() -> None:
 def test_run_paths_of_many_files_with_one_name_are_followed_once() -> None:
     """The time was cubic: 600 files in a wheel of 130 KB took minutes."""
     program = [
-        installed(
-            f"{n}.so", "libx.so", "libcublas.so.12", soname="libx.so", runpath=(f"$ORIGIN/{n}",)
-        )
+        installed(f"{n}.so", "libx.so", CUBLAS, soname="libx.so", runpath=(f"$ORIGIN/{n}",))
         for n in range(2000)
     ]
     report = judged(program, TWELVE)
-    (library,) = [one for one in report.libraries if one.soname == "libcublas.so.12"]
+    (library,) = [each for each in report.libraries if each.soname == CUBLAS]
     assert len(library.not_found_by) == len(program)
 
 
 def test_run_path_to_an_archive_is_not_reported() -> None:
     """Archives of NVIDIA have no folder below site-packages."""
-    libraries = [one._replace(wheel=None) for one in TWELVE]
-    report = judged([installed("a.so", "libcublas.so.12")], libraries)
+    libraries = [each._replace(wheel=None) for each in TWELVE]
+    report = judged([installed("a.so", CUBLAS)], libraries)
     assert warnings(report, "run-path") == []
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        file("a.so", "libcublas.so.12"),
-        installed("a.so", "libcublas.so.12", unread=("runpath",)),
+        file("a.so", CUBLAS),
+        installed("a.so", CUBLAS, unread=("runpath",)),
         installed("a.dll", "cublas64_12.dll", kind="pe"),
-        installed("a.so", opens=("libcublas.so.12",)),
+        installed("a.so", opens=(CUBLAS,)),
     ],
     ids=["not in a wheel", "unread", "DLL", "only opens it"],
 )
@@ -171,7 +171,7 @@ def test_run_path_that_does_not_matter_is_not_reported(other: ProgramFile) -> No
 CREATE = ("cublasCreate", "", "")
 LIBRARIES: list[KnownLibrary] = [*cuda("12.4.1", "12.9.1"), *cuda("13.0.2")]
 TABLES = {
-    "libcublas.so.12": table("libcublas.so.12", {"12.4.1": [], "12.9.1": ["cublasCreate"]}),
+    CUBLAS: table(CUBLAS, {"12.4.1": [], "12.9.1": ["cublasCreate"]}),
     "libcublas.so.13": table("libcublas.so.13", {"13.0.2": ["cublasCreate"]}),
 }
 
@@ -185,12 +185,12 @@ def test_symbol_of_a_library_that_is_not_needed_is_a_warning() -> None:
         "symbols of libcublas.so.12 are used in a.so, but the library is not listed as needed: "
         "cublasCreate"
     )
-    assert {one.soname: one.kind for one in report.libraries} == {
+    assert {each.soname: each.kind for each in report.libraries} == {
         "libcudart.so.12": "needed",
-        "libcublas.so.12": "unlinked",
+        CUBLAS: "unlinked",
     }
-    assert [one.lowest for one in report.releases] == [None]
-    assert "nvidia-cublas-cu12" in [one.project for one in report.requirements]
+    assert [each.lowest for each in report.releases] == [None]
+    assert "nvidia-cublas-cu12" in [each.project for each in report.requirements]
 
 
 def test_unlinked_symbol_decides_the_lowest_release() -> None:
@@ -230,7 +230,7 @@ def test_symbols_that_no_library_exports_are_not_kept() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        [file("a.so", "libcublas.so.12", symbols=undefined(CREATE))],
+        [file("a.so", CUBLAS, symbols=undefined(CREATE))],
         [
             file("a.so", "libcudart.so.12", symbols=undefined(CREATE)),
             file("b.so", symbols=defined("cublasCreate")),
@@ -247,4 +247,4 @@ def test_symbol_that_is_not_of_an_unneeded_library_is_not_reported(
 ) -> None:
     report = judged(program, LIBRARIES, TABLES)
     assert warnings(report, "unlinked-library") == []
-    assert "unlinked" not in [one.kind for one in report.libraries]
+    assert "unlinked" not in [each.kind for each in report.libraries]
