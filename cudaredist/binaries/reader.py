@@ -89,18 +89,14 @@ class Reader:
         if end > self.content.size:
             self.note(f"the file ends at byte {self.content.size:,} of {end:,}")
 
-    def lose(self, text: str, *facts: str) -> None:
-        """Mark facts as unread, with a note."""
-        self.note(text)
-        self.lost.update(facts)
-
     @contextlib.contextmanager
     def losing(self, *facts: str) -> Iterator[None]:
         """Mark facts as unread if the block raises `UnreadableError`."""
         try:
             yield
         except UnreadableError as error:
-            self.lose(str(error), *facts)
+            self.note(str(error))
+            self.lost.update(facts)
 
     def read_tables(self) -> None:
         """Read the tables, if the format has any."""

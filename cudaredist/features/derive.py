@@ -37,7 +37,7 @@ _VERSIONS = 32
 """Limit of CUDA-versioned folders per archive. NVIDIA's archives have four at most."""
 _NAMES_ROOM = 1 << 20
 """Limit of characters in all file names of an archive. cuda_cccl has 40,000."""
-_is_cuda_version = re.compile(r"[1-9][0-9]{0,2}(?:\.(?:0|[1-9][0-9]?))?").fullmatch
+_in_version = re.compile(r"lib/([1-9][0-9]{0,2}(?:\.(?:0|[1-9][0-9]?))?)/(.+)").fullmatch
 _MODULE_FOLDER = re.compile(r"^(?:python|(?:.*/)?(?:site|dist)-packages)/")
 _MODULE_SUFFIXES = (".py", ".so", ".pyd")
 
@@ -82,14 +82,10 @@ def derive(facts: Facts) -> WholeFeatures:
 
 
 def _sizes(placed: Mapping[str, Placed]) -> dict[OutputName, OutputSize]:
-    counts: Counter[OutputName] = Counter()
-    sizes: Counter[OutputName] = Counter({"out": 0})
+    sizes: dict[OutputName, list[int]] = defaultdict(list, {"out": []})
     for entry, output in placed.values():
-        counts[output] += 1
-        sizes[output] += entry.size
-    return {
-        output: OutputSize(files=counts[output], bytes=sizes[output]) for output in sorted(sizes)
-    }
+        sizes[output].append(entry.size)
+    return {output: OutputSize(files=len(s), bytes=sum(s)) for output, s in sorted(sizes.items())}
 
 
 def _list_files(placed: Mapping[str, Placed]) -> tuple[FileNames, int]:
@@ -98,17 +94,18 @@ def _list_files(placed: Mapping[str, Placed]) -> tuple[FileNames, int]:
     room, left_out = _NAMES_ROOM, 0
     for path in sorted(placed):
         folder, _, name = path.rpartition("/")
-        names = folders[placed[path].output][folder]
-        room -= len(name) + 1 + (0 if names else len(folder))
+        by_folder = folders[placed[path].output]
+        room -= len(name) + 1 + (0 if folder in by_folder else len(folder))
         if room < 0:
             left_out += 1
         else:
-            names.append(name)
+            by_folder[folder].append(name)
     listing = {
-        output: {folder: "/".join(names) for folder, names in by_folder.items() if names}
+        output: {folder: "/".join(names) for folder, names in by_folder.items()}
         for output, by_folder in sorted(folders.items())
+        if by_folder
     }
-    return {output: by_folder for output, by_folder in listing.items() if by_folder}, left_out
+    return listing, left_out
 
 
 def _unnested(
@@ -120,18 +117,13 @@ def _unnested(
     outside = {path: entry for path, entry in files.items() if not path.startswith("lib/")}
     nested: dict[str, dict[str, Entry]] = defaultdict(dict)
     for path, entry in files.items():
-        if path.startswith("lib/") and path.count("/") > 1:
-            _, version, rest = path.split("/", 2)
-            nested[version][f"lib/{rest}"] = entry
+        if match := _in_version(path):
+            nested[match[1]][f"lib/{match[2]}"] = entry
     return {version: _sizes(place_all(outside | nested[version])) for version in versions}
 
 
 def _versions_in_lib(files: Iterable[str]) -> tuple[str, ...]:
-    versions = {
-        parts[1]
-        for parts in (path.split("/", 2) for path in files)
-        if len(parts) > 2 and parts[0] == "lib" and _is_cuda_version(parts[1])  # noqa: PLR2004 - lib, version, rest
-    }
+    versions = {match[1] for match in map(_in_version, files) if match}
     return tuple(sorted(versions, key=lambda text: [int(part) for part in text.split(".")]))
 
 

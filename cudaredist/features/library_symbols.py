@@ -51,18 +51,16 @@ def libraries_of(facts: Facts) -> list[LibraryBinary]:
     A library that is not a stub comes before one that is, and otherwise the first path counts.
     """
     members, _ = as_redistributable(facts.members)
-    found: dict[str, LibraryBinary] = {}
-    for path, entry in sorted(
-        build_tree(members).files.items(), key=lambda item: (is_stub(item[0]), item[0])
-    ):
-        binary = entry.binary
-        if binary is None or not binary.is_shared:
-            continue
-        name = path.rpartition("/")[2]
-        soname = binary.soname if binary.kind == "elf" and binary.soname else name
-        library = LibraryBinary(soname=soname, path=path, is_stub=is_stub(path), binary=binary)
-        found.setdefault(soname, library)
-    return sorted(found.values(), key=lambda library: library.soname)
+    files = build_tree(members).files
+    libraries: dict[str, LibraryBinary] = {}
+    for is_in_stubs, path in sorted((is_stub(path), path) for path in files):
+        binary = files[path].binary
+        if binary is not None and binary.is_shared:
+            name = path.rpartition("/")[2]
+            soname = binary.soname if binary.kind == "elf" and binary.soname else name
+            library = LibraryBinary(soname=soname, path=path, is_stub=is_in_stubs, binary=binary)
+            libraries.setdefault(soname, library)
+    return [libraries[soname] for soname in sorted(libraries)]
 
 
 def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:

@@ -69,14 +69,12 @@ class Record:
         except (UnicodeDecodeError, csv.Error):
             return ("the wheel's RECORD cannot be read",)
         stated = {row[0]: row[1] for row in rows if len(row) > 1 and not _is_record(row[0])}
+        hashes = self._hashes
+        both = hashes.keys() & stated.keys()
         differences = [
-            *(f"not in RECORD: {name}" for name in self._hashes.keys() - stated.keys()),
-            *(f"only in RECORD: {name}" for name in stated.keys() - self._hashes.keys()),
-            *(
-                f"differs from RECORD: {name}"
-                for name, hash_ in self._hashes.items()
-                if stated.get(name, hash_) != hash_
-            ),
+            *(f"not in RECORD: {name}" for name in hashes.keys() - both),
+            *(f"only in RECORD: {name}" for name in stated.keys() - both),
+            *(f"differs from RECORD: {name}" for name in both if hashes[name] != stated[name]),
         ]
         more = len(differences) - _NOTES
         notes = (printable(_cut(note)) for note in sorted(differences)[:_NOTES])
