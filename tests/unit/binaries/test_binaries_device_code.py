@@ -44,92 +44,60 @@ def test_architectures_are_ordered_as_numbers() -> None:
 @pytest.mark.parametrize("kind", ["sm", "compute", "lto"])
 @pytest.mark.parametrize("number", [35, 75, 121])
 def test_architecture_of_every_kind_is_counted(kind: str, number: int, suffix: str) -> None:
-    assert counts(fatbin([(kind, number, suffix)])) == {f"{kind}_{number}{suffix}": 1}
+    image = (kind, number, suffix)
+    for images in ([image], [image, image]):
+        assert counts(fatbin(images)) == {f"{kind}_{number}{suffix}": len(images)}
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        pytest.param(fatbin([("sm", 90, ""), ("sm", 90, "")]), {"sm_90": 2}, id="twice"),
-        pytest.param(
-            container([entry("sm", 90, name=b"a.cu", options=b"-O3"), entry("compute", 90)]),
-            {"compute_90": 1, "sm_90": 1},
-            id="name and options",
-        ),
-        pytest.param(
-            fatbin() + bytes(8) + fatbin([("sm", 80, "")]), {"sm_80": 1, "sm_90": 1}, id="two"
-        ),
-        pytest.param(
-            fatbin(payload=fatbin([("sm", 10, "")])), {"sm_90": 1}, id="nested in a payload"
-        ),
-        pytest.param(
-            container([concatenated([("sm", 90, "a"), ("compute", 100, "f"), ("lto", 75, "")])]),
-            {"compute_100f": 1, "lto_75": 1, "sm_90a": 1},
-            id="concatenated",
-        ),
-        pytest.param(
-            container([concatenated([("sm", n, "") for n in range(100, 150)]), entry("sm", 90)]),
-            {f"sm_{n}": 1 for n in (90, *range(100, 150))},
-            id="many concatenated",
-        ),
-        pytest.param(container() + fatbin(), {"sm_90": 1}, id="after an empty container"),
-        pytest.param(container([entry(payload=b"")]), {"sm_90": 1}, id="an empty payload"),
-        pytest.param(
-            container([entry()], size=1 << 50) + fatbin([("sm", 80, "")]),
-            {"sm_80": 1},
-            id="size too large",
-        ),
-        pytest.param(
-            container([entry(version=0)]) + fatbin([("sm", 80, "")]), {"sm_80": 1}, id="no version"
-        ),
-        pytest.param(
-            container([entry()], size=72) + bytes(200) + fatbin([("sm", 80, "")]),
-            {"sm_80": 1},
-            id="entry larger than the container",
-        ),
-        pytest.param(
-            b"\x50\xed\x55\xba" * 3 + fatbin([("sm", 80, "")]),
-            {"sm_80": 1},
-            id="after half a magic number",
-        ),
-    ],
-)
-def test_device_code_is_counted(data: bytes, expected: dict[str, int]) -> None:
+OTHER = fatbin([("sm", 80, "")])
+MIXED = concatenated([("sm", 90, "a"), ("compute", 100, "f"), ("lto", 75, "")])
+MANY = concatenated([("sm", n, "") for n in range(100, 150)])
+COUNTED: dict[str, tuple[bytes, str]] = {
+    "two containers": (fatbin() + bytes(8) + OTHER, "sm_80 sm_90"),
+    "nested in a payload": (fatbin(payload=fatbin([("sm", 10, "")])), "sm_90"),
+    "concatenated": (container([MIXED]), "compute_100f lto_75 sm_90a"),
+    "many concatenated": (
+        container([MANY, entry("sm", 90)]),
+        " ".join(f"sm_{n}" for n in (90, *range(100, 150))),
+    ),
+    "name and options": (
+        container([entry("sm", 90, name=b"a.cu", options=b"-O3"), entry("compute", 90)]),
+        "compute_90 sm_90",
+    ),
+    "after an empty container": (container() + fatbin(), "sm_90"),
+    "an empty payload": (container([entry(payload=b"")]), "sm_90"),
+    "size too large": (container([entry()], size=1 << 50) + OTHER, "sm_80"),
+    "no version": (container([entry(version=0)]) + OTHER, "sm_80"),
+    "entry larger than the container": (
+        container([entry()], size=72) + bytes(200) + OTHER,
+        "sm_80",
+    ),
+    "after half a magic number": (b"\x50\xed\x55\xba" * 3 + OTHER, "sm_80"),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), COUNTED.values(), ids=COUNTED)
+def test_device_code_is_counted(data: bytes, expected: str) -> None:
     binary = read(elf(sections={".nv_fatbin": data}))
-    assert all_counts(binary) == list(expected.items())
+    assert all_counts(binary) == [(name, 1) for name in expected.split()]
     assert binary.notes == ()
 
 
-@pytest.mark.parametrize(
-    ("data", "expected", "note"),
-    [
-        pytest.param(
-            container([entry(), entry()], size=2 * 96 - 8) + fatbin([("sm", 80, "")]),
-            {"sm_80": 1},
-            "1 damaged containers of device code skipped, the first at byte 16",
-            id="breaks in the second entry",
-        ),
-        pytest.param(fatbin()[:-1], {}, "1 damaged containers", id="cut in a payload"),
-        pytest.param(
-            container([entry(), entry("sm", 70)])[: 16 + 96 + 30],
-            {},
-            "1 damaged",
-            id="cut in a header",
-        ),
-        pytest.param(
-            container([entry(77), entry()]),
-            {"sm_90": 1},
-            "unknown kind 77 of device code",
-            id="kind",
-        ),
-        pytest.param(
-            container([entry(77)]), {}, "unknown kind 77 of device code", id="only that kind"
-        ),
-        pytest.param(
-            container([entry("sm", 123456)]), {}, "for an impossible architecture", id="number"
-        ),
-    ],
-)
+BROKEN: dict[str, tuple[bytes, dict[str, int], str]] = {
+    "breaks in the second entry": (
+        container([entry(), entry()], size=2 * 96 - 8) + OTHER,
+        {"sm_80": 1},
+        "1 damaged containers of device code skipped, the first at byte 16",
+    ),
+    "cut in a payload": (fatbin()[:-1], {}, "1 damaged containers"),
+    "cut in a header": (container([entry(), entry("sm", 70)])[: 16 + 96 + 30], {}, "1 damaged"),
+    "kind": (container([entry(77), entry()]), {"sm_90": 1}, "unknown kind 77 of device code"),
+    "only that kind": (container([entry(77)]), {}, "unknown kind 77 of device code"),
+    "number": (container([entry("sm", 123456)]), {}, "for an impossible architecture"),
+}
+
+
+@pytest.mark.parametrize(("data", "expected", "note"), BROKEN.values(), ids=BROKEN)
 def test_odd_device_code_is_noted(data: bytes, expected: dict[str, int], note: str) -> None:
     binary = read(bytes.fromhex("50ED55BA01001000") + bytes(8) + data)
     assert binary.kind == "fatbin"
@@ -151,17 +119,14 @@ WHOLE = concatenated([("sm", 90, ""), ("sm", 100, "")])
         pytest.param(patched(WHOLE, 68, "<I", 8 + 64), id="table too short"),
         pytest.param(patched(WHOLE, 0x38, "<Q", 150), id="images outside the blob"),
         pytest.param(patched(WHOLE, 72 + 64 + 4, "<I", 50), id="images overlap"),
+        pytest.param(
+            patched(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:],
+            id="huge header",
+        ),
     ],
 )
 def test_broken_concatenated_entry_is_noted(broken: bytes) -> None:
     binary = read(container([broken, entry("sm", 75)]))
-    assert binary.device_code[0].counts == {"sm_75": 1}
-    assert binary.notes == ("invalid concatenated device code",)
-
-
-def test_concatenated_entry_with_huge_header_is_skipped() -> None:
-    huge = patched(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:]
-    binary = read(container([huge, entry("sm", 75)]))
     assert binary.device_code[0].counts == {"sm_75": 1}
     assert binary.notes == ("invalid concatenated device code",)
 
@@ -179,76 +144,60 @@ def test_search_stops_at_cost_limit(limit: str, monkeypatch: pytest.MonkeyPatch)
     assert binary.notes[0].startswith("device code not read to the end: more than 3")
 
 
-def images(data: bytes) -> DeviceImages | None:
-    return read(data).images
-
-
 SASS, PTX = ("sm", 90, ""), ("compute", 80, "")
 
 
-@pytest.mark.parametrize(
-    ("data", "sizes", "modules"),
-    [
-        pytest.param(
-            fatbin([SASS, PTX]) + fatbin([SASS, PTX]) + fatbin([SASS]),
-            {"sm_90": (96, 96), "compute_80": (64, 64)},
-            {"compute_80 sm_90": 2, "sm_90": 1},
-            id="stored",
-        ),
-        pytest.param(
-            fatbin([PTX, ("sm", 100, "f"), ("sm", 75, ""), ("lto", 75, ""), SASS, SASS]),
-            {"sm_90": (64, 64)}
-            | dict.fromkeys(("sm_75", "sm_100f", "lto_75", "compute_80"), (32, 32)),
-            {"compute_80 lto_75 sm_75 sm_90*2 sm_100f": 1},
-            id="natural order",
-        ),
-        pytest.param(
-            container([patched(entry(), 0x38, "<Q", 5000)]),
-            {"sm_90": (32, 5000)},
-            {"sm_90": 1},
-            id="compressed",
-        ),
-        pytest.param(
-            container([concatenated([SASS, SASS, PTX], size=100)]),
-            {"sm_90": (0, 200), "compute_80": (0, 100)},
-            {"compute_80 sm_90*2": 1},
-            id="compressed together",
-        ),
-        pytest.param(
-            fatbin([SASS]) + fatbin([SASS, PTX])[:-8],
-            {"sm_90": (32, 32)},
-            {"sm_90": 1},
-            id="last container truncated",
-        ),
-        pytest.param(
-            fatbin([SASS]) + container([entry(), entry()[:64] + bytes(8)]),
-            {"sm_90": (32, 32)},
-            {"sm_90": 1},
-            id="last container damaged",
-        ),
-    ],
-)
+ORDERED = [PTX, ("sm", 100, "f"), ("sm", 75, ""), ("lto", 75, ""), SASS, SASS]
+IMAGES: dict[str, tuple[bytes, dict[str, tuple[int, int]], dict[str, int]]] = {
+    "stored": (
+        fatbin([SASS, PTX]) * 2 + fatbin([SASS]),
+        {"sm_90": (96, 96), "compute_80": (64, 64)},
+        {"compute_80 sm_90": 2, "sm_90": 1},
+    ),
+    "natural order": (
+        fatbin(ORDERED),
+        {"sm_90": (64, 64)} | dict.fromkeys(("sm_75", "sm_100f", "lto_75", "compute_80"), (32, 32)),
+        {"compute_80 lto_75 sm_75 sm_90*2 sm_100f": 1},
+    ),
+    "compressed": (
+        container([patched(entry(), 0x38, "<Q", 5000)]),
+        {"sm_90": (32, 5000)},
+        {"sm_90": 1},
+    ),
+    "compressed together": (
+        container([concatenated([SASS, SASS, PTX], size=100)]),
+        {"sm_90": (0, 200), "compute_80": (0, 100)},
+        {"compute_80 sm_90*2": 1},
+    ),
+} | {
+    f"last container {name}": (fatbin([SASS]) + last, {"sm_90": (32, 32)}, {"sm_90": 1})
+    for name, last in {
+        "truncated": fatbin([SASS, PTX])[:-8],
+        "damaged": container([entry(), entry()[:64] + bytes(8)]),
+    }.items()
+}
+
+
+@pytest.mark.parametrize(("data", "sizes", "modules"), IMAGES.values(), ids=IMAGES)
 def test_images_are_summed_by_architecture_and_module(
     data: bytes, sizes: dict[str, tuple[int, int]], modules: dict[str, int]
 ) -> None:
-    expected = DeviceImages(sizes=sizes, modules=modules)
-    assert images(data) == expected
+    assert read(data).images == DeviceImages(sizes=sizes, modules=modules)
 
 
 @pytest.mark.parametrize("wrap", [elf, pe, coff, ar])
 def test_images_are_read_from_every_kind_of_file(wrap: Callable[..., bytes]) -> None:
     code = fatbin([SASS]) + fatbin([PTX])
     data = ar({"x.o": code}) if wrap is ar else wrap(sections={".nv_fatb": code})
-    expected = {"sm_90": 1, "compute_80": 1}
-    binary = images(data)
-    assert binary is not None
-    assert binary.modules == expected
+    images = read(data).images
+    assert images is not None
+    assert images.modules == {"sm_90": 1, "compute_80": 1}
 
 
 def test_images_without_device_code_are_none() -> None:
-    assert images(elf()) is None
-    assert images(container()) is None
-    assert images(fatbin([SASS])[:-1]) is None
+    assert read(elf()).images is None
+    assert read(container()).images is None
+    assert read(fatbin([SASS])[:-1]).images is None
 
 
 def test_impossible_decompressed_size_is_noted_and_not_counted() -> None:

@@ -5,23 +5,19 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from support.binaries import (
-    ar,
-    coff,
-    container,
-    elf,
-    fatbin,
-    import_library,
-    import_record,
-    patched,
-    pe,
-    read,
-)
+from support import binaries
+from support.binaries import ar, coff, elf, fatbin, patched, pe, read
 from support.cost import bounded_cost
 
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.script import SCRIPT_LIMIT
+
+
+def sections_of(binary: Binary) -> list[tuple[str, bool]]:
+    """Return the sections with device code, and whether they are declared."""
+    return [(code.section, code.is_declared) for code in binary.device_code]
+
 
 # -- file kinds
 
@@ -30,7 +26,7 @@ from cudaredist.binaries.script import SCRIPT_LIMIT
     "data",
     [
         *(b"", b"\x7fEL", b"#ifndef X\n", b"#!/bin/sh\n", b"MZ", b"MZ" + bytes(200), b"PK\3\4"),
-        *(b"\x64\x86", b"\x64\x86" + bytes(100), import_record("x.dll"), b"\0\0\xff\xff"),
+        *(b"\x64\x86", b"\x64\x86" + bytes(100), binaries.import_record("x.dll"), b"\0\0\xff\xff"),
         patched(pe(), 0x3C, "<I", 1 << 30),
         patched(pe(), 0x3C, "<I", 0x81),
         pe()[:0x80],
@@ -61,7 +57,7 @@ def test_fatbin_file_is_read() -> None:
     (code,) = binary.device_code
     assert (code.section, code.is_declared) == ("", True)
     assert code.counts == {"compute_90": 1, "sm_90": 1}
-    assert read(container()).device_code == ()
+    assert read(binaries.container()).device_code == ()
 
 
 # -- PE
@@ -75,20 +71,14 @@ def test_pe_image_is_read(machine: str, gap: int) -> None:
         imports=["KERNEL32.dll", "b.dll"],
         delayed=["nvcuda.dll"],
         machine=machine,
-        sections={
-            ".nv_fatb": fatbin([("sm", 90, "")]),
-            ".data": fatbin([("sm", 75, "")]),
-        },
+        sections={".nv_fatb": fatbin(), ".data": fatbin([("sm", 75, "")])},
         gap=gap,
     )
     binary = read(data)
     assert (binary.kind, binary.machine, binary.is_shared) == ("pe", machine, True)
     assert binary.soname == "x64_1.dll"
     assert binary.needed == ("KERNEL32.dll", "b.dll", "nvcuda.dll")
-    assert [(s.section, s.is_declared) for s in binary.device_code] == [
-        (".data", False),
-        (".nv_fatb", True),
-    ]
+    assert sections_of(binary) == [(".data", False), (".nv_fatb", True)]
     assert binary.notes == ()
 
 
@@ -103,38 +93,28 @@ DIRECTORIES = OPTIONAL + 112
 RDATA = 0x400
 
 
+BROKEN_PE = [
+    (PE[:0x90], "header not read: it is outside the file"),
+    (PE[:0x100], "optional header not read: it is outside the file"),
+    (PE[:0x1A0], "section headers not read: it is outside the file"),
+    (PE[:0x410], "imports not read: it is outside the file"),
+    (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
+    (pe(name="\x02"), "export name not read: it is not text"),
+]
+PATCHES = [
+    (OPTIONAL, "<H", 0x107, "optional header not read: of an unknown kind"),
+    (0x80 + 20, "<H", 20, "optional header not read: of an unknown kind, or truncated"),
+    (0x80 + 6, "<H", 65535, "section headers not read: larger than"),
+    (DIRECTORIES, "<I", 1 << 31, "exports not read: they are not in any section"),
+    (DIRECTORIES + 8, "<I", 7, "imports not read: they are not in any section"),
+    (DIRECTORIES + 13 * 8, "<I", 7, "delayed imports not read: they are not in any section"),
+    (RDATA + 12, "<I", 7, "imported library not read: it is not in any section"),
+]
+
+
 @pytest.mark.parametrize(
     ("data", "note"),
-    [
-        (PE[:0x90], "header not read: it is outside the file"),
-        (PE[:0x100], "optional header not read: it is outside the file"),
-        (PE[:0x1A0], "section headers not read: it is outside the file"),
-        (PE[:0x410], "imports not read: it is outside the file"),
-        (patched(PE, OPTIONAL, "<H", 0x107), "optional header not read: of an unknown kind"),
-        (
-            patched(PE, 0x80 + 20, "<H", 20),
-            "optional header not read: of an unknown kind, or truncated",
-        ),
-        (patched(PE, 0x80 + 6, "<H", 65535), "section headers not read: larger than"),
-        (
-            patched(PE, DIRECTORIES, "<I", 1 << 31),
-            "exports not read: they are not in any section",
-        ),
-        (
-            patched(PE, DIRECTORIES + 8, "<I", 7),
-            "imports not read: they are not in any section",
-        ),
-        (
-            patched(PE, DIRECTORIES + 13 * 8, "<I", 7),
-            "delayed imports not read: they are not in any section",
-        ),
-        (
-            patched(PE, RDATA + 12, "<I", 7),
-            "imported library not read: it is not in any section",
-        ),
-        (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
-        (pe(name="\x02"), "export name not read: it is not text"),
-    ],
+    [*BROKEN_PE, *((patched(PE, *patch), note) for *patch, note in PATCHES)],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_broken_pe_part_is_noted_and_unread(data: bytes, note: str) -> None:
@@ -226,9 +206,7 @@ def test_object_file_is_read(machine: str, is_big: bool) -> None:  # noqa: FBT00
     }
     binary = read(coff(sections, machine=machine, is_big=is_big))
     assert (binary.kind, binary.machine) == ("coff", machine)
-    assert [(s.section, s.is_declared) for s in binary.device_code] == [
-        *((".nv_fatb", True), (".nv_fatbin", True), (".rdata", False))
-    ]
+    assert sections_of(binary) == [(".nv_fatb", True), (".nv_fatbin", True), (".rdata", False)]
     assert binary.notes == ()
 
 
@@ -239,10 +217,10 @@ def test_object_file_with_absent_or_damaged_sections_is_noted() -> None:
     absurd = read(patched(plain, 44, "<I", 1 << 32 - 1))
     assert absurd.notes == ("section headers not read: larger than 1,048,576 bytes",)
     cut = read(coff({".nv_fatbin": fatbin()})[:-15])
-    assert [(s.section, s.is_declared) for s in cut.device_code] == [("", False)]
+    assert sections_of(cut) == [("", False)]
     assert cut.notes == ("section names not read: it is outside the file",)
     lost = read(coff({".nv_fatbin": fatbin()})[:-1] + b"x")
-    assert [(s.section, s.is_declared) for s in lost.device_code] == [("", False)]
+    assert sections_of(lost) == [("", False)]
 
 
 def test_object_file_with_many_long_names_uses_little_memory() -> None:
@@ -276,7 +254,7 @@ def test_static_library_is_read(style: str, name: str) -> None:
 
 
 def test_import_library_is_counted() -> None:
-    binary = read(import_library("x.dll", ["f", "g", "odd"]))
+    binary = read(binaries.import_library("x.dll", ["f", "g", "odd"]))
     assert (binary.machine, binary.objects, binary.imports) == ("x86_64", 6, 3)
     assert binary.notes == ()
 
@@ -294,10 +272,7 @@ def test_thin_library_is_noted() -> None:
         ({"a.txt": b"hello"}, None),
         ({"a.o": elf(kind="object"), "a.txt": b"", "b.txt": b"x" * 77}, "x86_64"),
         ({"a.o": elf(kind="object"), "b.o": elf(kind="object", machine="aarch64")}, None),
-        (
-            {"a.obj": coff(machine="aarch64"), "b.obj": coff(machine="aarch64", is_big=True)},
-            "aarch64",
-        ),
+        ({"a": coff(machine="aarch64"), "b": coff(machine="aarch64", is_big=True)}, "aarch64"),
         ({"a.o": b"\x7fELF\2\1"}, None),
         ({"a.o": b"\x7fELF" + bytes(60)}, None),
     ],
