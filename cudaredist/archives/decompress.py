@@ -111,9 +111,8 @@ def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:
     """
     size = _window(packed.ahead(_ZSTD_HEADER))
     check_dictionary(packed, size, limits)
-    options: dict[int, int] = {
-        zstd.DecompressionParameter.window_log_max: (limits.dictionary - 1).bit_length()
-    }
+    largest = (limits.dictionary - 1).bit_length()
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: largest}
     with SHARED.dictionary(size):
         yield from decoded("zstd", packed, zstd.ZstdDecompressor(options=options))
 

@@ -115,8 +115,9 @@ class ElfReader(Reader):
         if size != layout.program.size:
             raise UnreadableError("program headers not read: their size is not supported")
         segments: dict[int, list[Segment]] = defaultdict(list)
-        for header in layout.program.iter_unpack(table(programs, count * size, "program headers")):
-            segments[header[0]].append(Segment(*header[1:]))
+        data = table(programs, count * size, "program headers")
+        for segment_kind, offset, address, length in layout.program.iter_unpack(data):
+            segments[segment_kind].append((offset, address, length))
         self._is_program = bool(segments[_PT_INTERP])
         for offset, address, length in segments[_PT_DYNAMIC][:1]:
             # `objcopy --only-keep-debug` keeps the headers of sections that are in another file.
@@ -124,7 +125,7 @@ class ElfReader(Reader):
                 self.opens = None
                 return
             self._is_dynamic = kind == _ET_DYN
-            self.note_end(max((n.offset + n.size for n in segments[_PT_LOAD]), default=0))
+            self.note_end(max((start + size for start, _, size in segments[_PT_LOAD]), default=0))
             dynamic = table(offset, length, "dynamic section")
             self._read_dynamic(Image(self.content, layout, segments[_PT_LOAD], dynamic))
 

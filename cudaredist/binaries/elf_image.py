@@ -5,7 +5,7 @@ The loaded segments map addresses to positions in the file.
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError
 from cudaredist.binaries.reader import whole_entries
@@ -35,12 +35,8 @@ class ElfLayout:
         self.dynamic = Struct(f"{order}{2 * word}")
 
 
-class Segment(NamedTuple):
-    """A part of the file, and its address in memory."""
-
-    offset: int
-    address: int
-    size: int
+Segment: TypeAlias = tuple[int, int, int]
+"""A part of the file: its offset, its address in memory, and its size."""
 
 
 class NeededVersion(NamedTuple):

@@ -60,6 +60,7 @@ class Reader:
     def facts(self) -> Binary:
         """Return the facts. Raises `ReadError`."""
         self.read_tables()
+        self.sections.ranges.sort()
         code = CodeScanner(self.content, self.sections.at).read(self.skipped)
         self.skipped += code.ranges
         self._notes.update(code.notes)
@@ -107,14 +108,13 @@ class Sections:
 
     def __init__(self, declared: frozenset[str]) -> None:
         self._declared = declared
-        self._ranges: list[tuple[int, int, str]] = []
-        self._is_sorted = False
+        self.ranges: list[tuple[int, int, str]] = []
+        """The start, size and name of each section. `at` requires them sorted."""
 
     def add(self, start: int, size: int, name: str) -> None:
         """Add a section if it has bytes in the file."""
         if size > 0:
-            self._ranges.append((start, size, name))
-            self._is_sorted = False
+            self.ranges.append((start, size, name))
 
     def add_named(self, table: bytes, sections: Iterable[tuple[int, int, int]]) -> None:
         """Add sections by start, size, and position of the name.
@@ -130,10 +130,7 @@ class Sections:
 
         The result is its name, and whether it is for device code.
         """
-        if not self._is_sorted:
-            self._ranges.sort()
-            self._is_sorted = True
-        index = bisect_right(self._ranges, position, key=itemgetter(0)) - 1
-        start, size, name = self._ranges[index] if index >= 0 else (0, 0, "")
+        index = bisect_right(self.ranges, position, key=itemgetter(0)) - 1
+        start, size, name = self.ranges[index] if index >= 0 else (0, 0, "")
         name = name if position < start + size else ""
         return name, name in self._declared

@@ -159,8 +159,7 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
 def _binaries(placed: Mapping[str, Placed]) -> Iterable[tuple[str, Binary, dict[str, Any]]]:
     """Yield each binary with the fields of libraries and programs."""
     for path, (entry, output) in sorted(placed.items()):
-        binary = entry.binary
-        if binary is not None:
+        if binary := entry.binary:
             facts = ("needed", "runpath", "glibc", "libstdcxx")
             fields = {fact: getattr(binary, fact) for fact in facts}
             fields |= {"opens": _opens(path, binary), "unread": _unread(binary)}

@@ -60,13 +60,12 @@ def is_legacy(document: object) -> bool:
 
     That is the case if it has outputs at this form's paths.
     """
-    return isinstance(document, dict) and any(
-        isinstance(entry, dict) and "outputs" in entry
-        for platforms in document.values()
+    packages = document.items() if isinstance(document, dict) else ()
+    return any(
+        any(_stored_outputs({name: platforms}))
+        for name, platforms in packages
         # In a manifest, a package also has strings, so it does not match.
         if isinstance(platforms, dict) and all(isinstance(v, dict) for v in platforms.values())
-        for value in platforms.values()
-        for entry in (value, *value.values())
     )
 
 

@@ -101,7 +101,7 @@ BROKEN_PE = [
     (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
     (pe(name="\x02"), "export name not read: it is not text"),
 ]
-PATCHES = [
+PATCHES: list[tuple[int, str, int, str]] = [
     (OPTIONAL, "<H", 0x107, "optional header not read: of an unknown kind"),
     (0x80 + 20, "<H", 20, "optional header not read: of an unknown kind, or truncated"),
     (0x80 + 6, "<H", 65535, "section headers not read: larger than"),
@@ -114,7 +114,7 @@ PATCHES = [
 
 @pytest.mark.parametrize(
     ("data", "note"),
-    [*BROKEN_PE, *((patched(PE, *patch), note) for *patch, note in PATCHES)],
+    [*BROKEN_PE, *((patched(PE, at, form, value), note) for at, form, value, note in PATCHES)],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_broken_pe_part_is_noted_and_unread(data: bytes, note: str) -> None:

@@ -72,15 +72,8 @@ def flat(binary: Binary) -> list[tuple[str, ...]]:
 def test_symbols_of_each_layout_are_read(
     bits: int, order: str, hashes: str, *, has_section_headers: bool
 ) -> None:
-    library = read(
-        elf(
-            **WHOLE,
-            bits=bits,
-            order=order,
-            hashes=hashes,
-            has_section_headers=has_section_headers,
-        )
-    )
+    layout = WHOLE | {"bits": bits, "order": order, "hashes": hashes}
+    library = read(elf(**layout, has_section_headers=has_section_headers))
     assert flat(library) == GROUPS
     assert library.symbols is not None
     assert (library.symbols.exports, library.symbols.imports) == (7, 3)
