@@ -48,7 +48,7 @@ PAGES = {
     "target": "gpus/10.0a/index.html",
     "compilers": "compilers/index.html",
     "sets": "sets/index.html",
-    "set": "sets/cudaPackages_13_0/index.html",
+    "set": "sets/cudaPackages_13_0-linux-x86_64/index.html",
     "search": "search/index.html?q=cublas",
     "symbols": "search/index.html?q=_ZN5cudnn",
 }
@@ -217,24 +217,39 @@ def test_unreadable_symbols_are_reported_and_loaded_again(
     expect(status).to_have_text("1 result", timeout=HANGING)
 
 
+GPU, RELEASE, LIBRARY = "GPU", "CUDA", "library"
+FIELDS = {
+    GPU: "Name or compute capability",
+    RELEASE: "Version",
+    LIBRARY: "Library, symbol, file or package",
+}
+
+
 @pytest.mark.parametrize(
     ("field", "query", "result", "answer"),
     [
-        ("Name or compute capability", "V100", "7.0", "CUDA 12.9.2, cuDNN 9.10.2"),
-        ("Name or compute capability", "V100", "7.0", "525.60.13 on Linux"),
-        ("Name or compute capability", "GTX 1080", "6.1", "CUDA 12.9.2"),
-        ("Version", "12.9.1", "CUDA Toolkit 12.9.1", "lowest driver for CUDA 12: 525.60.13"),
-        ("Version", "13.0", "CUDA Toolkit 13.0", "compute capabilities of CUDA 13.0"),
-        ("Library, symbol, file or package", "libcublas.so.12", "libcublas.so.12", "libcublas"),
-        ("Library, symbol, file or package", "cublasLtMatmul", "cublasLtMatmul", "libcublas"),
-        ("Library, symbol, file or package", "cudnn.h", "cudnn.h", "Files of cudnn"),
+        pytest.param(*row, id=question)
+        for question, *row in (
+            ("newest releases for a GPU", GPU, "V100", "7.0", "CUDA 12.9.2, cuDNN 9.10.2"),
+            ("lowest driver for a GPU", GPU, "V100", "7.0", "525.60.13 on Linux"),
+            ("newest CUDA by marketing name", GPU, "GTX 1080", "6.1", "CUDA 12.9.2"),
+            ("last driver branch for a GPU", GPU, "TITAN V", "7.0", "branch 580"),
+            ("driver of a release", RELEASE, "12.9.1", "12.9.1", "for CUDA 12: 525.60.13"),
+            ("GPUs of a release", RELEASE, "13.0", "13.0", "compute capabilities of CUDA 13.0"),
+            ("newest GCC of a release", RELEASE, "12.9.2", "12.9.2", "GCC: 14 is the newest"),
+            ("package of a soname", LIBRARY, "libcublas.so.12", "libcublas.so.12", "libcublas"),
+            ("package of a symbol", LIBRARY, "cublasLtMatmul", "cublasLtMatmul", "libcublas"),
+            ("package of a header", LIBRARY, "cudnn.h", "cudnn.h", "Files of cudnn"),
+            ("license of a package", LIBRARY, "nccl", "nccl", "License"),
+            ("hash of a wheel", LIBRARY, "cudnn", "cudnn", "nvidia_cudnn_cu13-"),
+        )
     ],
 )
 def test_question_is_answered_in_three_actions(
     page: Page, base: str, field: str, query: str, result: str, answer: str
 ) -> None:
     page.goto(f"{base}index.html")
-    page.get_by_label(field, exact=True).fill(query)
+    page.get_by_label(FIELDS[field], exact=True).fill(query)
     page.keyboard.press("Enter")
     page.locator("#results a", has_text=result).first.click()
     page.wait_for_url(lambda url: "/search/" not in url)
@@ -358,15 +373,20 @@ def test_browser_knows_every_selector_and_property_of_the_style_sheet(
     assert unknown == []
 
 
+def write_small_site(root: Path) -> str:
+    """Write the site of a data folder with the shipped tables, and return its address."""
+    store = Store(root / "data", base=Store(shipped_data()))
+    data = read_site_data(Index(store, Cache(root / "cache")))
+    write_site(site_files(data), root / "site", ())
+    return (root / "site").as_uri()
+
+
 def test_search_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
     manifests = tmp_path / "data/manifests" / "<b>javascript:x"
     manifests.mkdir(parents=True)
     content = manifest("12.9.1", packages=["libx"], name=HOSTILE)
     (manifests / "redistrib_12.9.1.json").write_bytes(content)
-    store = Store(tmp_path / "data", base=Store(shipped_data()))
-    index = Index(store, Cache(tmp_path / "cache"))
-    write_site(site_files(read_site_data(index)), tmp_path / "site", ())
-    page.goto(f"{(tmp_path / 'site').as_uri()}/search/index.html?q={quote('<')}")
+    page.goto(f"{write_small_site(tmp_path)}/search/index.html?q={quote('<')}")
     assert HOSTILE in page.locator("#results").inner_text()
     assert page.locator("#results img").count() == 0
     page.get_by_role("link", name=HOSTILE).first.click()
@@ -388,6 +408,20 @@ def test_common_platform_of_builds_for_several_majors_is_compared(page: Page, ba
     page.goto(f"{base}cudnn/compare/index.html?before=9.10.2&after=9.11.1")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="cudnn"))
     expect(row.first).to_contain_text("linux-x86_64/cuda12")
+
+
+def test_packages_named_as_properties_of_objects_are_compared(page: Page, tmp_path: Path) -> None:
+    names = ["__proto__", "constructor", "toString"]
+    manifests = tmp_path / "data/manifests/cuda"
+    manifests.mkdir(parents=True)
+    for label in ("12.9.1", "13.0.2"):
+        content = manifest(label, packages=names)
+        (manifests / f"redistrib_{label}.json").write_bytes(content)
+    address = write_small_site(tmp_path)
+    page.goto(f"{address}/cuda/compare/index.html?before=12.9.1&after=13.0.2")
+    rows = page.get_by_role("region", name="Packages").locator("tbody tr")
+    texts = [text.split("\t")[:3] for text in rows.all_inner_texts()]
+    assert texts == [[name, "12.9.1", "13.0.2"] for name in names]
 
 
 def test_two_releases_are_compared(page: Page, base: str) -> None:

@@ -35,13 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sites")
     make_data(root / "small")
     stores = {"shipped": Store(shipped_data(), "wheels"), "small": Store(root / "small/data")}
-    sets = {one.cuda.attribute: one for one in (make_sets(root / "small")["linux-x86_64"],)}
+    sets = list(make_sets(root / "small").values())
     for name, store in stores.items():
-        write_site(
-            site_files(read_site_data(Index(store, Cache(root / "cache")), sets)),
-            root / "sites" / name,
-            (),
-        )
+        data = read_site_data(Index(store, Cache(root / "cache")), sets)
+        write_site(site_files(data), root / "sites" / name, ())
     return root / "sites"
 
 

@@ -109,9 +109,7 @@ def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
 def site_contents(store: Store, *sets: PackageSet) -> dict[str, bytes]:
     """Return the files of the site of a data folder and package sets."""
     with tempfile.TemporaryDirectory() as folder:
-        data = read_site_data(
-            Index(store, Cache(Path(folder))), {one.cuda.attribute: one for one in sets}
-        )
+        data = read_site_data(Index(store, Cache(Path(folder))), sets)
     return {path: content() for path, content in site_files(data).items()}
 
 

@@ -54,9 +54,9 @@ def gpu_address(capability: str) -> str:
     return f"gpus/{_segment(capability)}"
 
 
-def set_address(attribute: str) -> str:
-    """Return the address of a package set's page."""
-    return f"sets/{_segment(attribute)}"
+def set_address(attribute: str, platform: str) -> str:
+    """Return the address of a package set's page, such as `sets/cudaPackages_13_0-linux-sbsa`."""
+    return f"sets/{_segment(f'{attribute}-{platform}')}"
 
 
 def relative(target: str, source: str) -> str:

@@ -1,13 +1,24 @@
 """The pages that compare two releases of a product."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from cudaredist.commands.explain.newest_together import COMMON_PLATFORMS
 from cudaredist.commands.site.page_models import ComparePage
 from cudaredist.commands.site.release_pages import product_title
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
-from cudaredist.tables.explanation import FactValue
+from cudaredist.tables.explanation import Fact, FactValue
+
+_TITLES = {
+    "nvcc": "nvcc",
+    "known": "Targets of ptxas",
+    "supported": "Supported targets",
+    "default": "Targets built by default",
+    "driver.native": "Lowest driver with all features",
+    "driver.lowest": "Lowest driver",
+}
+_ENDS = {"min": ", oldest", "max": ", newest"}
 
 
 def make_compare_page(redist: str, data: SiteData) -> ComparePage:
@@ -24,35 +35,24 @@ def make_compare_page(redist: str, data: SiteData) -> ComparePage:
 
 def compare_script(redist: str, data: SiteData) -> bytes:
     """Return the script with the facts of a product's releases, in one statement."""
-    releases = {str(facts.label): _release(facts) for facts in data.releases[redist]}
+    releases = {
+        str(facts.label): {"facts": list(_facts(facts)), "packages": list(_packages(facts))}
+        for facts in data.releases[redist]
+    }
     text = json.dumps(releases, separators=(",", ":"))
     return f"window.cudaredistReleases={text};\n".encode("ascii")
 
 
-def _release(facts: ReleaseFacts) -> dict[str, Any]:
-    packages: dict[str, dict[str, Any]] = {
-        package.name: {
-            "version": ", ".join(map(str, package.versions)),
-            "places": {},
-        }
-        for package in facts.manifest.packages
-    }
+def _packages(facts: ReleaseFacts) -> Iterator[tuple[str, str, list[Any]]]:
+    """Yield each package with its version and archives, the most common platform first."""
+    places: dict[str, list[Any]] = {package.name: [] for package in facts.manifest.packages}
     newest_variant_first = sorted(facts.archives, key=lambda x: x.archive.id.place, reverse=True)
     for one in sorted(newest_variant_first, key=_rank):
-        packages[one.archive.package]["places"][one.archive.id.place] = [
-            one.history.size,
-            one.history.symbols,
-            one.history.device_code,
-        ]
-    stated = {
-        fact.name: _words(fact.value)
-        for topic in facts.topics
-        for fact in topic.facts
-        # Topics describe a release line, and each of its releases can have its own driver.
-        if fact.name != "driver.native" or f"CUDA {facts.label}:" in fact.statement
-    }
-    stated.pop("releases", None)
-    return {"facts": stated, "packages": packages}
+        own = one.history
+        place = one.archive.id.place
+        places[one.archive.package].append((place, own.size, own.symbols, own.device_code))
+    for package in facts.manifest.packages:
+        yield package.name, ", ".join(map(str, package.versions)), places[package.name]
 
 
 def _rank(one: ArchiveFacts) -> int:
@@ -61,13 +61,17 @@ def _rank(one: ArchiveFacts) -> int:
     return COMMON_PLATFORMS.index(name) if name in COMMON_PLATFORMS else len(COMMON_PLATFORMS)
 
 
-def _words(value: FactValue) -> str:
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case tuple():
-            return ", ".join(value)
-        case _:
-            return str(value)
+def _facts(facts: ReleaseFacts) -> Iterator[tuple[str, FactValue]]:
+    """Yield the title and value of each fact."""
+    for topic in facts.topics:
+        for fact in topic.facts:
+            # Topics describe a release line, and each of its releases can have its own driver.
+            is_other = fact.name == "driver.native" and f"CUDA {facts.label}:" not in fact.statement
+            if fact.name != "releases" and not is_other:
+                yield _title(fact), "none" if fact.value is None else fact.value
+
+
+def _title(fact: Fact) -> str:
+    """Return the name of a fact without its value."""
+    end = _ENDS.get(fact.name.rpartition(".")[2], "")
+    return _TITLES.get(fact.name) or f"{fact.statement.partition(':')[0]}{end}"

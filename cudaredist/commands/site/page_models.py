@@ -245,6 +245,7 @@ class SetPage(SitePage):
     """One package set."""
 
     kind: Literal["set"] = "set"
+    others: tuple[str, ...] = Field(description="Other platforms with a set of this attribute")
     summary: SetSummary
     depends: dict[str, tuple[str, ...]] = Field(description="Direct dependencies by package")
 

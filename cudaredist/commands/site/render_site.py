@@ -1,5 +1,6 @@
 """Render pages as HTML and JSON, and list all files of the site."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
@@ -103,10 +104,10 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
             pages[files_address(name)] = make_files_page(name, history.spans, data)
     for gpu in make_gpu_pages(data):
         pages[gpu_address(gpu.capability)] = gpu
-    sets = [make_set_page(one) for one in data.sets.values()]
-    pages |= {set_address(one.title): one for one in sets}
+    sets = [make_set_page(one, data.sets) for one in data.sets]
+    summaries = tuple(page.summary for page in sets)
+    pages |= {set_address(page.summary.attribute, page.summary.platform): page for page in sets}
     if sets:
-        summaries = tuple(one.summary for one in sets)
         pages["sets"] = SetsPage(channel=data.channel, title="Package sets", sets=summaries)
     return pages
 
@@ -195,7 +196,9 @@ def change_sections(
 
 
 def _line(text: str) -> Markup:
-    return Markup(text.replace(" -> ", " → ").replace(" -&gt; ", " → "))  # noqa: S704 - the style has escaped the data
+    # A line can break after a hyphen, but not after a minus.
+    text = re.sub(r" -(?=[\w.])", " \N{MINUS SIGN}", re.sub(" -(>|&gt;) ", " → ", text))
+    return Markup(text)  # noqa: S704 - the style has escaped the data
 
 
 def support_bars(part: PackageCoverage, data: SiteData) -> list[tuple[str, float, float]]:

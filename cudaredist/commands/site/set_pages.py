@@ -36,29 +36,35 @@ class DependencyGraph(NamedTuple):
     thickness: int = _HEIGHT
 
 
-def read_sets(paths: Iterable[Path]) -> tuple[dict[str, PackageSet], list[str]]:
-    """Return the package sets by attribute, and the hashes of their files.
+def read_sets(paths: Iterable[Path]) -> tuple[list[PackageSet], list[str]]:
+    """Return the package sets, and the hashes of their files.
 
-    Raises `UsageError` for two sets with one attribute.
+    Raises `UsageError` for two sets with one attribute and platform.
     """
-    sets: dict[str, PackageSet] = {}
+    sets: dict[tuple[str, str], PackageSet] = {}
     hashes: list[str] = []
     for path in paths:
         package_set, sha256 = read_package_set(path)
-        attribute = package_set.cuda.attribute
-        if attribute in sets:
+        attribute, platform = key = _key(package_set)
+        if key in sets:
             raise UsageError(
-                f"two package sets have the attribute {attribute}, the second in {path}",
+                f"two package sets have the attribute {attribute} and the platform {platform}, "
+                f"the second in {path}",
                 hint="write one site for each of them",
             )
-        sets[attribute] = package_set
+        sets[key] = package_set
         hashes.append(sha256)
-    return sets, hashes
+    return list(sets.values()), hashes
 
 
-def make_set_page(package_set: PackageSet) -> SetPage:
-    """Return the page of a package set."""
-    attribute = package_set.cuda.attribute
+def _key(package_set: PackageSet) -> tuple[str, str]:
+    """Return the attribute and platform of a package set, which identify its page."""
+    return package_set.cuda.attribute, package_set.platform.redist_system
+
+
+def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPage:
+    """Return the page of a package set, one of all sets of the site."""
+    attribute, platform = _key(package_set)
     own = {
         name: package
         for name, package in package_set.packages.items()
@@ -70,7 +76,10 @@ def make_set_page(package_set: PackageSet) -> SetPage:
     }
     return SetPage(
         channel=package_set.channel,
-        title=attribute,
+        title=f"{attribute} for {platform}",
+        others=tuple(
+            other for name, other in map(_key, sets) if name == attribute and other != platform
+        ),
         summary=summarize(attribute, package_set),
         depends={name: tuple(sorted(others)) for name, others in requires.items()},
     )

@@ -42,8 +42,6 @@ from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_poli
 from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explanation import Topic
 
-_NO_SETS: Mapping[str, PackageSet] = {}
-
 
 class ArchiveFacts(NamedTuple):
     """One archive of a manifest, with its contents."""
@@ -107,15 +105,14 @@ class SiteData:
     """Libraries whose symbols are unknown in a release."""
     unexamined: int
     """Archives without features."""
-    sets: Mapping[str, PackageSet]
-    """By attribute."""
+    sets: Sequence[PackageSet]
 
     def has_history(self, redist: str) -> bool:
         """Check if a product has several releases."""
         return len(self.releases[redist]) > 1
 
 
-def read_site_data(index: Index, sets: Mapping[str, PackageSet] = _NO_SETS) -> SiteData:
+def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
     """Read all facts that the site shows.
 
     Raises `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file

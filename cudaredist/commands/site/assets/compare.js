@@ -24,10 +24,17 @@
     return element;
   };
 
-  const union = (first, second) =>
-    [...new Set([...Object.keys(first), ...Object.keys(second)])].sort();
+  // Names are keys of maps, not of objects, which have a constructor and a prototype.
+  const map = (pairs, convert) => new Map(pairs.map(([name, ...rest]) => [name, convert(...rest)]));
 
-  function table(title, heads, rows) {
+  const union = (first, second) =>
+    [...new Set([...first.keys(), ...second.keys()])].sort((a, b) =>
+      a.localeCompare(b, "en", { numeric: true }));
+
+  const packagesOf = (release) =>
+    map(release.packages, (version, places) => ({ version, places: map(places, (...facts) => facts) }));
+
+  function table(title, heads, rows, name = "") {
     const section = add(target, "section");
     add(section, "h2", title);
     if (!rows.length) {
@@ -37,15 +44,15 @@
     const frame = add(section, "div", undefined, { className: "scroll", tabIndex: 0 });
     frame.setAttribute("role", "region");
     frame.setAttribute("aria-label", title);
-    const grid = add(frame, "table");
+    const grid = add(frame, "table", undefined, { className: name });
     const head = add(add(grid, "thead"), "tr");
     for (const text of heads) add(head, "th", text, { scope: "col" });
     const body = add(grid, "tbody");
-    for (const [name, ...cells] of rows) {
+    for (const [about, ...cells] of rows) {
       const row = add(body, "tr");
       const first = add(row, "th", undefined, { scope: "row" });
-      if (name.href) add(first, "a", name.text, { href: name.href });
-      else first.textContent = name;
+      if (about.href) add(first, "a", about.text, { href: about.href });
+      else first.textContent = about;
       for (const text of cells) add(row, "td", text);
     }
   }
@@ -54,15 +61,31 @@
     return { text: name, href: `${target.dataset.root}packages/${encodeURIComponent(name)}/index.html` };
   }
 
+  // Of two lists, each cell has the names that the other list lacks.
+  function factRows(first, second) {
+    const [before, after] = [first, second].map(({ facts }) => map(facts, (value) => value));
+    const words = (value, other) =>
+      Array.isArray(value)
+        ? value.filter((name) => !other?.includes(name)).join(", ") || MISSING
+        : value ?? MISSING;
+    return union(before, after).flatMap((name) => {
+      const [old, now] = [before.get(name), after.get(name)];
+      if (String(old) === String(now)) return [];
+      const title = Array.isArray(old ?? now) ? `${name}, only in this release` : name;
+      return [[title, words(old, now), words(now, old)]];
+    });
+  }
+
   function differences(first, second) {
+    const [before, after] = [packagesOf(first), packagesOf(second)];
     const packages = [];
     const code = [];
-    for (const name of union(first.packages, second.packages)) {
-      const [old, now] = [first.packages[name], second.packages[name]];
+    for (const name of union(before, after)) {
+      const [old, now] = [before.get(name), after.get(name)];
       // The most common platform is the first.
-      const place = Object.keys((old ?? now).places).find((name) => (now ?? old).places[name]);
-      const [oldSize, oldSymbols, oldCode] = old?.places[place] ?? [];
-      const [newSize, newSymbols, newCode] = now?.places[place] ?? [];
+      const place = [...(old ?? now).places.keys()].find((key) => (now ?? old).places.has(key));
+      const [oldSize, oldSymbols, oldCode] = old?.places.get(place) ?? [];
+      const [newSize, newSymbols, newCode] = now?.places.get(place) ?? [];
       const row = [
         old?.version ?? MISSING,
         now?.version ?? MISSING,
@@ -74,10 +97,10 @@
       ];
       const isSame = old?.version === now?.version && oldSize === newSize && oldSymbols === newSymbols;
       if (!isSame) packages.push([link(name), ...row]);
-      for (const architecture of union(oldCode ?? {}, newCode ?? {})) {
-        const sizes = [oldCode?.[architecture], newCode?.[architecture]];
-        if (sizes[0] !== sizes[1])
-          code.push([link(name), architecture, ...sizes.map((one) => (one === undefined ? MISSING : size(one)))]);
+      const sizes = [oldCode, newCode].map((own) => new Map(Object.entries(own ?? {})));
+      for (const architecture of union(...sizes)) {
+        const texts = sizes.map((own) => (own.has(architecture) ? size(own.get(architecture)) : MISSING));
+        if (texts[0] !== texts[1]) code.push([link(name), place, architecture, ...texts]);
       }
     }
     return [packages, code];
@@ -91,13 +114,11 @@
     const [first, second] = labels.map((label) => releases[label]);
     target.replaceChildren();
     const [packages, code] = differences(first, second);
-    if (Object.keys({ ...first.facts, ...second.facts }).length)
-      table("Compilers, GPUs and drivers", ["Fact", ...labels], union(first.facts, second.facts)
-        .filter((name) => first.facts[name] !== second.facts[name])
-        .map((name) => [name, first.facts[name] ?? MISSING, second.facts[name] ?? MISSING]));
-    table("Packages", ["Package", ...labels, "Platform", ...labels.map((label) => `Size in ${label}`),
-      ...labels.map((label) => `Symbols in ${label}`)], packages);
-    table("Device code", ["Package", "Architecture", ...labels], code);
+    if (first.facts.length + second.facts.length)
+      table("Compilers, GPUs and drivers", ["Fact", ...labels], factRows(first, second));
+    table("Packages", ["Package", ...labels, "Platform", ...labels.map((label) => `Size, ${label}`),
+      ...labels.map((label) => `Symbols, ${label}`)], packages, "matrix");
+    table("Device code", ["Package", "Platform", "Architecture", ...labels], code, "matrix");
   }
 
   for (const choice of choices) choice.addEventListener("change", () => choice.form.submit());

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.running import expect_error, snapshot
-from support.small_sets import make_data, make_sets
+from support.small_sets import LINUX, make_data, make_sets
 from support.toolkits import modes_of_all
 
 from cudaredist.store.data_folder import shipped_data
@@ -174,7 +174,7 @@ def test_site_is_rendered_after_a_change_of_sets(
     first = json.loads(run(*call).stdout)
     added = json.loads(run(*call, "--set", path).stdout)
     assert added["files"] == first["files"] + 4
-    page = Path("site/sets/cudaPackages_12_9/index.html")
+    page = Path("site/sets/cudaPackages_12_9-linux-x86_64/index.html")
     assert "linux-x86_64" in page.read_text()
     assert json.loads(run(*call, "--set", path).stdout)["written"] == 0
     other = json.loads(path.read_text())
@@ -185,14 +185,18 @@ def test_site_is_rendered_after_a_change_of_sets(
     assert json.loads(run(*call).stdout)["removed"] == 4
 
 
-def test_site_of_two_sets_with_one_attribute_is_refused(run: Run, data: Path) -> None:
+def test_site_links_sets_of_one_attribute_and_refuses_one_platform_twice(
+    run: Run, data: Path
+) -> None:
     make_sets(data.parent)
-    paths = [
-        data.parent / f"sets/{name}/cuda-12.9.1.json" for name in ("linux-x86_64", "linux-sbsa")
-    ]
-    result = run("site", "-o", "site", "--data-dir", data, "--set", paths[0], "--set", paths[1])
-    expect_error(result, 2, "two package sets have the attribute cudaPackages_12_9", str(paths[1]))
+    x86, arm = (data.parent / f"sets/{name}/cuda-12.9.1.json" for name in LINUX)
+    call = ("site", "-o", "site", "--data-dir", data, "--no-shipped-data", "--set", x86, "--set")
+    error = "two package sets have the attribute cudaPackages_12_9 and the platform linux-x86_64"
+    expect_error(run(*call, x86), 2, error, str(x86))
     assert not Path("site").exists()
+    assert run(*call, arm).exit_code == 0
+    page = Path("site/sets/cudaPackages_12_9-linux-x86_64/index.html").read_text()
+    assert 'href="../../sets/cudaPackages_12_9-linux-sbsa/index.html">linux-sbsa</a>' in page
 
 
 @pytest.mark.parametrize(("text", "code"), [(None, 2), ("{}", 5), ("no JSON", 5)])

@@ -200,7 +200,7 @@ def test_page_without_addresses_names_the_wheel(tmp_path: Path) -> None:
 
 
 def test_set_page_lists_packages_reasons_and_dependencies(files: dict[str, bytes]) -> None:
-    folder = "sets/cudaPackages_12_9"
+    folder = "sets/cudaPackages_12_9-linux-x86_64"
     data, page = json.loads(files[f"{folder}/index.json"]), files[f"{folder}/index.html"].decode()
     assert data["depends"]["libcusolver"] == ["libcublas"]
     link = '<a href="../../packages/libcublas/index.html">'
@@ -334,13 +334,26 @@ def test_comparison_has_the_facts_of_all_releases(files: dict[str, bytes]) -> No
     for label, facts in releases.items():
         release = json.loads(files[f"cudnn/{label}/index.json"])
         shown = {one["package"]: one for one in release["packages"]}
-        assert facts["packages"].keys() == shown.keys()
-        for name, package in facts["packages"].items():
-            assert package["version"] == shown[name]["version"]
-            unpacked = [one["unpacked"] for one in shown[name]["archives"]]
-            assert sorted(unpacked, key=str) == sorted(
-                (size for size, *_ in package["places"].values()), key=str
-            )
+        assert [name for name, *_ in facts["packages"]] == list(shown)
+        for name, version, archives in facts["packages"]:
+            assert version == shown[name]["version"]
+            sizes = sorted((one["platform"], one["unpacked"]) for one in shown[name]["archives"])
+            assert sizes == sorted((place.split("/")[0], size) for place, size, *_ in archives)
+
+
+def test_comparison_names_compilers_gpus_and_drivers(small: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "manifests/cuda"
+    folder.mkdir(parents=True)
+    for label in ("12.9.1", "13.0.2"):
+        (folder / f"redistrib_{label}.json").write_bytes(manifest(label, packages=["libx"]))
+    script = site_of(tmp_path)["assets/compare/cuda.js"].decode()
+    releases = json.loads(script.removeprefix("window.cudaredistReleases=").removesuffix(";\n"))
+    facts = dict(releases["13.0.2"]["facts"])
+    assert facts["GCC, newest"] == 15
+    assert facts["Intel ICC"] == "refused"
+    assert facts["Lowest driver"] == "580"
+    assert facts["Lowest driver with all features"] == "580.95.05"
+    assert facts["Supported targets"][0] == "7.5"
 
 
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
