@@ -13,9 +13,7 @@ def _segment(name: str) -> str:
     another folder.
     """
     safe = quote(name, safe="+-_.~")
-    if safe.strip(".") == "":
-        return safe.replace(".", "%2E")
-    return safe
+    return safe if safe.strip(".") else safe.replace(".", "%2E")
 
 
 def product_address(redist: str) -> str:

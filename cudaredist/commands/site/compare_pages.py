@@ -6,7 +6,7 @@ from typing import Any
 
 from cudaredist.commands.explain.newest_together import COMMON_PLATFORMS
 from cudaredist.commands.site.page_models import ComparePage
-from cudaredist.commands.site.release_pages import product_title
+from cudaredist.commands.site.release_pages import product_title, version_words
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.tables.explanation import Fact, FactValue
 
@@ -25,7 +25,6 @@ def make_compare_page(redist: str, data: SiteData) -> ComparePage:
     """Return the page that compares the releases of a product."""
     product = product_title(redist)
     return ComparePage(
-        channel=data.channel,
         title=f"Compare releases of {product}",
         redist=redist,
         product=product,
@@ -52,7 +51,7 @@ def _packages(facts: ReleaseFacts) -> Iterator[tuple[str, str, list[Any]]]:
         place = one.archive.id.place
         places[one.archive.package].append((place, own.size, own.symbols, own.device_code))
     for package in facts.manifest.packages:
-        yield package.name, ", ".join(map(str, package.versions)), places[package.name]
+        yield package.name, version_words(package), places[package.name]
 
 
 def _rank(one: ArchiveFacts) -> int:

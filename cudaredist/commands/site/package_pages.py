@@ -2,7 +2,8 @@
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.site.page_models import (
@@ -16,81 +17,71 @@ from cudaredist.commands.site.page_models import (
     SonameSpan,
     Span,
 )
-from cudaredist.commands.site.release_pages import archive_sizes, platform_order, sorted_platforms
+from cudaredist.commands.site.release_pages import (
+    archive_sizes,
+    name_fields,
+    platform_order,
+    sorted_platforms,
+    version_words,
+)
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, natural_order
 from cudaredist.tables.gpus.capability import Capability
 
-
-class PackageHistory:
-    """The releases of one package, by product with the oldest first."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.releases: list[tuple[ReleaseFacts, Package, list[ArchiveFacts]]] = []
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """The releases of each product with the package."""
-        return tuple(_spans((facts.redist, str(facts.label)) for facts, _, _ in self.releases))
+PackageHistory: TypeAlias = list[tuple[ReleaseFacts, Package, list[ArchiveFacts]]]
+"""The releases of one package, by product with the oldest first."""
 
 
 def package_histories(data: SiteData) -> dict[str, PackageHistory]:
     """Return the history of each package."""
-    histories: dict[str, PackageHistory] = {}
+    histories: dict[str, PackageHistory] = defaultdict(list)
     for releases in data.releases.values():
         for facts in releases:
             archives = grouped((one.archive.package, one) for one in facts.archives)
             for package in facts.manifest.packages:
-                history = histories.setdefault(package.name, PackageHistory(package.name))
-                history.releases.append((facts, package, archives.get(package.name, [])))
+                histories[package.name].append((facts, package, archives.get(package.name, [])))
     return dict(sorted(histories.items()))
 
 
-def make_packages_page(histories: Iterable[PackageHistory], data: SiteData) -> PackagesPage:
+def make_packages_page(histories: Mapping[str, PackageHistory]) -> PackagesPage:
     """Return the page with all packages."""
-    return PackagesPage(
-        channel=data.channel, title="Packages", packages=tuple(map(package_summary, histories))
-    )
+    packages = tuple(_summary(history) for history in histories.values())
+    return PackagesPage(title="Packages", packages=packages)
 
 
-def package_summary(history: PackageHistory) -> PackageSummary:
+def _summary(history: PackageHistory) -> PackageSummary:
     """Return a package with its newest version."""
-    facts, package, archives = history.releases[-1]
+    facts, package, archives = history[-1]
     return PackageSummary(
-        package=history.name,
-        title=package.title,
-        version=", ".join(map(str, package.versions)),
-        license=facts.licenses[package.name],
-        spans=history.spans,
+        **name_fields(package, facts),
+        spans=tuple(_spans((facts.redist, str(facts.label)) for facts, _, _ in history)),
         platforms=sorted_platforms(one.archive.platform for one in archives),
     )
 
 
-def make_package_page(history: PackageHistory, data: SiteData) -> PackagePage:
+def make_package_page(name: str, history: PackageHistory, data: SiteData) -> PackagePage:
     """Return the page of a package."""
-    places = data.files.get(history.name)
-    newest = sorted(history.releases[-1][2], key=lambda one: platform_order(one.archive.platform))
+    places = data.files.get(name)
+    archives = [one for _, _, own in history for one in own]
+    newest = sorted(history[-1][2], key=lambda one: platform_order(one.archive.platform))
+    coverage = (part for part in data.coverage if part.package == name)
     return PackagePage(
-        channel=data.channel,
-        title=history.name,
-        summary=package_summary(history),
-        platforms=sorted_platforms(
-            one.archive.platform for _, _, archives in history.releases for one in archives
-        ),
+        title=name,
+        summary=_summary(history),
+        platforms=sorted_platforms(one.archive.platform for one in archives),
         releases=tuple(
             PackageRelease(
                 redist=facts.redist,
                 release=str(facts.label),
-                version=", ".join(map(str, package.versions)),
-                archives=archive_sizes(archives),
-                sonames=_names({name for one in archives for name in one.explained.sonames}),
+                version=version_words(package),
+                archives=archive_sizes(own),
+                sonames=_names({soname for one in own for soname in one.explained.sonames}),
             )
-            for facts, package, archives in reversed(history.releases)
+            for facts, package, own in reversed(history)
         ),
-        history=tuple(one.history for _, _, archives in history.releases for one in archives),
-        sonames=tuple(_soname_spans(history)),
+        history=tuple(one.history for one in archives),
+        sonames=tuple(_soname_spans(archives)),
         newest=tuple(one.explained for one in newest),
         device_code=tuple(
             PlatformCode(
@@ -102,11 +93,7 @@ def make_package_page(history: PackageHistory, data: SiteData) -> PackagePage:
             if one.history.device_code
         ),
         coverage=tuple(
-            sorted(
-                (part for part in data.coverage if part.package == history.name),
-                key=lambda part: Capability.parse(part.capability),
-                reverse=True,
-            )
+            sorted(coverage, key=lambda part: Capability.parse(part.capability), reverse=True)
         ),
         files=None if places is None else len({place.path for place in places}),
     )
@@ -127,7 +114,6 @@ def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> Fi
             )
         )
     return FilesPage(
-        channel=data.channel,
         title=f"Files of {package}",
         package=package,
         spans=spans,
@@ -139,28 +125,20 @@ def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> Fi
     )
 
 
-def _soname_spans(history: PackageHistory) -> Iterator[SonameSpan]:
-    places: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    platforms: dict[str, set[str]] = defaultdict(set)
-    for facts, _, archives in history.releases:
-        for one in archives:
-            for name in one.explained.sonames:
-                places[name].append((facts.redist, str(facts.label)))
-                platforms[name].add(one.archive.platform)
-    for name in _names(places):
-        for span in _spans(places[name]):
-            yield SonameSpan(**dict(span), soname=name, platforms=sorted_platforms(platforms[name]))
+def _soname_spans(archives: Iterable[ArchiveFacts]) -> Iterator[SonameSpan]:
+    providers = grouped((name, one.explained) for one in archives for name in one.explained.sonames)
+    for name in _names(providers):
+        platforms = sorted_platforms(one.platform for one in providers[name])
+        for span in _spans((one.redist, one.release) for one in providers[name]):
+            yield SonameSpan(**dict(span), soname=name, platforms=platforms)
 
 
 def _spans(places: Iterable[tuple[str, str]]) -> Sequence[Span]:
     """Return the first and newest release of each product."""
-    labels: dict[str, set[str]] = defaultdict(set)
-    for redist, label in places:
-        labels[redist].add(label)
-    ordered = {redist: sorted(names, key=Version.parse) for redist, names in labels.items()}
+    releases = sorted({(redist, Version.parse(label)) for redist, label in places})
     return [
-        Span(redist=redist, first=names[0], newest=names[-1], releases=len(names))
-        for redist, names in sorted(ordered.items())
+        Span(redist=redist, first=str(labels[0]), newest=str(labels[-1]), releases=len(labels))
+        for redist, labels in grouped(releases).items()
     ]
 
 

@@ -12,17 +12,16 @@ from cudaredist.commands.explain.report import (
     PackageCoverage,
     SetSummary,
 )
-from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.base import OutputName, OwnModel
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, CompilerVerdict, NvccRelease
 from cudaredist.tables.explanation import Topic
 
 
 class SitePage(OwnModel):
-    """A page."""
+    """A page. Its file also has the channel of the data."""
 
     schema_version: Literal[1] = 1
     kind: str
-    channel: Channel
     title: str
 
 
@@ -48,13 +47,18 @@ class PlatformTotal(OwnModel):
     unpacked: int | None = Field(description="Bytes of their files; null: unknown for some")
 
 
-class ReleasePackage(OwnModel):
-    """One package of a release."""
+class NamedPackage(OwnModel):
+    """The name, version and license of a package."""
 
     package: str
     title: str | None
     version: str
     license: str | None = Field(description="One name for all spellings in manifests. Null: none")
+
+
+class ReleasePackage(NamedPackage):
+    """One package of a release."""
+
     archives: tuple[ReleaseArchive, ...]
     architectures: tuple[str, ...] = Field(description="Of its device code, on all platforms")
 
@@ -80,42 +84,39 @@ class ChangedLibrary(OwnModel):
     added_names: tuple[str, ...] = Field(description="Without C++ names, at most 200")
 
 
-class ReleasePage(SitePage):
+class OfProductPage(SitePage):
+    """A page of a product."""
+
+    redist: str
+    product: str
+
+
+class ReleasePage(OfProductPage):
     """One release of a product."""
 
     kind: Literal["release"] = "release"
-    redist: str
-    product: str
     summary: ReleaseSummary
     previous: str | None
     next: str | None
     packages: tuple[ReleasePackage, ...]
     topics: tuple[Topic, ...] = Field(description="Host compilers, GPUs and drivers; of CUDA only")
     changes: DiffReport | None = Field(description="Since the previous release; null: none before")
-    exports: tuple[ChangedLibrary, ...] | None = Field(
-        description="Changes of symbols since the previous release; null: none before, or unknown"
-    )
-    unknown_exports: tuple[str, ...] = Field(
-        description="Packages with symbols that are unknown in one of the two releases"
-    )
+    exports: tuple[ChangedLibrary, ...] | None = Field(description="Null: none before, or unknown")
+    unknown_exports: tuple[str, ...] = Field(description="Packages with unknown symbols")
 
 
-class ProductPage(SitePage):
+class ProductPage(OfProductPage):
     """All releases of a product, the newest first."""
 
     kind: Literal["product"] = "product"
-    redist: str
-    product: str
     platforms: tuple[str, ...]
     releases: tuple[ReleaseSummary, ...]
 
 
-class ComparePage(SitePage):
+class ComparePage(OfProductPage):
     """Two releases of a product side by side. A script has their facts."""
 
     kind: Literal["compare"] = "compare"
-    redist: str
-    product: str
     releases: tuple[str, ...] = Field(description="The newest first")
 
 
@@ -190,13 +191,9 @@ class PlatformCode(OwnModel):
     sizes: dict[str, int] = Field(description="Decompressed bytes by architecture")
 
 
-class PackageSummary(OwnModel):
+class PackageSummary(NamedPackage):
     """One package in a list."""
 
-    package: str
-    title: str | None
-    version: str
-    license: str | None = Field(description="One name for all spellings in manifests. Null: none")
     spans: tuple[Span, ...]
     platforms: tuple[str, ...] = Field(description="Of its newest release")
 
@@ -264,12 +261,8 @@ class GpuPage(SitePage):
     capability: str
     entry: CapabilityEntry
     topic: Topic
-    newest: NewestTogether | None = Field(
-        description="CUDA, cuDNN, NCCL and cuTENSOR for these GPUs; null: unknown"
-    )
-    drivers: str | None = Field(
-        description="The lowest drivers of its newest CUDA release; null: unknown"
-    )
+    newest: NewestTogether | None = Field(description="CUDA and libraries; null: unknown")
+    drivers: str | None = Field(description="The lowest for its newest CUDA; null: unknown")
     coverage: tuple[PackageCoverage, ...]
 
 
@@ -294,6 +287,4 @@ class SearchPage(SitePage):
     kind: Literal["search"] = "search"
     counts: dict[str, int] = Field(description="Entries of the index by kind")
     libraries: int = Field(description="Libraries with known symbols")
-    unknown_libraries: tuple[str, ...] = Field(
-        description="Libraries whose symbols are unknown in a release"
-    )
+    unknown_libraries: tuple[str, ...] = Field(description="Those with an unknown release")

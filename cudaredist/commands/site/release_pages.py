@@ -1,7 +1,9 @@
 """The start page, and the pages of products and releases."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.export_changes import ExportChanges
 from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
@@ -18,6 +20,7 @@ from cudaredist.commands.site.page_models import (
 )
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.formats.symbol_tables import is_mangled
+from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.progress import total_size
 from cudaredist.redists import CUDA, REDISTS
@@ -28,18 +31,11 @@ _NAMES_SHOWN = 200
 
 def make_start_page(data: SiteData, packages: int) -> StartPage:
     """Return the start page, with the number of packages."""
-    cuda = data.releases.get(CUDA, ())
+    gpus = data.gpus.capabilities.values() if data.gpus else ()
     return StartPage(
-        channel=data.channel,
         title="CUDA redistributables",
-        cuda=tuple(_cuda_summaries(cuda, data))[::-1],
-        names=tuple(
-            dict.fromkeys(
-                name
-                for entry in (data.gpus.capabilities.values() if data.gpus else ())
-                for name in entry.products
-            )
-        ),
+        cuda=tuple(_cuda_summaries(data))[::-1],
+        names=tuple(dict.fromkeys(name for entry in gpus for name in entry.products)),
         products=tuple(
             ProductSummary(
                 redist=redist,
@@ -58,19 +54,19 @@ def make_start_page(data: SiteData, packages: int) -> StartPage:
     )
 
 
-def _cuda_summaries(releases: Iterable[ReleaseFacts], data: SiteData) -> Iterator[CudaSummary]:
+def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
     """Yield the releases of CUDA, the oldest first."""
     known: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
-    for facts in releases:
+    for facts in data.releases.get(CUDA, ()):
         label = str(facts.label)
         values = {fact.name: fact.value for topic in facts.topics for fact in topic.facts}
         supported = values.get("supported")
         names = supported if isinstance(supported, tuple) else ()
-        gpus = tuple(str(name) for name in names if str(name)[-1].isdigit())
+        gpus = tuple(name for name in names if name[-1].isdigit())
         # Without an entry in the table, the GPUs are unknown: the next release with one counts.
         known_now = gpus or known
-        present = _platforms([facts])
+        present = sorted_platforms(facts.manifest.platforms)
         compilers = data.compat and data.compat.releases.get(label)
         drivers = {system: lowest_driver(facts.label, system, data.drivers) for system in SYSTEMS}
         yield CudaSummary(
@@ -93,11 +89,10 @@ def make_product_page(redist: str, data: SiteData) -> ProductPage:
     """Return the page of a product."""
     releases = data.releases[redist]
     return ProductPage(
-        channel=data.channel,
         title=product_title(redist),
         redist=redist,
         product=product_title(redist),
-        platforms=_platforms(releases),
+        platforms=sorted_platforms(name for one in releases for name in one.manifest.platforms),
         releases=tuple(map(_summary, reversed(releases))),
     )
 
@@ -106,16 +101,15 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
     """Yield the pages of a product's releases."""
     releases = data.releases[redist]
     product = product_title(redist)
-    for number, facts in enumerate(releases):
-        following = releases[number + 1 : number + 2]
+    labels = [None, *(str(facts.label) for facts in releases), None]
+    for facts, previous, following in zip(releases, labels, labels[2:], strict=False):
         yield ReleasePage(
-            channel=data.channel,
             title=f"{product} {facts.label}",
             redist=redist,
             product=product,
             summary=_summary(facts),
-            previous=str(releases[number - 1].label) if number else None,
-            next=str(following[0].label) if following else None,
+            previous=previous,
+            next=following,
             packages=tuple(_packages(facts)),
             topics=facts.topics,
             changes=facts.changes,
@@ -182,38 +176,49 @@ def sorted_platforms(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names), key=platform_order))
 
 
-def _platforms(releases: Iterable[ReleaseFacts]) -> tuple[str, ...]:
-    return sorted_platforms(name for one in releases for name in one.manifest.platforms)
-
-
 def _summary(facts: ReleaseFacts) -> ReleaseSummary:
+    own = grouped((one.archive.platform, one) for one in facts.archives)
     return ReleaseSummary(
         redist=facts.redist,
         release=str(facts.label),
         date=facts.manifest.release_date,
-        platforms=tuple(_total(name, facts.archives) for name in _platforms([facts])),
+        platforms=tuple(
+            _total(name, own.get(name, ())) for name in sorted_platforms(facts.manifest.platforms)
+        ),
     )
 
 
-def _total(platform: str, archives: Iterable[ArchiveFacts]) -> PlatformTotal:
-    own = [one for one in archives if one.archive.platform == platform]
+def _total(platform: str, archives: Collection[ArchiveFacts]) -> PlatformTotal:
     return PlatformTotal(
         platform=platform,
-        packages=len({one.archive.package for one in own}),
-        size=total_size(one.archive.size for one in own),
-        unpacked=total_size(one.history.size for one in own),
+        packages=len({one.archive.package for one in archives}),
+        size=total_size(one.archive.size for one in archives),
+        unpacked=total_size(one.history.size for one in archives),
     )
 
 
 def _packages(facts: ReleaseFacts) -> Iterator[ReleasePackage]:
+    archives = grouped((one.archive.package, one) for one in facts.archives)
     for package in sorted(facts.manifest.packages, key=lambda package: package.name):
-        own = [one for one in facts.archives if one.archive.package == package.name]
+        own = archives.get(package.name, ())
         names = {name for one in own for name in one.explained.architectures}
         yield ReleasePackage(
-            package=package.name,
-            title=package.title,
-            version=", ".join(map(str, package.versions)),
-            license=facts.licenses[package.name],
+            **name_fields(package, facts),
             archives=archive_sizes(own),
             architectures=tuple(sorted(names, key=architecture_order)),
         )
+
+
+def name_fields(package: Package, facts: ReleaseFacts) -> dict[str, Any]:
+    """Return the fields of a `NamedPackage`."""
+    return {
+        "package": package.name,
+        "title": package.title,
+        "version": version_words(package),
+        "license": facts.licenses[package.name],
+    }
+
+
+def version_words(package: Package) -> str:
+    """Return the versions of a package, nearly always one."""
+    return ", ".join(map(str, package.versions))

@@ -1,7 +1,7 @@
 """Render pages as HTML and JSON, and list all files of the site."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -33,7 +33,13 @@ from cudaredist.commands.site.package_pages import (
     make_packages_page,
     package_histories,
 )
-from cudaredist.commands.site.page_models import PackagePage, SetsPage, SitePage
+from cudaredist.commands.site.page_models import (
+    ComparePage,
+    PackagePage,
+    SetPage,
+    SetsPage,
+    SitePage,
+)
 from cudaredist.commands.site.plots import LinePlot, bar_plot, line_plot
 from cudaredist.commands.site.release_pages import (
     make_product_page,
@@ -42,9 +48,16 @@ from cudaredist.commands.site.release_pages import (
     platform_order,
     product_title,
 )
-from cudaredist.commands.site.search_index import make_index, span_words
+from cudaredist.commands.site.search_index import (
+    INDEX_PATH,
+    count_entries,
+    index_script,
+    search_entries,
+    span_words,
+)
 from cudaredist.commands.site.set_pages import dependency_graph, make_set_page
 from cudaredist.commands.site.site_data import SiteData
+from cudaredist.commands.site.symbol_index import piece_path, symbol_pieces
 from cudaredist.commands.site.table_pages import (
     make_compilers_page,
     make_gpu_pages,
@@ -56,31 +69,32 @@ from cudaredist.progress import size_words
 from cudaredist.tables.gpus.coverage import describe_coverage
 
 _ASSETS = ("compare.js", "copy.js", "icon.svg", "search.js", "style.css")
-_Address = Callable[..., str]
 
 
 def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
     """Map the paths of the site's files to functions that return the contents."""
     pages = _pages(data)
-    index = make_index(pages, data.symbols)
-    pages["search"] = make_search_page(index.counts(), data)
     packages = frozenset(page.title for page in pages.values() if isinstance(page, PackagePage))
-    environment = _environment(data)
-    files: dict[str, Callable[[], bytes]] = {}
-    for redist in filter(data.has_history, data.releases):
-        files[compare_script_path(redist)] = partial(compare_script, redist, data)
+    pieces = symbol_pieces(data.symbols.values(), packages)
+    entries = list(search_entries(pages))
+    pages["search"] = make_search_page(count_entries(entries, pieces), data)
+    environment = _environment(data, packages)
+    files: dict[str, Callable[[], bytes]] = {INDEX_PATH: partial(index_script, entries, pieces)}
+    for number, piece in enumerate(pieces):
+        files[piece_path(number)] = partial(piece.script, number)
     for address, page in pages.items():
+        channel = page.summary.channel if isinstance(page, SetPage) else data.channel
         folder = f"{address}/" if address else ""
-        files[f"{folder}index.html"] = partial(_html, environment, address, page, packages)
-        files[f"{folder}index.json"] = partial(_json, page)
+        files[f"{folder}index.html"] = partial(_html, environment, address, page, channel)
+        files[f"{folder}index.json"] = partial(_json, page, channel)
+        if isinstance(page, ComparePage):
+            files[compare_script_path(page.redist)] = partial(compare_script, page.redist, data)
     assets = resources.files("cudaredist.commands.site") / "assets"
-    return (
-        files | index.files() | {f"assets/{name}": (assets / name).read_bytes for name in _ASSETS}
-    )
+    return files | {f"assets/{name}": (assets / name).read_bytes for name in _ASSETS}
 
 
-def _json(page: SitePage) -> bytes:
-    return canonical_json(page.model_dump(mode="json"))
+def _json(page: SitePage, channel: str) -> bytes:
+    return canonical_json(page.model_dump(mode="json") | {"channel": channel})
 
 
 def _pages(data: SiteData) -> dict[str, SitePage]:
@@ -88,31 +102,32 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
     histories = package_histories(data)
     pages: dict[str, SitePage] = {
         "": make_start_page(data, len(histories)),
-        "packages": make_packages_page(histories.values(), data),
+        "packages": make_packages_page(histories),
         "gpus": make_gpus_page(data),
         "compilers": make_compilers_page(data),
     }
     for redist in data.releases:
         pages[product_address(redist)] = make_product_page(redist, data)
-        if data.has_history(redist):
+        if len(data.releases[redist]) > 1:
             pages[compare_address(redist)] = make_compare_page(redist, data)
         for release in make_release_pages(redist, data):
             pages[release_address(redist, release.summary.release)] = release
     for name, history in histories.items():
-        pages[package_address(name)] = make_package_page(history, data)
+        pages[package_address(name)] = package = make_package_page(name, history, data)
         if name in data.files:
-            pages[files_address(name)] = make_files_page(name, history.spans, data)
+            pages[files_address(name)] = make_files_page(name, package.summary.spans, data)
     for gpu in make_gpu_pages(data):
         pages[gpu_address(gpu.capability)] = gpu
-    sets = [make_set_page(one, data.sets) for one in data.sets]
-    summaries = tuple(page.summary for page in sets)
-    pages |= {set_address(page.summary.attribute, page.summary.platform): page for page in sets}
+    sets = [make_set_page(package_set, data.sets) for package_set in data.sets]
+    for page in sets:
+        pages[set_address(page.summary.attribute, page.summary.platform)] = page
     if sets:
-        pages["sets"] = SetsPage(channel=data.channel, title="Package sets", sets=summaries)
+        summaries = tuple(page.summary for page in sets)
+        pages["sets"] = SetsPage(title="Package sets", sets=summaries)
     return pages
 
 
-def _environment(data: SiteData) -> Environment:
+def _environment(data: SiteData, packages: Collection[str]) -> Environment:
     environment = Environment(
         loader=PackageLoader("cudaredist.commands.site"),
         autoescape=True,
@@ -124,12 +139,11 @@ def _environment(data: SiteData) -> Environment:
     environment.globals |= {
         "version": __version__,
         "products": frozenset(data.releases),
-        "titles": {
-            redist: product_title(redist).removesuffix(" Toolkit") for redist in data.releases
+        "packages": packages,
+        "titles": {name: product_title(name).removesuffix(" Toolkit") for name in data.releases},
+        "releases": {
+            (name, str(facts.label)) for name, group in data.releases.items() for facts in group
         },
-        "releases": frozenset(
-            (redist, str(one.label)) for redist, group in data.releases.items() for one in group
-        ),
         "has_sets": bool(data.sets),
         "capabilities": frozenset(data.capabilities),
         "span_words": span_words,
@@ -148,16 +162,14 @@ def _heading(text: str) -> str:
     return text if text.startswith("nvcc") else f"{text[:1].upper()}{text[1:]}"
 
 
-def _html(
-    environment: Environment, address: str, page: SitePage, packages: frozenset[str]
-) -> bytes:
-    def link(make: _Address, *names: str) -> str:
+def _html(environment: Environment, address: str, page: SitePage, channel: str) -> bytes:
+    def link(make: Callable[..., str], *names: str) -> str:
         return page_link(make(*names), address)
 
     links: dict[str, Any] = {
         "to_start": page_link("", address),
-        "to_file": lambda path: relative(path, address),
-        "to_page": lambda other: page_link(other, address),
+        "to_file": partial(relative, source=address),
+        "to_page": partial(page_link, source=address),
         "to_product": partial(link, product_address),
         "to_compare": partial(link, compare_address),
         "to_compare_script": lambda redist: relative(compare_script_path(redist), address),
@@ -168,6 +180,8 @@ def _html(
         "to_set": partial(link, set_address),
     }
 
+    packages: Any = environment.globals["packages"]
+
     def name_html(text: str) -> str:
         if text in packages:
             return f'<a href="{escape(links["to_package"](text))}">{escape(text)}</a>'
@@ -175,10 +189,8 @@ def _html(
 
     style = DiffStyle(name_html, lambda text: str(escape(text)))
     template = environment.get_template(f"{page.kind}.html")
-    text = template.render(
-        page=page, packages=packages, changes=partial(change_sections, style=style), **links
-    )
-    return text.encode()
+    changes = partial(change_sections, style=style)
+    return template.render(page=page, channel=channel, changes=changes, **links).encode()
 
 
 def change_sections(

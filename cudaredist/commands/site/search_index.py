@@ -4,9 +4,9 @@ Scripts also work from `file://`, where browsers refuse to fetch other files.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from cudaredist.commands.site.addresses import page_link
 from cudaredist.commands.site.page_models import (
@@ -18,96 +18,82 @@ from cudaredist.commands.site.page_models import (
     SitePage,
     Span,
 )
-from cudaredist.commands.site.site_symbols import SymbolGroups
-from cudaredist.commands.site.symbol_index import SymbolPiece, piece_path, symbol_pieces
+from cudaredist.commands.site.symbol_index import SymbolPiece
 
 KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
 """The kinds of entries, in the order of results."""
 INDEX_PATH = "assets/search-index.js"
 
 
-@dataclass(slots=True)
-class SearchIndex:
-    """The entries of the index, with repeated texts stored once."""
+class SearchEntry(NamedTuple):
+    """A result of the search."""
 
-    texts: dict[str, int] = field(default_factory=dict)
-    entries: list[tuple[int, str, int, int]] = field(default_factory=list)
-    """Kind, names separated by commas, and the numbers of the link and the detail."""
-    pieces: Sequence[SymbolPiece] = ()
-    """The symbols. They have scripts of their own."""
-
-    def add(self, kind: str, text: str, address: str, detail: str, anchor: str = "") -> None:
-        """Add an entry."""
-        link = f"{page_link(address, '')}{anchor}"
-        numbers = [self.texts.setdefault(one, len(self.texts)) for one in (link, detail)]
-        self.entries.append((KINDS.index(kind), text, numbers[0], numbers[1]))
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of entries of each kind."""
-        kinds = [entry[0] for entry in self.entries]
-        counts = {name: kinds.count(number) for number, name in enumerate(KINDS)}
-        return counts | {"symbol": sum(len(piece.rows) for piece in self.pieces)}
-
-    def files(self) -> dict[str, Callable[[], bytes]]:
-        """Map the paths of the scripts to functions that return the contents."""
-        pieces = enumerate(self.pieces)
-        return {INDEX_PATH: self._script} | {
-            piece_path(number): partial(piece.script, number) for number, piece in pieces
-        }
-
-    def _script(self) -> bytes:
-        """Return the index as one statement of JavaScript, in ASCII."""
-        document = {
-            "kinds": KINDS,
-            "texts": list(self.texts),
-            "entries": self.entries,
-            "symbols": [(piece.first, len(piece.rows)) for piece in self.pieces],
-            "pieces": {},
-        }
-        text = json.dumps(document, separators=(",", ":"))
-        return f"window.cudaredistIndex={text};\n".encode("ascii")
+    kind: str
+    names: str
+    """Separated by commas."""
+    link: str
+    detail: str
 
 
-def make_index(pages: Mapping[str, SitePage], symbols: Mapping[str, SymbolGroups]) -> SearchIndex:
-    """Return the index of all pages, by address, and of the symbols of libraries."""
-    packages = {page.title for page in pages.values() if isinstance(page, PackagePage)}
-    index = SearchIndex(pieces=symbol_pieces(symbols.values(), packages))
+def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
+    """Yield the entries of all pages, which are given by address."""
     for address, page in pages.items():
+        link = page_link(address, "")
         match page:
             case ProductPage():
                 names = ", ".join(dict.fromkeys((page.product, page.redist)))
-                index.add("product", names, address, f"{len(page.releases)} releases")
+                yield SearchEntry("product", names, link, f"{len(page.releases)} releases")
             case ReleasePage():
                 text = f"{page.product} {page.summary.release}"
-                index.add("release", text, address, page.summary.date or "")
+                yield SearchEntry("release", text, link, page.summary.date or "")
             case PackagePage():
                 summary = page.summary
                 names = ", ".join(filter(None, (summary.package, summary.title)))
-                index.add("package", names, address, _spans(summary.spans))
+                spans = ", ".join(map(span_words, summary.spans))
+                yield SearchEntry("package", names, link, spans)
                 for soname in page.sonames:
-                    detail = f"{summary.package}, {_spans([soname])}"
-                    index.add("soname", soname.soname, address, detail, "#sonames")
+                    detail = f"{summary.package}, {span_words(soname)}"
+                    yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
             case GpuPage():
                 names = ", ".join((page.capability, page.entry.family, *page.entry.products))
-                index.add("gpu", names, address, page.title)
+                yield SearchEntry("gpu", names, link, page.title)
             case FilesPage():
-                _add_files(index, address, page)
+                for number, (folder, files) in enumerate(page.folders.items()):
+                    for file in files:
+                        path = f"{folder}/{file.name}" if folder else file.name
+                        detail = f"{page.package}, {span_words(file)}"
+                        yield SearchEntry("file", path, f"{link}#folder-{number}", detail)
             case _:
                 pass
-    return index
 
 
-def _add_files(index: SearchIndex, address: str, page: FilesPage) -> None:
-    for number, (folder, files) in enumerate(page.folders.items()):
-        for file in files:
-            path = f"{folder}/{file.name}" if folder else file.name
-            detail = f"{page.package}, {_spans([file])}"
-            index.add("file", path, address, detail, f"#folder-{number}")
+def count_entries(entries: Iterable[SearchEntry], pieces: Iterable[SymbolPiece]) -> dict[str, int]:
+    """Return the number of entries of each kind."""
+    counts = Counter(entry.kind for entry in entries)
+    symbols = sum(len(piece.rows) for piece in pieces)
+    return {kind: counts[kind] for kind in KINDS} | {"symbol": symbols}
 
 
-def _spans(spans: Iterable[Span]) -> str:
-    """Return products and releases in words: `cuda 11.8.0 to 13.5.0`."""
-    return ", ".join(span_words(span) for span in spans)
+def index_script(entries: Iterable[SearchEntry], pieces: Iterable[SymbolPiece]) -> bytes:
+    """Return the index as one statement of JavaScript, in ASCII. Repeated texts are stored once."""
+    texts: dict[str, int] = {}
+
+    def number(text: str) -> int:
+        return texts.setdefault(text, len(texts))
+
+    rows = [
+        (KINDS.index(kind), names, number(link), number(detail))
+        for kind, names, link, detail in entries
+    ]
+    document = {
+        "kinds": KINDS,
+        "texts": list(texts),
+        "entries": rows,
+        "symbols": [(piece.first, len(piece.rows)) for piece in pieces],
+        "pieces": {},
+    }
+    text = json.dumps(document, separators=(",", ":"))
+    return f"window.cudaredistIndex={text};\n".encode("ascii")
 
 
 def span_words(span: Span) -> str:

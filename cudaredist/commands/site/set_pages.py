@@ -75,7 +75,6 @@ def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPag
         for name, package in own.items()
     }
     return SetPage(
-        channel=package_set.channel,
         title=f"{attribute} for {platform}",
         others=tuple(
             other for name, other in map(_key, sets) if name == attribute and other != platform

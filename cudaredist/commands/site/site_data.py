@@ -107,10 +107,6 @@ class SiteData:
     """Archives without features."""
     sets: Sequence[PackageSet]
 
-    def has_history(self, redist: str) -> bool:
-        """Check if a product has several releases."""
-        return len(self.releases[redist]) > 1
-
 
 def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
     """Read all facts that the site shows.

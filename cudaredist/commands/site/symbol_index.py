@@ -59,22 +59,18 @@ def symbol_pieces(
 
     `packages` has the packages with a page.
     """
-    groups: dict[str, tuple[_Spans, ...]] = defaultdict(tuple)
+    groups: dict[str, _Spans] = defaultdict(tuple)
     for every, names in chain.from_iterable(libraries):
         spans = tuple(span for span in every if span.package in packages)
         if spans:
             for name in names:
-                groups[name] += (spans,)
-    combined: dict[tuple[_Spans, ...], _Spans] = {}
+                groups[name] += spans
     pieces: list[SymbolPiece] = []
     previous = lower = ""
     for key, name in sorted((name.lower(), name) for name in groups):
         if not pieces or (pieces[-1].size >= PIECE_SIZE and key != lower):
             pieces.append(SymbolPiece(key[: _shared(lower, key) + 1] if pieces else ""))
-        of_name = groups[name]
-        if of_name not in combined:
-            combined[of_name] = tuple(span for spans in of_name for span in spans)
-        pieces[-1].add(name, previous, combined[of_name])
+        pieces[-1].add(name, previous, groups[name])
         previous, lower = name, key
     return pieces
 
