@@ -46,18 +46,16 @@ def _packages(facts: ReleaseFacts) -> Iterator[tuple[str, str, list[Any]]]:
     """Yield each package with its version and archives, the most common platform first."""
     places: dict[str, list[Any]] = {package.name: [] for package in facts.manifest.packages}
     newest_variant_first = sorted(facts.archives, key=lambda x: x.archive.id.place, reverse=True)
-    for one in sorted(newest_variant_first, key=_rank):
-        own = one.history
-        place = one.archive.id.place
-        places[one.archive.package].append((place, own.size, own.symbols, own.device_code))
+    for archive, _, own, _ in sorted(newest_variant_first, key=_rank):
+        row = archive.id.place, own.size, own.symbols, own.device_code
+        places[archive.package].append(row)
     for package in facts.manifest.packages:
         yield package.name, version_words(package), places[package.name]
 
 
 def _rank(one: ArchiveFacts) -> int:
     """Return the place of an archive's platform among the common ones, which come first."""
-    name = one.archive.platform
-    return COMMON_PLATFORMS.index(name) if name in COMMON_PLATFORMS else len(COMMON_PLATFORMS)
+    return (*COMMON_PLATFORMS, one.archive.platform).index(one.archive.platform)
 
 
 def _facts(facts: ReleaseFacts) -> Iterator[tuple[str, FactValue]]:

@@ -69,59 +69,43 @@ def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> 
     most = max((value for values in series.values() for value in values.values()), default=0)
     step = _step(most / 6)
     top = max(step, -(-most // step) * step)
-    span = WIDTH - _LEFT - _RIGHT
-    between = span / max(1, len(names) - 1)
+    between = (WIDTH - _LEFT - _RIGHT) / max(1, len(names) - 1)
     across = {name: round(_LEFT + number * between, 1) for number, name in enumerate(names)}
 
     def up(value: int) -> float:
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - value / top), 1)
 
-    every = -(-len(names) // 10)
-
     def line(title: str, values: Mapping[str, int]) -> Line:
-        present = groupby(names, key=lambda name: name in values)
+        points = {
+            name: (across[name], up(values[name]), f"{title}, {name}: {size_words(values[name])}")
+            for name in names
+            if name in values
+        }
+        runs = (run for is_known, run in groupby(names, points.__contains__) if is_known)
         return Line(
             title,
-            tuple(
-                (across[name], up(values[name]), f"{title}, {name}: {size_words(values[name])}")
-                for name in names
-                if name in values
-            ),
-            tuple(
-                " ".join(f"{across[name]:g},{up(values[name]):g}" for name in run)
-                for is_there, run in present
-                if is_there
-            ),
+            tuple(points.values()),
+            tuple(" ".join("{:g},{:g}".format(*points[name]) for name in run) for run in runs),
         )
 
+    every, last = -(-len(names) // 10), len(names) - 1
+    labels = [n for n in range(len(names)) if n == 0 or (n >= every and (last - n) % every == 0)]
     return LinePlot(
         lines=tuple(line(title, values) for title, values in series.items()),
-        across=tuple(
-            Tick(across[name], name)
-            for number, name in enumerate(names)
-            if number == 0 or (number >= every and (len(names) - 1 - number) % every == 0)
-        ),
+        across=tuple(Tick(across[names[number]], names[number]) for number in labels),
         up=tuple(Tick(up(value), size_words(value)) for value in range(0, top + 1, step)),
     )
 
 
 def bar_plot(values: Mapping[str, int]) -> BarPlot:
     """Return a plot of values by architecture."""
-    most = max(values.values(), default=0) or 1
-    room = _BARS_WIDTH - _NAMES - _VALUES
-    return BarPlot(
-        bars=tuple(
-            Bar(
-                name,
-                name.partition("_")[0],
-                number * (_BAR + _GAP) + _GAP,
-                round(room * value / most, 1),
-                size_words(value),
-            )
-            for number, (name, value) in enumerate(values.items())
-        ),
-        height=len(values) * (_BAR + _GAP) + _GAP,
+    scale = (_BARS_WIDTH - _NAMES - _VALUES) / (max(values.values(), default=0) or 1)
+    rows = [number * (_BAR + _GAP) + _GAP for number in range(len(values) + 1)]
+    bars = (
+        Bar(name, name.partition("_")[0], top, round(value * scale, 1), size_words(value))
+        for top, (name, value) in zip(rows, values.items(), strict=False)
     )
+    return BarPlot(tuple(bars), height=rows[-1])
 
 
 def _step(least: float) -> int:

@@ -65,8 +65,8 @@ def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
         names = supported if isinstance(supported, tuple) else ()
         gpus = tuple(name for name in names if name[-1].isdigit())
         # Without an entry in the table, the GPUs are unknown: the next release with one counts.
-        known_now = gpus or known
-        present = sorted_platforms(facts.manifest.platforms)
+        known = gpus or known
+        present = (*known, *sorted_platforms(facts.manifest.platforms))
         compilers = data.compat and data.compat.releases.get(label)
         drivers = {system: lowest_driver(facts.label, system, data.drivers) for system in SYSTEMS}
         yield CudaSummary(
@@ -77,12 +77,9 @@ def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
             gcc=compilers.compilers.get("gcc") if compilers else None,
             gpus=gpus,
             newest={name: one for name, one in data.fitting[label].items() if name != CUDA},
-            dropped=(
-                *(name for name in known if name not in known_now),
-                *(name for name in before if name not in present),
-            ),
+            dropped=tuple(name for name in before if name not in present),
         )
-        known, before = known_now, present
+        before = present
 
 
 def make_product_page(redist: str, data: SiteData) -> ProductPage:

@@ -234,13 +234,10 @@ def _fitting(
 ) -> dict[str, dict[str, str]]:
     """Return the newest libraries for each CUDA release, on its most common platform."""
     places = grouped(
-        (
-            one.archive.platform,
-            (redist, facts.label, one.archive.package, one.archive.platform, one.archive.variant),
-        )
+        (x.platform, (redist, facts.label, x.package, x.platform, x.variant))
         for redist, group in releases.items()
         for facts in group
-        for one in facts.archives
+        for x, *_ in facts.archives
     )
     fitting = {}
     for facts in releases.get(CUDA, ()):
@@ -251,11 +248,8 @@ def _fitting(
 
 def _files(index: Index) -> dict[str, list[FilePlace]]:
     """Return the files of each package, sorted."""
-    files: dict[str, list[FilePlace]] = defaultdict(list)
     query = """
         SELECT package, path, output, redist, label, platform
         FROM releases JOIN archives ON release = releases.id JOIN files USING (contents)
         WHERE layer = ? AND has_manifest ORDER BY 1, 2, 3, 4, 5, 6"""
-    for package, *place in index.rows(query, index.layer):
-        files[package].append(FilePlace(*place))
-    return files
+    return grouped((p, FilePlace(*place)) for p, *place in index.rows(query, index.layer))

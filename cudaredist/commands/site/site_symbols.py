@@ -1,6 +1,5 @@
 """site: the symbols that libraries export, with their packages and releases."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -42,23 +41,18 @@ def exported_symbols(index: Index, names: Mapping[int, Sequence[str]]) -> dict[s
         SELECT library, redist, package, is_stub, label, symbol_group FROM archive_exports
         WHERE channel = ? AND (redist, label) IN (
             SELECT redist, label FROM releases WHERE layer = ? AND has_manifest)"""
-    libraries: dict[str, dict[_Provider, dict[str, set[int]]]]
-    libraries = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
-    for library, redist, package, is_stub, label, group in index.rows(
-        query, index.store.channel, index.layer
-    ):
-        libraries[library][redist, package, bool(is_stub)][label].add(group)
-    symbols: dict[str, SymbolGroups] = {library: [] for library in sorted(libraries)}
-    query = """
-        SELECT library, json_group_array(id) FROM symbol_groups
-        WHERE imported_from IS NULL GROUP BY library"""
-    for library, rows in index.rows(query):
-        if library in symbols:
-            containing = groups_of_names(json.loads(rows), names)
-            symbols[library] = [
-                (tuple(_spans(library, libraries[library], groups)), own)
-                for groups, own in grouped((x, name) for name, x in containing.items()).items()
-            ]
+    exports = index.rows(query, index.store.channel, index.layer)
+    libraries = grouped((library, export) for library, *export in exports)
+    symbols = {}
+    for library in sorted(libraries):
+        providers: dict[_Provider, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for redist, package, is_stub, label, group in libraries[library]:
+            providers[redist, package, bool(is_stub)][label].add(group)
+        containing = groups_of_names({group for *_, group in libraries[library]}, names)
+        symbols[library] = [
+            (tuple(_spans(library, providers, groups)), own)
+            for groups, own in grouped((x, name) for name, x in containing.items()).items()
+        ]
     return symbols
 
 
