@@ -7,13 +7,13 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import pytest
 import tinycss2
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 from support.factory import manifest
 from support.optional_programs import find_program
 from support.running import succeed
@@ -82,11 +82,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def files(folder: Path) -> str:
+    """The address of the site as files."""
+    return f"{folder.as_uri()}/{PREFIX}/"
+
+
 @pytest.fixture(scope="module", params=["file", "http"])
-def base(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+def base(request: pytest.FixtureRequest, folder: Path, files: str) -> Iterator[str]:
     """The address of the site, as files and below a prefix of a server."""
     if request.param == "file":
-        yield f"{folder.as_uri()}/{PREFIX}/"
+        yield files
         return
     handler = functools.partial(_Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -127,6 +133,12 @@ def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
     assert problems == []
 
 
+def row_of(page: Page, name: str) -> Locator:
+    """Return the first row with a name in its first column."""
+    header = page.get_by_role("rowheader", name=name, exact=True)
+    return page.get_by_role("row").filter(has=header).first
+
+
 @pytest.mark.parametrize(
     ("query", "kind", "text", "target"),
     [
@@ -147,11 +159,10 @@ def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
 def test_search_finds_the_right_page(
     page: Page, base: str, query: str, kind: str, text: str, target: str
 ) -> None:
-    page.goto(f"{base}index.html")
-    page.get_by_label("Library, symbol, file or package").fill(query)
-    page.get_by_role("search", name="My library or symbol").get_by_role(
-        "button", name="Search"
-    ).click()
+    page.goto(base + PAGES["start"])
+    form = page.get_by_role("search", name="My library or symbol")
+    form.get_by_role("searchbox").fill(query)
+    form.get_by_role("button").click()
     title = page.locator("#results h2", has_text=kind)
     title.wait_for()
     link = title.locator("+ ul").get_by_role("link").first
@@ -240,15 +251,15 @@ FIELDS = {
             ("package of a soname", LIBRARY, "libcublas.so.12", "libcublas.so.12", "libcublas"),
             ("package of a symbol", LIBRARY, "cublasLtMatmul", "cublasLtMatmul", "libcublas"),
             ("package of a header", LIBRARY, "cudnn.h", "cudnn.h", "Files of cudnn"),
-            ("license of a package", LIBRARY, "nccl", "nccl", "License"),
-            ("hash of a wheel", LIBRARY, "cudnn", "cudnn", "nvidia_cudnn_cu13-"),
+            ("license of a package", LIBRARY, "libcublas", "libcublas", "CUDA EULA"),
+            ("wheels with hashes", LIBRARY, "libcublas", "libcublas", "nvidia_cublas-"),
         )
     ],
 )
 def test_question_is_answered_in_three_actions(
     page: Page, base: str, field: str, query: str, result: str, answer: str
 ) -> None:
-    page.goto(f"{base}index.html")
+    page.goto(base + PAGES["start"])
     page.get_by_label(FIELDS[field], exact=True).fill(query)
     page.keyboard.press("Enter")
     page.locator("#results a", has_text=result).first.click()
@@ -263,11 +274,8 @@ def test_question_is_answered_in_three_actions(
 def test_start_page_answers_questions_about_a_release(
     page: Page, base: str, release: str, answer: str
 ) -> None:
-    page.goto(f"{base}index.html")
-    row = page.get_by_role("row").filter(
-        has=page.get_by_role("rowheader", name=release, exact=True)
-    )
-    assert answer in row.inner_text()
+    page.goto(base + PAGES["start"])
+    assert answer in row_of(page, release).inner_text()
 
 
 def test_search_works_with_the_keyboard_only(page: Page, base: str) -> None:
@@ -302,8 +310,8 @@ def test_page_fits_a_phone_and_loads_nothing_from_elsewhere(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_shows_the_focus_of_the_keyboard(page: Page, folder: Path, name: str) -> None:
-    page.goto(f"{folder.as_uri()}/{PREFIX}/{PAGES[name]}")
+def test_page_shows_the_focus_of_the_keyboard(page: Page, files: str, name: str) -> None:
+    page.goto(files + PAGES[name])
     for _ in range(25):
         page.keyboard.press("Tab")
         focus = page.evaluate(
@@ -315,9 +323,9 @@ def test_page_shows_the_focus_of_the_keyboard(page: Page, folder: Path, name: st
         assert focus[0] == "BODY" or focus[1:] == ["solid", "3px"]
 
 
-def test_first_column_stays_in_view_on_a_phone(page: Page, folder: Path) -> None:
+def test_first_column_stays_in_view_on_a_phone(page: Page, files: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(f"{folder.as_uri()}/{PREFIX}/packages/index.html")
+    page.goto(files + PAGES["packages"])
     name = page.get_by_role("rowheader").first
     before = name.bounding_box()
     page.locator(".scroll").evaluate("table => table.scrollBy(200, 0)")
@@ -330,11 +338,11 @@ def test_first_column_stays_in_view_on_a_phone(page: Page, folder: Path) -> None
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_no_serious_problem_of_accessibility(
-    page: Page, folder: Path, name: str, scheme: str, width: int
+    page: Page, files: str, name: str, scheme: Literal["light", "dark"], width: int
 ) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    page.goto(f"{folder.as_uri()}/{PREFIX}/{PAGES[name]}")
+    page.emulate_media(color_scheme=scheme)
+    page.goto(files + PAGES[name])
     # Without preload, axe does not fetch style sheets, which browsers refuse for files.
     options = {"resultTypes": ["violations"], "preload": False}
     violations = Axe().run(page, options=options).response["violations"]
@@ -406,12 +414,11 @@ def test_button_copies_the_hash_of_an_archive(page: Page, base: str) -> None:
 
 def test_common_platform_of_builds_for_several_majors_is_compared(page: Page, base: str) -> None:
     page.goto(f"{base}cudnn/compare/index.html?before=9.10.2&after=9.11.1")
-    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="cudnn"))
-    expect(row.first).to_contain_text("linux-x86_64/cuda12")
+    expect(row_of(page, "cudnn")).to_contain_text("linux-x86_64/cuda12")
 
 
 def test_packages_named_as_properties_of_objects_are_compared(page: Page, tmp_path: Path) -> None:
-    names = ["__proto__", "constructor", "toString"]
+    names = ["constructor", "hasOwnProperty", "toString"]
     manifests = tmp_path / "data/manifests/cuda"
     manifests.mkdir(parents=True)
     for label in ("12.9.1", "13.0.2"):
@@ -427,13 +434,13 @@ def test_packages_named_as_properties_of_objects_are_compared(page: Page, tmp_pa
 def test_two_releases_are_compared(page: Page, base: str) -> None:
     page.goto(f"{base}cuda/13.0.2/index.html")
     page.get_by_role("link", name="Compare with 12.9.2").click()
-    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="libcublas"))
-    expect(row.first).to_contain_text("12.9.2.10")
-    expect(row.first).to_contain_text("13.1.0.3")
+    row = row_of(page, "libcublas")
+    expect(row).to_contain_text("12.9.2.10")
+    expect(row).to_contain_text("13.1.0.3")
     page.get_by_label("Before").select_option("11.8.0")
     expect(page).to_have_url(re.compile(r"before=11\.8\.0&after=13\.0\.2"))
-    expect(row.first).to_contain_text("11.11.3.6")
+    expect(row).to_contain_text("11.11.3.6")
     code = page.get_by_role("region", name="Device code")
-    expect(code.get_by_role("row", name="libcublas sm_90").first).to_be_visible()
+    expect(code.get_by_role("row", name="libcublas linux-x86_64 sm_90").first).to_be_visible()
     page.get_by_label("After").select_option("11.8.0")
     expect(page.get_by_text("No differences.")).to_have_count(3)

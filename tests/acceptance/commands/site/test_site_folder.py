@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Run
@@ -13,6 +14,16 @@ from support.small_sets import LINUX, make_data, make_sets
 from support.toolkits import modes_of_all
 
 from cudaredist.store.data_folder import shipped_data
+
+CALL = ("site", "-o", "site", "--no-shipped-data", "--json", "--data-dir")
+
+
+def write_site(run: Run, *options: object) -> dict[str, Any]:
+    """Write the site of a data folder to `site/`, and return the report."""
+    result = run(*CALL, *options)
+    assert result.exit_code == 0, result.stderr
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 @pytest.fixture(scope="module")
@@ -23,38 +34,29 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "data"
 
 
-def test_site_is_written_and_a_second_run_changes_nothing(run: Run, data: Path) -> None:
-    first = json.loads(run("site", "-o", "site", "--data-dir", data, "--json").stdout)
-    assert first["written"] == first["files"] > first["pages"] > 0
-    assert Path("site/cuda/12.9.1/index.html").is_file()
-    second = json.loads(run("site", "-o", "site", "--data-dir", data, "--json").stdout)
-    assert (second["written"], second["removed"]) == (0, 0)
-    assert second["size"] == first["size"]
-
-
 def test_site_is_rendered_only_after_a_change(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 0)
     own, page = tmp_path / "own", Path("site/cuda/12.9.1/index.html")
     shutil.copytree(data, own)
-    call = ("site", "--data-dir", own, "--no-shipped-data", "--json", "-o")
-    first = json.loads(run(*call, "site").stdout)
+    first = write_site(run, own)
+    assert first["written"] == first["files"] > first["pages"] > 0
     whole = snapshot(Path("site"))
 
     def is_rendered() -> bool:
         with monkeypatch.context() as context:
             context.setattr("cudaredist.commands.site.render_site.site_files", dict.fromkeys)
-            return run(*call, "site").exit_code != 0
+            return run(*CALL, own).exit_code != 0
 
-    assert json.loads(run(*call, "site").stdout) == first | {"written": 0}
+    assert write_site(run, own) == first | {"written": 0}
     assert not is_rendered()
     page.write_bytes(b"x" * page.stat().st_size)
     assert is_rendered()
-    assert json.loads(run(*call, "site").stdout)["written"] == 1
+    assert write_site(run, own)["written"] == 1
     page.unlink()
     assert is_rendered()
-    assert json.loads(run(*call, "site").stdout)["written"] == 1
+    assert write_site(run, own)["written"] == 1
     assert snapshot(Path("site")) == whole
     with monkeypatch.context() as context:
         context.setattr("cudaredist.store.facts_index.__version__", "0")
@@ -65,19 +67,19 @@ def test_site_is_rendered_only_after_a_change(
     manifest = own / "manifests/cudnn/redistrib_9.10.2.json"
     manifest.rename(tmp_path / "kept.json")
     assert is_rendered()
-    removed = json.loads(run(*call, "site").stdout)
+    removed = write_site(run, own)
     assert removed["removed"] > 0
-    assert json.loads(run(*call, "new").stdout)["files"] == removed["files"]
+    assert run("site", "-o", "new", "--no-shipped-data", "--data-dir", own).exit_code == 0
     assert snapshot(Path("site")) == snapshot(Path("new"))
     (tmp_path / "kept.json").rename(manifest)
-    added = json.loads(run(*call, "site").stdout)
+    added = write_site(run, own)
     assert 0 < added["written"] < added["files"]
     assert snapshot(Path("site")) == whole
 
 
 @pytest.mark.usefixtures("strict_umask")
 def test_site_is_readable_for_all_users(run: Run, data: Path) -> None:
-    assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 0
+    write_site(run, data)
     assert modes_of_all(Path("site")) == {0o755, 0o644}
 
 
@@ -88,12 +90,11 @@ def test_site_removes_pages_of_releases_that_are_gone(run: Run, data: Path, tmp_
     for label in ("8.9.7", "9.10.2"):
         name = f"redistrib_{label}.json"
         (folder / name).write_bytes((data / "manifests/cudnn" / name).read_bytes())
-    assert run("site", "-o", "site", "--data-dir", own, "--no-shipped-data").exit_code == 0
+    write_site(run, own)
     (folder / "redistrib_8.9.7.json").unlink()
-    result = json.loads(
-        run("site", "-o", "site", "--data-dir", own, "--no-shipped-data", "--json").stdout
-    )
-    assert result["removed"] == 5  # with the comparison, which one release does not have
+    assert (
+        write_site(run, own)["removed"] == 5
+    )  # with the comparison, which one release does not have
     assert not Path("site/cudnn/8.9.7/index.html").exists()
     assert Path("site/cudnn/9.10.2/index.html").exists()
 
@@ -118,9 +119,9 @@ def test_site_resumes_after_a_full_disk_or_a_kill(
         context.setattr(Path, "replace", replaced)
         # Nothing is removed, as if the run had been killed.
         context.setattr(Path, "unlink", lambda *_, **__: None)
-        assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 3
+        assert run(*CALL, data).exit_code == 3
     assert list(Path("site").rglob(".*.tmp"))
-    assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 0
+    write_site(run, data)
     assert snapshot(Path("site")) == snapshot(Path("whole"))
 
 
@@ -136,7 +137,7 @@ def test_site_in_a_folder_with_other_files_is_refused(
 ) -> None:
     Path("site").mkdir()
     Path("site", name).write_text("[]")
-    expect_error(run("site", "-o", "site", "--data-dir", data, "--no-shipped-data"), 2, message)
+    expect_error(run(*CALL, data), 2, message)
     assert [path.name for path in Path("site").iterdir()] == [name]
 
 
@@ -147,7 +148,7 @@ def test_list_of_an_earlier_site_cannot_name_files_elsewhere(run: Run, data: Pat
     listing = {"schema_version": 1, "files": ["../mine.txt", ".", "gone.html"]}
     Path("site/files.json").write_text(json.dumps(listing))
     Path("site/gone.html").write_text("old")
-    assert run("site", "-o", "site", "--data-dir", data, "--no-shipped-data").exit_code == 0
+    write_site(run, data)
     assert Path("mine.txt").read_text() == "mine"
     assert Path(".mine.tmp").exists()
     assert not Path("site/gone.html").exists()
@@ -157,11 +158,7 @@ def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Pa
     Path("site").mkdir()
     Path("site/loop").symlink_to("loop")
     Path("site/files.json").write_text('{"schema_version": 1, "files": ["loop/x"]}')
-    expect_error(
-        run("site", "-o", "site", "--data-dir", data, "--no-shipped-data"),
-        3,
-        "cannot write site/loop/x",
-    )
+    expect_error(run(*CALL, data), 3, "cannot write site/loop/x")
 
 
 def test_site_is_rendered_after_a_change_of_sets(
@@ -170,19 +167,17 @@ def test_site_is_rendered_after_a_change_of_sets(
     monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 0)
     make_sets(data.parent)
     path = data.parent / "sets/linux-x86_64/cuda-12.9.1.json"
-    call = ("site", "-o", "site", "--data-dir", data, "--no-shipped-data", "--json")
-    first = json.loads(run(*call).stdout)
-    added = json.loads(run(*call, "--set", path).stdout)
-    assert added["files"] == first["files"] + 4
+    first = write_site(run, data)
+    assert write_site(run, data, "--set", path)["files"] == first["files"] + 4
     page = Path("site/sets/cudaPackages_12_9-linux-x86_64/index.html")
     assert "linux-x86_64" in page.read_text()
-    assert json.loads(run(*call, "--set", path).stdout)["written"] == 0
+    assert write_site(run, data, "--set", path)["written"] == 0
     other = json.loads(path.read_text())
     other["packages"]["libcublas"]["version"] = "99.1"
     Path("other.json").write_text(json.dumps(other))
-    assert json.loads(run(*call, "--set", "other.json").stdout)["written"] == 3
+    assert write_site(run, data, "--set", "other.json")["written"] == 3
     assert "99.1" in page.read_text()
-    assert json.loads(run(*call).stdout)["removed"] == 4
+    assert write_site(run, data)["removed"] == 4
 
 
 def test_site_links_sets_of_one_attribute_and_refuses_one_platform_twice(
@@ -190,11 +185,10 @@ def test_site_links_sets_of_one_attribute_and_refuses_one_platform_twice(
 ) -> None:
     make_sets(data.parent)
     x86, arm = (data.parent / f"sets/{name}/cuda-12.9.1.json" for name in LINUX)
-    call = ("site", "-o", "site", "--data-dir", data, "--no-shipped-data", "--set", x86, "--set")
     error = "two package sets have the attribute cudaPackages_12_9 and the platform linux-x86_64"
-    expect_error(run(*call, x86), 2, error, str(x86))
+    expect_error(run(*CALL, data, "--set", x86, "--set", x86), 2, error, str(x86))
     assert not Path("site").exists()
-    assert run(*call, arm).exit_code == 0
+    write_site(run, data, "--set", x86, "--set", arm)
     page = Path("site/sets/cudaPackages_12_9-linux-x86_64/index.html").read_text()
     assert 'href="../../sets/cudaPackages_12_9-linux-sbsa/index.html">linux-sbsa</a>' in page
 
@@ -205,15 +199,11 @@ def test_site_of_a_file_that_is_not_a_set_is_refused(
 ) -> None:
     if text is not None:
         Path("set.json").write_text(text)
-    expect_error(
-        run("site", "-o", "site", "--data-dir", data, "--set", "set.json"), code, "set.json"
-    )
+    expect_error(run(*CALL, data, "--set", "set.json"), code, "set.json")
     assert not Path("site").exists()
 
 
 def test_site_without_manifests_names_a_command(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    result = run("site", "-o", "site", "--data-dir", tmp_path / "empty", "--no-shipped-data")
-    assert result.exit_code == 2
-    assert "download-manifests" in result.stderr
+    expect_error(run(*CALL, tmp_path / "empty"), 2, "download-manifests")
     assert not Path("site").exists()
