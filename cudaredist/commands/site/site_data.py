@@ -155,9 +155,7 @@ def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
         drivers=drivers,
         symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
-        unexamined=sum(
-            not one.explained.is_examined for group in archives.values() for one in group
-        ),
+        unexamined=sum(not one.explained.is_examined for own in archives.values() for one in own),
         sets=sets,
     )
 

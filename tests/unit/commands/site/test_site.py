@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import html5lib
@@ -96,6 +96,24 @@ def site_of(root: Path, *sets: PackageSet) -> dict[str, bytes]:
     return site_contents(Store(root, base=Store(shipped_data())), *sets)
 
 
+def write_manifests(root: Path, *labels: str, folder: str = "cuda", **fields: Any) -> None:
+    """Write manifests with the package libx to a data folder."""
+    manifests = root / "manifests" / folder
+    manifests.mkdir(parents=True)
+    for label in labels:
+        content = manifest(label, packages=["libx"], **fields)
+        (manifests / f"redistrib_{label}.json").write_bytes(content)
+
+
+def process(root: Path, redist: str, archives: Mapping[str, bytes]) -> Path:
+    """Put archives on a server, examine them, and return the data folder."""
+    put(root / f"source/compute/{redist}/redist", archives)
+    places = ("--data-dir", root / "data", "--base-url", root / "source")
+    succeed("download-manifests", "--redist", redist, *places)
+    succeed("process-manifests", "--cache-dir", root / "cache", *places)
+    return root / "data"
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with one release of CUDA, examined."""
@@ -171,11 +189,19 @@ def test_every_page_is_valid_html(files: dict[str, bytes]) -> None:
     assert {path: found for path, found in problems.items() if found} == {}
 
 
-def test_release_page_lists_packages_and_compilers(files: dict[str, bytes]) -> None:
-    page = files["cuda/12.9.1/index.html"].decode()
-    assert '<a href="../../packages/libcublas/index.html">libcublas</a>' in page
-    assert "nvcc of CUDA 12.9" in page
-    assert "This is the first release in the data." in page
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("cuda/12.9.1", '<a href="../../packages/libcublas/index.html">libcublas</a>'),
+        ("cuda/12.9.1", "nvcc of CUDA 12.9"),
+        ("cuda/12.9.1", "This is the first release in the data."),
+        ("cudnn/9.10.2", "NVIDIA&#39;s archives</span>"),
+        ("cudnn/9.10.2", '<a href="../../index.html#releases">Releases</a>'),
+        ("gpus/7.0", "<dd>branch 580</dd>"),
+    ],
+)
+def test_page_has_text(files: dict[str, bytes], path: str, text: str) -> None:
+    assert text in files[f"{path}/index.html"].decode()
 
 
 @pytest.mark.parametrize("path", ["cuda/12.9.1/index.html", "packages/libcublas/index.html"])
@@ -189,10 +215,9 @@ def test_page_lists_archives_with_address_and_hash(files: dict[str, bytes], path
 
 
 def test_page_without_addresses_names_the_wheel(tmp_path: Path) -> None:
-    content = manifest("12.9.1", packages=["libx"]).replace(b".tar.xz", b".whl")
-    folder = tmp_path / "manifests/wheels/cuda"
-    folder.mkdir(parents=True)
-    (folder / "redistrib_12.9.1.json").write_bytes(content)
+    write_manifests(tmp_path, "12.9.1", folder="wheels/cuda")
+    path = tmp_path / "manifests/wheels/cuda/redistrib_12.9.1.json"
+    path.write_bytes(path.read_bytes().replace(b".tar.xz", b".whl"))
     page = site_contents(Store(tmp_path, "wheels"))["cuda/12.9.1/index.html"].decode()
     row = next(row for row in page.split("<tr>") if 'class="hash"' in row)
     assert ".whl</td>" in row
@@ -210,13 +235,6 @@ def test_set_page_lists_packages_reasons_and_dependencies(files: dict[str, bytes
     missing = {one["package"]: one["reason"] for one in data["summary"]["missing"]}
     assert missing["nsight_vse"]
     assert str(escape(missing["nsight_vse"])) in page
-
-
-def test_list_of_sets_is_linked_only_if_there_is_one(files: dict[str, bytes], small: Path) -> None:
-    assert 'href="sets/index.html"' in files["index.html"].decode()
-    without = site_of(small)
-    assert 'href="sets/index.html"' not in without["index.html"].decode()
-    assert [path for path in without if path.startswith("sets/")] == []
 
 
 def test_graph_has_packages_to_the_right_of_those_they_require() -> None:
@@ -249,6 +267,7 @@ def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes
         (index["kinds"][kind], text): index["texts"][link]
         for kind, text, link, _ in index["entries"]
     }
+    assert "cudnn 8.9.7 to 9.10.2" in index["texts"]
     package = "packages/libcublas/index.html"
     assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
     assert entries["package", "libcublas, LIBCUBLAS"] == package
@@ -260,14 +279,6 @@ def test_search_page_has_statistics_below_the_results(files: dict[str, bytes]) -
     assert page.index('id="results"') < page.index("<details>") < page.index("sonames, ")
 
 
-def test_header_names_the_source_of_the_data_and_links_the_releases(
-    files: dict[str, bytes],
-) -> None:
-    page = files["gpus/index.html"].decode().partition("</header>")[0]
-    assert "NVIDIA&#39;s archives" in page
-    assert '<a href="../index.html#releases">Releases</a>' in page
-
-
 def test_start_page_has_drivers_compilers_gpus_and_libraries_of_each_release(
     files: dict[str, bytes],
 ) -> None:
@@ -277,16 +288,6 @@ def test_start_page_has_drivers_compilers_gpus_and_libraries_of_each_release(
     assert (row["gpus"][0], row["gpus"][-1]) == ("5.0", "12.1")
     assert row["newest"] == {"cudnn": "9.10.2"}
     assert row["dropped"] == []
-
-
-def test_gpu_page_has_the_highest_driver(files: dict[str, bytes]) -> None:
-    text = re.sub("<[^>]*>", "", files["gpus/7.0/index.html"].decode())
-    page = json.loads(files["gpus/7.0/index.json"])
-    drivers = [
-        fact["value"] for fact in page["topic"]["facts"] if fact["name"].startswith("driver")
-    ]
-    assert drivers == ["580"]
-    assert "branch 580" in text
 
 
 @pytest.mark.parametrize(
@@ -312,14 +313,7 @@ def test_support_is_shown_over_the_releases(
 
 
 def test_release_without_an_entry_in_the_table_drops_no_gpus(tmp_path: Path) -> None:
-    folder = tmp_path / "manifests/cuda"
-    folder.mkdir(parents=True)
-    for label in ("12.9.1", "12.99.0", "13.0.2"):
-        content = manifest(label, packages=["libx"])
-        (folder / f"redistrib_{label}.json").write_bytes(content)
-    tables = tmp_path, shipped_data()
-    for name in ("gpus.json", "nvcc_compat.json"):
-        (tables[0] / name).write_bytes((tables[1] / name).read_bytes())
+    write_manifests(tmp_path, "12.9.1", "12.99.0", "13.0.2")
     start = json.loads(site_of(tmp_path)["index.json"])
     dropped = {one["release"]: one["dropped"] for one in start["cuda"]}
     assert dropped["12.99.0"] == []
@@ -341,13 +335,9 @@ def test_comparison_has_the_facts_of_all_releases(files: dict[str, bytes]) -> No
             assert sizes == sorted((place.split("/")[0], size) for place, size, *_ in archives)
 
 
-def test_comparison_names_compilers_gpus_and_drivers(small: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "manifests/cuda"
-    folder.mkdir(parents=True)
-    for label in ("12.9.1", "13.0.2"):
-        (folder / f"redistrib_{label}.json").write_bytes(manifest(label, packages=["libx"]))
-    script = site_of(tmp_path)["assets/compare/cuda.js"].decode()
-    releases = json.loads(script.removeprefix("window.cudaredistReleases=").removesuffix(";\n"))
+def test_comparison_names_compilers_gpus_and_drivers(tmp_path: Path) -> None:
+    write_manifests(tmp_path, "12.9.1", "13.0.2")
+    releases = json.loads(site_of(tmp_path)["assets/compare/cuda.js"].partition(b"=")[2][:-2])
     facts = dict(releases["13.0.2"]["facts"])
     assert facts["GCC, newest"] == 15
     assert facts["Intel ICC"] == "refused"
@@ -361,11 +351,8 @@ def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) ->
 
 
 def test_hostile_names_appear_as_text(tmp_path: Path) -> None:
-    content = manifest("12.9.1", packages=["libx"], license=HOSTILE, name=HOSTILE)
-    folder = tmp_path / "manifests" / "<b>javascript:x"
-    folder.mkdir(parents=True)
-    (folder / "redistrib_12.9.1.json").write_bytes(content)
-    (folder / "redistrib_13.0.0.json").write_bytes(content.replace(b"12.9.1", b"13.0.0"))
+    fields = {"license": HOSTILE, "name": HOSTILE}
+    write_manifests(tmp_path, "12.9.1", "13.0.0", folder="<b>javascript:x", **fields)
     files = site_of(tmp_path)
     assert broken_site_links(files) == []
     for path, page in files.items():
@@ -387,11 +374,7 @@ def test_hostile_names_appear_as_text(tmp_path: Path) -> None:
     ],
 )
 def test_spellings_of_a_license_have_one_name(tmp_path: Path, word: str, shown: str) -> None:
-    folder = tmp_path / "manifests/cuda"
-    folder.mkdir(parents=True)
-    (folder / "redistrib_12.9.1.json").write_bytes(
-        manifest("12.9.1", packages=["libx"], license=word)
-    )
+    write_manifests(tmp_path, "12.9.1", license=word)
     files = site_of(tmp_path)
     assert json.loads(files["packages/libx/index.json"])["summary"]["license"] == shown
     [package] = json.loads(files["cuda/12.9.1/index.json"])["packages"]
@@ -402,11 +385,7 @@ def test_hostile_sonames_and_files_appear_as_text(tmp_path: Path) -> None:
     name = HOSTILE.replace("/", "")
     contents = {f"include/{name}.h": b"//\n", "lib/libx.so": library("x86_64", name, name)}
     archives = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"terms\n", **contents}}})
-    put(tmp_path / "source/compute/cuda/redist", archives)
-    places = ("--data-dir", tmp_path / "data", "--base-url", tmp_path / "source")
-    succeed("download-manifests", "--redist", "cuda", *places)
-    succeed("process-manifests", "--cache-dir", tmp_path / "cache", *places)
-    files = site_of(tmp_path / "data")
+    files = site_of(process(tmp_path, "cuda", archives))
     assert b"&lt;img src=x" in files["packages/libx/index.html"]
     assert all(b"<img" not in page for path, page in files.items() if path.endswith(".html"))
 
@@ -415,11 +394,7 @@ def test_package_page_names_each_variant_in_plots_and_device_code(tmp_path: Path
     files = {"LICENSE": b"terms\n", "lib/x.fatbin": binaries.fatbin()}
     places = ("linux-sbsa/cuda12", "linux-x86_64/cuda12", "linux-x86_64/cuda11")
     archives = release("9.1.0", {"cudnn": dict.fromkeys(places, files)}, product="cudnn")
-    put(tmp_path / "source/compute/cudnn/redist", archives)
-    options = ("--data-dir", tmp_path / "data", "--base-url", tmp_path / "source")
-    succeed("download-manifests", "--redist", "cudnn", *options)
-    succeed("process-manifests", "--cache-dir", tmp_path / "cache", *options)
-    page = site_of(tmp_path / "data")["packages/cudnn/index.html"].decode()
+    page = site_of(process(tmp_path, "cudnn", archives))["packages/cudnn/index.html"].decode()
     legend = page.partition('<ul class="legend">')[2].partition("</ul>")[0]
     assert re.findall(r'class="(series-\d dashes-\d)">.*?</svg>([^<]*)<', legend) == [
         ("series-0 dashes-0", "linux-x86_64 cuda11"),
@@ -434,8 +409,10 @@ def test_package_page_names_each_variant_in_plots_and_device_code(tmp_path: Path
     ]
 
 
-def test_site_without_tables_says_so(small: Path) -> None:
+def test_site_without_tables_and_sets_says_so(small: Path) -> None:
     files = site_contents(Store(small))
+    assert 'href="sets/index.html"' not in files["index.html"].decode()
+    assert [path for path in files if path.startswith("sets/")] == []
     assert "has no symbols" in files["search/index.html"].decode()
     assert "no table of GPUs" in files["gpus/index.html"].decode()
     assert "no table of host compilers" in files["compilers/index.html"].decode()

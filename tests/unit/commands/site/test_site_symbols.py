@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.binaries import Symbol, elf
@@ -15,8 +14,8 @@ from support.small_sets import site_contents
 
 from cudaredist.commands.diff.diff_releases import compare_releases
 from cudaredist.commands.site import symbol_index
-from cudaredist.commands.site.site_data import SiteData, read_site_data
-from cudaredist.commands.site.site_symbols import ExportSpan
+from cudaredist.commands.site.site_data import read_site_data
+from cudaredist.commands.site.site_symbols import ExportSpan, SymbolGroups
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index
@@ -63,8 +62,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_data(tmp_path_factory.mktemp("site-symbols"))
 
 
-def site_data(folder: Path) -> SiteData:
-    return read_site_data(Index(Store(folder), Cache(folder.parent / "cache")))
+@pytest.fixture(scope="module")
+def files(data: Path) -> dict[str, bytes]:
+    """The site of the data."""
+    return site_contents(Store(data))
 
 
 def symbols_of(files: Mapping[str, bytes]) -> dict[str, list[list[str]]]:
@@ -83,12 +84,8 @@ def symbols_of(files: Mapping[str, bytes]) -> dict[str, list[list[str]]]:
     return names
 
 
-def index_of(files: Mapping[str, bytes]) -> Any:
-    return json.loads(files["assets/search-index.js"].partition(b"=")[2].rstrip(b";\n"))
-
-
-def test_search_has_every_symbol_with_packages_and_releases(data: Path) -> None:
-    symbols = symbols_of(site_contents(Store(data)))
+def test_search_has_every_symbol_with_packages_and_releases(files: dict[str, bytes]) -> None:
+    symbols = symbols_of(files)
     assert list(symbols) == [INTERNAL, "ltGone", "LTMATMUL", "ltMatmul", "ltMode"]
     page = "packages/libcublas/index.html#sonames"
     spans = {name: [text for _, text in links] for name, links in symbols.items()}
@@ -104,29 +101,24 @@ def test_search_has_every_symbol_with_packages_and_releases(data: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 30])
 def test_small_pieces_have_the_same_symbols(
-    data: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    data: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    expected = symbols_of(site_contents(Store(data)))
+    expected = symbols_of(files)
     monkeypatch.setattr(symbol_index, "PIECE_SIZE", size)
-    files = site_contents(Store(data))
-    assert symbols_of(files) == expected
-    pieces = index_of(files)["symbols"]
+    small = site_contents(Store(data))
+    assert symbols_of(small) == expected
+    pieces = json.loads(small["assets/search-index.js"].partition(b"=")[2][:-2])["symbols"]
     assert sum(count for _, count in pieces) == len(expected)
     # Names that differ in case only are in one piece.
     assert [first for first, _ in pieces][: 5 - size] == ["", "l", "ltm", "ltmo"][: 5 - size]
 
 
-SPAN = ExportSpan("libx", "libx.so", "cuda", "12.9.1", is_newest=True, is_stub=False)
-
-
-def test_names_with_other_characters_are_stored_completely() -> None:
-    names = ["a😀b", "a😀c", "ab", "ac"]
-    (piece,) = symbol_index.symbol_pieces([[((SPAN,), names)]], {"libx"})
+def test_symbols_have_whole_names_and_packages_with_a_page() -> None:
+    span = ExportSpan("libx", "libx.so", "cuda", "12.9.1", is_newest=True, is_stub=False)
+    groups: SymbolGroups = [((span,), ["a😀b", "a😀c", "ab", "ac"])]
+    (piece,) = symbol_index.symbol_pieces([groups], {"libx"})
     assert piece.rows == ["0 ab 0", "1 c 0", "0 a😀b 0", "0 a😀c 0"]
-
-
-def test_symbols_of_packages_without_a_page_are_left_out() -> None:
-    assert symbol_index.symbol_pieces([[((SPAN,), ["a"])]], {"liby"}) == []
+    assert symbol_index.symbol_pieces([groups], {"liby"}) == []
 
 
 def test_symbols_of_releases_without_a_page_are_left_out(data: Path, tmp_path: Path) -> None:
@@ -153,13 +145,7 @@ def without_symbols(data: Path, tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_search_names_libraries_with_unknown_symbols(without_symbols: Path) -> None:
-    page = site_contents(Store(without_symbols))["search/index.html"].decode()
-    assert f"The symbols of some releases are unknown: {SONAME}." in page
-
-
-def test_release_page_counts_and_lists_changed_exports(data: Path) -> None:
-    files = site_contents(Store(data))
+def test_release_page_counts_and_lists_changed_exports(files: dict[str, bytes]) -> None:
     pages = {label: json.loads(files[f"cuda/{label}/index.json"]) for label in NAMES}
     assert pages["12.4.1"]["exports"] is None
     assert pages["12.9.1"]["exports"] == [
@@ -180,8 +166,10 @@ def test_release_page_counts_and_lists_changed_exports(data: Path) -> None:
     assert "cudaredist diff cuda@12.4.1 cuda@12.9.1 --symbols" in text
 
 
-def test_release_page_states_packages_with_unknown_exports(without_symbols: Path) -> None:
+def test_release_and_search_pages_state_unknown_symbols(without_symbols: Path) -> None:
     files = site_contents(Store(without_symbols))
+    page = files["search/index.html"].decode()
+    assert f"The symbols of some releases are unknown: {SONAME}." in page
     for label in ("12.9.1", "13.0.0"):
         page = json.loads(files[f"cuda/{label}/index.json"])
         assert (page["exports"], page["unknown_exports"]) == ([], ["libcublas"])
@@ -237,8 +225,7 @@ def test_shipped_releases_have_the_changes_of_diff(tmp_path: Path) -> None:
     assert pairs == set()
 
 
-def test_package_page_has_the_history_of_symbols(data: Path) -> None:
-    files = site_contents(Store(data))
+def test_package_page_has_the_history_of_symbols(files: dict[str, bytes]) -> None:
     history = json.loads(files["packages/libcublas/index.json"])["history"]
     counts = {one["release"]: (one["symbols"], one["added"], one["removed"]) for one in history}
     assert counts == {"12.4.1": (3, None, None), "12.9.1": (3, 2, 2), "13.0.0": (4, 1, 0)}
