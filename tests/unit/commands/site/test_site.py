@@ -4,7 +4,7 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -37,27 +37,11 @@ from cudaredist.store.data_folder import Store, shipped_data
 OLD_ELEMENTS = re.compile(r"<(center|font|marquee|big|tt)\b")
 
 
-class _Links(HTMLParser):
-    """Collects the addresses and anchors of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-        self.anchors: list[str] = []
-
-    def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in {"href", "src", "action"}:
-                self.addresses.append(value or "")
-            if name == "id":
-                self.anchors.append(value or "")
-
-
 def links_of(content: bytes) -> tuple[list[str], list[str]]:
-    """Return the addresses in a page, and its anchors."""
-    parser = _Links()
-    parser.feed(content.decode())
-    return parser.addresses, parser.anchors
+    """Return the addresses in a page, and its anchors. Text of the data has no quotes."""
+    text = content.decode()
+    addresses = re.findall(r' (?:href|src|action)="([^"]*)"', text)
+    return list(map(unescape, addresses)), list(map(unescape, re.findall(r' id="([^"]*)"', text)))
 
 
 def broken_site_links(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
