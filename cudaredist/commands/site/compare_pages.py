@@ -53,9 +53,9 @@ def _packages(facts: ReleaseFacts) -> Iterator[tuple[str, str, list[Any]]]:
         yield package.name, version_words(package), places[package.name]
 
 
-def _rank(one: ArchiveFacts) -> int:
+def _rank(item: ArchiveFacts) -> int:
     """Return the place of an archive's platform among the common ones, which come first."""
-    return (*COMMON_PLATFORMS, one.archive.platform).index(one.archive.platform)
+    return (*COMMON_PLATFORMS, item.archive.platform).index(item.archive.platform)
 
 
 def _facts(facts: ReleaseFacts) -> Iterator[tuple[str, FactValue]]:

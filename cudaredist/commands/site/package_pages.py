@@ -38,7 +38,7 @@ def package_histories(data: SiteData) -> dict[str, PackageHistory]:
     histories: dict[str, PackageHistory] = defaultdict(list)
     for releases in data.releases.values():
         for facts in releases:
-            archives = grouped((one.archive.package, one) for one in facts.archives)
+            archives = grouped((item.archive.package, item) for item in facts.archives)
             for package in facts.manifest.packages:
                 histories[package.name].append((facts, package, archives.get(package.name, [])))
     return dict(sorted(histories.items()))
@@ -56,41 +56,41 @@ def _summary(history: PackageHistory) -> PackageSummary:
     return PackageSummary(
         **name_fields(package, facts),
         spans=tuple(_spans((facts.redist, str(facts.label)) for facts, _, _ in history)),
-        platforms=sorted_platforms(one.archive.platform for one in archives),
+        platforms=sorted_platforms(item.archive.platform for item in archives),
     )
 
 
 def make_package_page(name: str, history: PackageHistory, data: SiteData) -> PackagePage:
     """Return the page of a package."""
     places = data.files.get(name)
-    archives = [one for _, _, own in history for one in own]
-    newest = sorted(history[-1][2], key=lambda one: platform_order(one.archive.platform))
+    archives = [item for _, _, own in history for item in own]
+    newest = sorted(history[-1][2], key=lambda item: platform_order(item.archive.platform))
     coverage = (part for part in data.coverage if part.package == name)
     return PackagePage(
         title=name,
         summary=_summary(history),
-        platforms=sorted_platforms(one.archive.platform for one in archives),
+        platforms=sorted_platforms(item.archive.platform for item in archives),
         releases=tuple(
             PackageRelease(
                 redist=facts.redist,
                 release=str(facts.label),
                 version=version_words(package),
                 archives=archive_sizes(own),
-                sonames=_names({soname for one in own for soname in one.explained.sonames}),
+                sonames=_names({soname for item in own for soname in item.explained.sonames}),
             )
             for facts, package, own in reversed(history)
         ),
-        history=tuple(one.history for one in archives),
+        history=tuple(item.history for item in archives),
         sonames=tuple(_soname_spans(archives)),
-        newest=tuple(one.explained for one in newest),
+        newest=tuple(item.explained for item in newest),
         device_code=tuple(
             PlatformCode(
-                platform=one.archive.platform,
-                variant=one.archive.variant,
-                sizes=one.history.device_code,
+                platform=item.archive.platform,
+                variant=item.archive.variant,
+                sizes=item.history.device_code,
             )
-            for one in newest
-            if one.history.device_code
+            for item in newest
+            if item.history.device_code
         ),
         coverage=tuple(
             sorted(coverage, key=lambda part: Capability.parse(part.capability), reverse=True)
@@ -126,10 +126,11 @@ def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> Fi
 
 
 def _soname_spans(archives: Iterable[ArchiveFacts]) -> Iterator[SonameSpan]:
-    providers = grouped((name, one.explained) for one in archives for name in one.explained.sonames)
-    for name in _names(providers):
-        platforms = sorted_platforms(one.platform for one in providers[name])
-        for span in _spans((one.redist, one.release) for one in providers[name]):
+    explained = (item.explained for item in archives)
+    by_name = grouped((name, item) for item in explained for name in item.sonames)
+    for name in _names(by_name):
+        platforms = sorted_platforms(item.platform for item in by_name[name])
+        for span in _spans((item.redist, item.release) for item in by_name[name]):
             yield SonameSpan(**dict(span), soname=name, platforms=platforms)
 
 

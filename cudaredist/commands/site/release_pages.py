@@ -43,7 +43,7 @@ def make_start_page(data: SiteData, packages: int) -> StartPage:
                 releases=len(releases),
                 oldest=str(releases[0].label),
                 newest=str(releases[-1].label),
-                packages=len({p.name for one in releases for p in one.manifest.packages}),
+                packages=len({p.name for facts in releases for p in facts.manifest.packages}),
             )
             for redist, releases in data.releases.items()
         ),
@@ -76,7 +76,7 @@ def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
             windows=drivers["windows"],
             gcc=compilers.compilers.get("gcc") if compilers else None,
             gpus=gpus,
-            newest={name: one for name, one in data.fitting[label].items() if name != CUDA},
+            newest={name: version for name, version in data.fitting[label].items() if name != CUDA},
             dropped=tuple(name for name in before if name not in present),
         )
         before = present
@@ -89,7 +89,7 @@ def make_product_page(redist: str, data: SiteData) -> ProductPage:
         title=product_title(redist),
         redist=redist,
         product=product_title(redist),
-        platforms=sorted_platforms(name for one in releases for name in one.manifest.platforms),
+        platforms=sorted_platforms(name for facts in releases for name in facts.manifest.platforms),
         releases=tuple(map(_summary, reversed(releases))),
     )
 
@@ -152,19 +152,19 @@ def platform_order(name: str) -> tuple[str, bool, list[tuple[int, int, str]]]:
 
 def archive_sizes(archives: Iterable[ArchiveFacts]) -> tuple[ReleaseArchive, ...]:
     """Return the sizes of archives, ordered by platform."""
-    ordered = sorted(archives, key=lambda one: platform_order(one.archive.platform))
+    ordered = sorted(archives, key=lambda item: platform_order(item.archive.platform))
     return tuple(
         ReleaseArchive(
-            platform=one.archive.platform,
-            variant=one.archive.variant,
-            size=one.archive.size,
-            unpacked=one.history.size,
-            file=one.archive.relative_path.rpartition("/")[2],
-            sha256=one.archive.sha256,
-            address=one.address,
-            outputs=tuple(one.explained.outputs),
+            platform=item.archive.platform,
+            variant=item.archive.variant,
+            size=item.archive.size,
+            unpacked=item.history.size,
+            file=item.archive.relative_path.rpartition("/")[2],
+            sha256=item.archive.sha256,
+            address=item.address,
+            outputs=tuple(item.explained.outputs),
         )
-        for one in ordered
+        for item in ordered
     )
 
 
@@ -174,7 +174,7 @@ def sorted_platforms(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _summary(facts: ReleaseFacts) -> ReleaseSummary:
-    own = grouped((one.archive.platform, one) for one in facts.archives)
+    own = grouped((item.archive.platform, item) for item in facts.archives)
     return ReleaseSummary(
         redist=facts.redist,
         release=str(facts.label),
@@ -188,17 +188,17 @@ def _summary(facts: ReleaseFacts) -> ReleaseSummary:
 def _total(platform: str, archives: Collection[ArchiveFacts]) -> PlatformTotal:
     return PlatformTotal(
         platform=platform,
-        packages=len({one.archive.package for one in archives}),
-        size=total_size(one.archive.size for one in archives),
-        unpacked=total_size(one.history.size for one in archives),
+        packages=len({item.archive.package for item in archives}),
+        size=total_size(item.archive.size for item in archives),
+        unpacked=total_size(item.history.size for item in archives),
     )
 
 
 def _packages(facts: ReleaseFacts) -> Iterator[ReleasePackage]:
-    archives = grouped((one.archive.package, one) for one in facts.archives)
+    archives = grouped((item.archive.package, item) for item in facts.archives)
     for package in sorted(facts.manifest.packages, key=lambda package: package.name):
         own = archives.get(package.name, ())
-        names = {name for one in own for name in one.explained.architectures}
+        names = {name for item in own for name in item.explained.architectures}
         yield ReleasePackage(
             **name_fields(package, facts),
             archives=archive_sizes(own),

@@ -231,15 +231,15 @@ def size_plot(page: PackagePage) -> Mapping[str, LinePlot]:
     """Return plots of a package's unpacked sizes over its releases, by product."""
     plots = {}
     for span in page.summary.spans:
-        releases = [one for one in reversed(page.releases) if one.redist == span.redist]
+        releases = [release for release in reversed(page.releases) if release.redist == span.redist]
         series: dict[str, dict[str, int]] = {}
-        for one in releases:
-            for archive in one.archives:
+        for release in releases:
+            for archive in release.archives:
                 if archive.unpacked is not None:
                     name = " ".join(filter(None, (archive.platform, archive.variant)))
-                    series.setdefault(name, {})[one.release] = archive.unpacked
+                    series.setdefault(name, {})[release.release] = archive.unpacked
         if series:
-            names = [one.release for one in releases]
+            names = [release.release for release in releases]
             ordered = sorted(series, key=lambda name: (platform_order(name.split()[0]), name))
             plots[span.redist] = line_plot({name: series[name] for name in ordered}, names)
     return plots

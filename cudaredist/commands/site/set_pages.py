@@ -71,7 +71,7 @@ def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPag
         if package.alias_of is None and package.status == "available"
     }
     requires = {
-        name: {one.attr for one in package.depends if one.attr in own} - {name}
+        name: {needed.attr for needed in package.depends if needed.attr in own} - {name}
         for name, package in own.items()
     }
     return SetPage(
@@ -110,7 +110,7 @@ def dependency_graph(depends: Mapping[str, Iterable[str]]) -> DependencyGraph:
             for name in nodes
             for other in sorted(requires[name])
         ),
-        width=max((one.x + one.width for one in nodes.values()), default=0) + _MARGIN,
+        width=max((node.x + node.width for node in nodes.values()), default=0) + _MARGIN,
         height=tallest * _ROW,
     )
 

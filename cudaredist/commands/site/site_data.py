@@ -138,7 +138,7 @@ def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
         for name in gpus.table.capabilities:
             capabilities[name] = explain_gpu(name, gpus.table, policy, drivers)
         # GPUs have only capabilities without a variant.
-        plain = [name for name, one in gpus.table.capabilities.items() if one.variant is None]
+        plain = [name for name, entry in gpus.table.capabilities.items() if entry.variant is None]
         read = read_coverage(plain, index, gpus.table, compared.rules)
         coverage = coverage_of_releases(plain, read, gpus.table)
         newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
@@ -155,7 +155,7 @@ def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
         drivers=drivers,
         symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
-        unexamined=sum(not one.explained.is_examined for own in archives.values() for one in own),
+        unexamined=sum(not item.explained.is_examined for own in archives.values() for item in own),
         sets=sets,
     )
 
