@@ -34,6 +34,8 @@ def cyclonedx(exported: ExportedSet) -> Files:
     """A bill of materials, CycloneDX 1.6 as JSON."""
     package_set = exported.package_set
     root = package_set.cuda.attribute
+    dependencies = {f"set:{root}": [*exported.dependencies]}
+    dependencies |= {_ref(attr): names for attr, names in exported.dependencies.items()}
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -52,17 +54,7 @@ def cyclonedx(exported: ExportedSet) -> Files:
         },
         "components": [_component(package) for package in exported.packages],
         "dependencies": [
-            {
-                "ref": f"set:{root}",
-                "dependsOn": [_ref(package.attr) for package in exported.packages],
-            },
-            *(
-                {
-                    "ref": _ref(package.attr),
-                    "dependsOn": [_ref(name) for name in depends_on(package, exported)],
-                }
-                for package in exported.packages
-            ),
+            {"ref": name, "dependsOn": [*map(_ref, names)]} for name, names in dependencies.items()
         ],
     }
     return {"bom.cdx.json": canonical_json(document)}
@@ -79,12 +71,16 @@ def _component(package: ExportedPackage) -> dict[str, object]:
         "website": entry.meta.homepage,
         "release-notes": entry.meta.changelog,
     }
+    hashes = {"SHA-256": archive.sha256, "MD5": archive.md5}
     component: dict[str, object] = {
         "type": "library" if entry.meta.main_program is None else "application",
         "bom-ref": _ref(package.attr),
         "name": entry.pname,
         "purl": package_url(package),
-        "hashes": _hashes(package),
+        "hashes": [
+            {"alg": algorithm, "content": content}
+            for algorithm, content in without_nulls(hashes).items()
+        ],
         "licenses": [_license(entry.license)],
         "properties": [
             {"name": f"cudaredist:{name}", "value": value}
@@ -93,15 +89,11 @@ def _component(package: ExportedPackage) -> dict[str, object]:
         "externalReferences": [
             {"type": kind, "url": url} for kind, url in without_nulls(references).items()
         ],
+        "supplier": {"name": SUPPLIER} if is_nvidias(package) else None,
+        "version": entry.version,
+        "description": entry.description,
     }
-    if is_nvidias(package):
-        component["supplier"] = {"name": SUPPLIER}
-    return component | without_nulls({"version": entry.version, "description": entry.description})
-
-
-def _hashes(package: ExportedPackage) -> list[dict[str, str]]:
-    hashes = without_nulls({"SHA-256": package.archive.sha256, "MD5": package.archive.md5})
-    return [{"alg": algorithm, "content": content} for algorithm, content in hashes.items()]
+    return without_nulls(component)
 
 
 def _license(terms: SetLicense) -> dict[str, object]:
@@ -151,23 +143,18 @@ def package_url(package: ExportedPackage) -> str:
     archive, version = package.archive, package.entry.version
     file_name = archive.relative_path.rpartition("/")[2]
     wheel = parse_wheel(file_name, archive.url or "")
-    qualifiers = {"checksum": f"sha256:{archive.sha256}"}
-    if archive.url is not None:
-        qualifiers["download_url"] = archive.url
-    qualifiers["platform"] = archive.platform
-    if wheel is not None:
-        qualifiers["file_name"] = file_name
+    qualifiers = {
+        "checksum": f"sha256:{archive.sha256}",
+        "download_url": archive.url,
+        "file_name": file_name if wheel else None,
+        "platform": archive.platform,
+    }
     name = "generic/nvidia/" + quote(package.entry.pname, safe=":")
     if wheel is not None:
         name, version = f"pypi/{canonicalize_name(wheel.project)}", str(wheel.version)
-    query = "&".join(f"{key}={quote(qualifiers[key], safe=':/')}" for key in sorted(qualifiers))
+    known = without_nulls(qualifiers)
+    query = "&".join(f"{key}={quote(value, safe=':/')}" for key, value in known.items())
     return f"pkg:{name}{'' if version is None else '@' + quote(version, safe=':')}?{query}"
-
-
-def depends_on(package: ExportedPackage, exported: ExportedSet) -> list[str]:
-    """Return the attributes of a package's dependencies, sorted."""
-    attributes = {other.attr for other in exported.packages}
-    return sorted({entry.attr for entry in package.entry.depends} & attributes - {package.attr})
 
 
 def is_nvidias(package: ExportedPackage) -> bool:

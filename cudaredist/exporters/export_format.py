@@ -99,6 +99,15 @@ class ExportedSet:
         return tuple(packages)
 
     @cached_property
+    def dependencies(self) -> dict[str, list[str]]:
+        """The available packages that each available package depends on, sorted."""
+        names = {package.attr for package in self.packages}
+        return {
+            attr: sorted({entry.attr for entry in package.depends} & names - {attr})
+            for attr, package, _ in self.packages
+        }
+
+    @cached_property
     def without_libraries(self) -> frozenset[str]:
         """The available packages with unknown libraries."""
         return frozenset(p.attr for p in self.packages if not p.entry.contents)
@@ -112,16 +121,16 @@ class ExportedSet:
     def require_addresses(self) -> None:
         """Raise `UsageError` if the URL of an archive is unknown."""
         unknown = [package.attr for package in self.packages if package.archive.url is None]
-        if not unknown:
-            return
-        raise UsageError(
-            f"unknown URLs of {len(unknown)} archives: {', '.join(shortened(unknown, _SHOWN))}",
-            hint=f"run `{again('--resolve')}` to use the package index, or add --wheel-base URL "
-            "to use a mirror"
-            if self.package_set.channel == "wheels"
-            else "add the URLs to `urls` in policy/fixups.json of an overlay, and build the set "
-            "again with --overlay FOLDER",
-        )
+        if unknown:
+            names = ", ".join(shortened(unknown, _SHOWN))
+            raise UsageError(
+                f"unknown URLs of {len(unknown)} archives: {names}",
+                hint=f"run `{again('--resolve')}` to use the package index, or add --wheel-base "
+                "URL to use a mirror"
+                if self.package_set.channel == "wheels"
+                else "add the URLs to `urls` in policy/fixups.json of an overlay, and build the "
+                "set again with --overlay FOLDER",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from cudaredist.errors import UsageError
@@ -43,8 +44,8 @@ VERSIONS_PATH = "pkgs/top-level/cuda-packages.nix"
 
 HOST_COMPILERS = ("clang", "gcc")
 """Compilers in nixpkgs' table."""
-_BUILT_FROM_SOURCE = frozenset({"nccl", "nvshmem"})
-"""Redistributables without manifests in nixpkgs."""
+_IN_NIXPKGS = REDISTS.keys() - {"nccl", "nvshmem"}
+"""Redistributables with manifests in nixpkgs. It builds the others from source."""
 X86, SERVER_ARM, JETSON = "linux-x86_64", "linux-sbsa", "linux-aarch64"
 
 _CONDITIONS = {JETSON: "hasJetsonCudaCapability", SERVER_ARM: "hostPlatform.isAarch64"}
@@ -101,10 +102,11 @@ def merged_files(
         return NixFile(path, data.decode(errors="surrogateescape"))
 
     compilers, capabilities = opened(NVCC_PATH), opened(CAPABILITY_PATH)
-    rows, entries = nvcc_bounds(tables.compat), _nvcc_entries(tables.compat)
-    _merge_rows(compilers, "nvccCompatibilities", rows, theirs.compilers, entries)
-    fields, entries = capability_fields(tables.gpus), _capability_entries(tables.gpus)
-    _merge_rows(capabilities, "cudaCapabilityToInfo", fields, theirs.capabilities, entries)
+    bounds, fields = nvcc_bounds(tables.compat), capability_fields(tables.gpus)
+    entry = partial(_nvcc_entry, tables.compat)
+    _merge_rows(compilers, "nvccCompatibilities", bounds, theirs.compilers, entry)
+    entry = partial(_capability_entry, tables.gpus)
+    _merge_rows(capabilities, "cudaCapabilityToInfo", fields, theirs.capabilities, entry)
     changed = [compilers, capabilities]
     files: dict[str, bytes] = {}
     versions = set_versions(exported.all_sets)
@@ -133,12 +135,12 @@ def current_rows(rows: Mapping[str, T], theirs: Rows) -> dict[str, T]:
 
 
 def _merge_rows(
-    file: NixFile, table: str, rows: Rows, theirs: Rows, entries: Mapping[str, list[str]]
+    file: NixFile, table: str, rows: Rows, theirs: Rows, entry: Callable[[str, Any], list[str]]
 ) -> None:
     """Add the missing rows of a table, and change the cells that differ."""
     for name, row in current_rows(rows, theirs).items():
         if name not in theirs:
-            file.add([table], name, entries[name], siblings={*theirs, *rows}, gap="\n\n")
+            file.add([table], name, entry(name, row), siblings={*theirs, *rows}, gap="\n\n")
             continue
         old = flat_cells(theirs[name])
         for cell, value in flat_cells(row).items():
@@ -168,24 +170,22 @@ def nvcc_bounds(compat: NvccCompat) -> dict[str, dict[str, CompilerBounds]]:
     rows: dict[str, dict[str, CompilerBounds]] = {}
     for minor in minors:
         compilers = compat.releases[newest_of(minor, compat)].compilers
-        row: dict[str, CompilerBounds] = {}
-        for name in HOST_COMPILERS:
-            bounds = compilers.get(name)
-            if isinstance(bounds, CompilerRange) and None not in {bounds.min, bounds.max}:
-                row[name] = {"maxMajorVersion": f"{bounds.max}", "minMajorVersion": f"{bounds.min}"}
+        row: dict[str, CompilerBounds] = {
+            name: {"maxMajorVersion": f"{bounds.max}", "minMajorVersion": f"{bounds.min}"}
+            for name in HOST_COMPILERS
+            if isinstance(bounds := compilers.get(name), CompilerRange)
+            and None not in {bounds.min, bounds.max}
+        }
         if len(row) == len(HOST_COMPILERS):
             rows[minor] = row
     return rows
 
 
-def _nvcc_entries(compat: NvccCompat) -> dict[str, list[str]]:
-    entries = {}
-    for minor, row in nvcc_bounds(compat).items():
-        label = newest_of(minor, compat)
-        nvcc = compat.releases[label].nvcc
-        words = f"CUDA {label}" if nvcc is None else f"CUDA {label}, nvcc {nvcc}"
-        entries[minor] = [*nix_comment(words), *nix_binding(minor, row)]
-    return entries
+def _nvcc_entry(compat: NvccCompat, minor: str, row: Mapping[str, CompilerBounds]) -> list[str]:
+    label = newest_of(minor, compat)
+    nvcc = compat.releases[label].nvcc
+    words = f"CUDA {label}" if nvcc is None else f"CUDA {label}, nvcc {nvcc}"
+    return [*nix_comment(words), *nix_binding(minor, row)]
 
 
 # -- compute capabilities
@@ -212,19 +212,16 @@ def _fields(name: str, entry: CapabilityEntry) -> dict[str, str | bool | None]:
     }
 
 
-def _capability_entries(gpus: Gpus) -> dict[str, list[str]]:
-    entries = {}
+def _capability_entry(gpus: Gpus, name: str, fields: Mapping[str, str | bool | None]) -> list[str]:
     derived = {"cudaCapability", "isArchitectureSpecific", "isFamilySpecific"}
-    for name, fields in capability_fields(gpus).items():
-        written: dict[str, NixValue] = {
-            key: value
-            for key, value in fields.items()
-            if key not in derived and value is not None and value is not False
-        }
-        entry = gpus.capabilities[name]
-        products = ", ".join(entry.products) if entry.variant is None else ""
-        entries[name] = [*nix_comment(products), *nix_binding(name, written)]
-    return entries
+    written: dict[str, NixValue] = {
+        key: value
+        for key, value in fields.items()
+        if key not in derived and value is not None and value is not False
+    }
+    entry = gpus.capabilities[name]
+    products = ", ".join(entry.products) if entry.variant is None else ""
+    return [*nix_comment(products), *nix_binding(name, written)]
 
 
 # -- releases of package sets
@@ -241,17 +238,12 @@ def set_versions(sets: Iterable[PackageSet]) -> dict[str, dict[str, dict[str, st
         if package_set.channel != "redist" or platform not in {X86, SERVER_ARM, JETSON}:
             continue
         for redist, release in package_set.redists.items():
-            is_skipped = redist in _BUILT_FROM_SOURCE or redist not in REDISTS
-            if release.release is not None and not is_skipped:
+            if release.release is not None and redist in _IN_NIXPKGS:
                 versions[package_set.cuda.attribute][redist][platform] = release.release
     return {
-        attribute: {redist: dict(labels) for redist, labels in sorted(versions[attribute].items())}
-        for attribute in sorted(versions, key=lambda name: Version.parse(_numbers(name)))
+        attribute: dict(sorted(versions[attribute].items()))
+        for attribute in sorted(versions, key=natural_order)
     }
-
-
-def _numbers(attribute: str) -> str:
-    return ".".join(part for part in attribute.split("_") if part.isdigit())
 
 
 def _release(labels: Mapping[str, str]) -> NixValue:

@@ -7,7 +7,6 @@ from typing import Any
 from cudaredist import __version__
 from cudaredist.exporters.cyclonedx import (
     SUPPLIER,
-    depends_on,
     document_id,
     is_nvidias,
     package_url,
@@ -35,6 +34,12 @@ def spdx(exported: ExportedSet) -> Files:
     """A bill of materials, SPDX 2.3 as JSON."""
     package_set = exported.package_set
     name = f"{package_set.cuda.attribute}-{package_set.platform.redist_system}"
+    relations = [(_DOCUMENT, "DESCRIBES", attr) for attr in exported.dependencies]
+    relations += [
+        (_ref(attr), "DEPENDS_ON", other)
+        for attr, names in exported.dependencies.items()
+        for other in names
+    ]
     document = {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
@@ -45,15 +50,8 @@ def spdx(exported: ExportedSet) -> Files:
         "packages": [_package(package) for package in exported.packages],
         "hasExtractedLicensingInfos": _licenses(exported),
         "relationships": [
-            *(
-                _relation(_DOCUMENT, "DESCRIBES", _ref(package.attr))
-                for package in exported.packages
-            ),
-            *(
-                _relation(_ref(package.attr), "DEPENDS_ON", _ref(name))
-                for package in exported.packages
-                for name in depends_on(package, exported)
-            ),
+            {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": _ref(other)}
+            for element, kind, other in relations
         ],
     }
     return {"bom.spdx.json": canonical_json(document)}
@@ -61,21 +59,16 @@ def spdx(exported: ExportedSet) -> Files:
 
 def _package(package: ExportedPackage) -> dict[str, object]:
     entry, archive = package.entry, package.archive
-    hashes = without_nulls({"SHA256": archive.sha256, "MD5": archive.md5})
-    known: dict[str, object] = {
-        "licenseComments": _license_comment(entry.license),
-        "versionInfo": entry.version,
-        "summary": entry.description,
-        "homepage": entry.meta.homepage,
-    }
-    return {
+    hashes = {"SHA256": archive.sha256, "MD5": archive.md5}
+    fields: dict[str, object] = {
         "SPDXID": _ref(package.attr),
         "name": entry.pname,
         "packageFileName": archive.relative_path.rpartition("/")[2],
         "downloadLocation": archive.url or _UNKNOWN,
         "filesAnalyzed": False,
         "checksums": [
-            {"algorithm": algorithm, "checksumValue": value} for algorithm, value in hashes.items()
+            {"algorithm": algorithm, "checksumValue": value}
+            for algorithm, value in without_nulls(hashes).items()
         ],
         "licenseConcluded": _UNKNOWN,
         "licenseDeclared": _license(entry.license),
@@ -88,8 +81,12 @@ def _package(package: ExportedPackage) -> dict[str, object]:
                 "referenceLocator": package_url(package),
             }
         ],
-        **without_nulls(known),
+        "licenseComments": _license_comment(entry.license),
+        "versionInfo": entry.version,
+        "summary": entry.description,
+        "homepage": entry.meta.homepage,
     }
+    return without_nulls(fields)
 
 
 def _license(terms: SetLicense) -> str:
@@ -112,22 +109,22 @@ def _license_comment(terms: SetLicense) -> str | None:
 
 def _licenses(exported: ExportedSet) -> list[dict[str, Any]]:
     """Return licenses that are not in the SPDX list."""
-    names: dict[str, str] = {}
+    all_terms = [package.entry.license for package in exported.packages]
+    names = {_license(terms): terms.short_name for terms in all_terms if terms.spdx is None}
     addresses: dict[str, set[str]] = defaultdict(set)
-    for package in exported.packages:
-        terms = package.entry.license
-        if terms.spdx is None:
-            names[_license(terms)] = terms.short_name
-            addresses[_license(terms)].update([terms.url] if terms.url else [])
+    for terms in all_terms:
+        addresses[_license(terms)].update(filter(None, [terms.url]))
     return [
-        {
-            "licenseId": identifier,
-            "name": names[identifier],
-            "extractedText": f"{names[identifier]}: terms of NVIDIA. The text is at the URLs in "
-            "seeAlsos, if known.",
-            **({"seeAlsos": sorted(addresses[identifier])} if addresses[identifier] else {}),
-        }
-        for identifier in sorted(names)
+        without_nulls(
+            {
+                "licenseId": identifier,
+                "name": name,
+                "extractedText": f"{name}: terms of NVIDIA. The text is at the URLs in seeAlsos, "
+                "if known.",
+                "seeAlsos": sorted(addresses[identifier]) or None,
+            }
+        )
+        for identifier, name in sorted(names.items())
     ]
 
 
@@ -139,7 +136,3 @@ def _id(text: str) -> str:
     """Encode a text as an SPDX identifier, unique for each text."""
     plain = re.sub(r"[^A-Za-z0-9_ ]", lambda match: f".{ord(match[0]):x}.", text)
     return plain.replace("_", "-").replace(" ", "-")
-
-
-def _relation(element: str, kind: str, other: str) -> dict[str, str]:
-    return {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": other}
