@@ -60,6 +60,8 @@ _DEFINITIONS = {
 """The variables of the conditions."""
 
 T = TypeVar("T")
+Versions: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Labels by package set, redistributable and platform."""
 CompilerBounds: TypeAlias = Mapping[str, str]
 """`maxMajorVersion` and `minMajorVersion`."""
 Rows: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -227,8 +229,8 @@ def _capability_entry(gpus: Gpus, name: str, fields: Mapping[str, str | bool | N
 # -- releases of package sets
 
 
-def set_versions(sets: Iterable[PackageSet]) -> dict[str, dict[str, dict[str, str]]]:
-    """Return labels by package set, redistributable and platform.
+def set_versions(sets: Iterable[PackageSet]) -> Versions:
+    """Return the releases of package sets.
 
     Skips sets for Windows, sets of wheels and the redistributables of overlays.
     """
@@ -260,11 +262,13 @@ def _release(labels: Mapping[str, str]) -> NixValue:
     return NixExpression(code if len(branches) > 1 else " ".join(code.split()))
 
 
-def _merge_versions(
-    file: NixFile,
-    versions: Mapping[str, Mapping[str, Mapping[str, str]]],
-    theirs: Mapping[str, Rows],
-) -> None:
+def released(versions: Versions) -> list[tuple[str, str]]:
+    """Return each redistributable and label, sorted."""
+    redists = [item for of_set in versions.values() for item in of_set.items()]
+    return sorted({(redist, label) for redist, labels in redists for label in labels.values()})
+
+
+def _merge_versions(file: NixFile, versions: Versions, theirs: Mapping[str, Rows]) -> None:
     """Add the missing package sets, and change the releases that differ."""
     before = file.text
     known = {name for rows in theirs.values() for name in rows}
@@ -329,14 +333,8 @@ def _add_set(file: NixFile, attribute: str, known: Iterable[str]) -> None:
 
 def manifest_files(sets: Iterable[PackageSet], tables: SharedTables) -> dict[str, bytes]:
     """Return the published manifests of the sets, by path in nixpkgs."""
-    selected = {
-        (redist, label)
-        for redists in set_versions(sets).values()
-        for redist, labels in redists.items()
-        for label in labels.values()
-    }
     return {
         f"{MANIFEST_FOLDER}/{redist}/redistrib_{label}.json": data
-        for redist, label in sorted(selected)
+        for redist, label in released(set_versions(sets))
         if (data := tables.manifests.get((redist, label))) is not None
     }

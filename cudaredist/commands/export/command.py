@@ -1,6 +1,5 @@
 """export: convert a package set to the formats of its consumers."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,9 @@ from cudaredist.hints import again
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cudaredist.commands.export.nixpkgs_diff import Checkout
-    from cudaredist.commands.export.report import ExportReport
     from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
     from cudaredist.formats.packageset import PackageSet
@@ -57,24 +57,20 @@ class ExportOptions(Options):
         "File or folder. Default: standard output, for one file.", metavar="PATH"
     )
     root: str | None = folder_option(
-        "Toolkit root for env and cmake. Default: none.",
-        metavar="DIR",
+        "Toolkit root for env and cmake. Default: none.", metavar="DIR"
     )
     target: Path | None = folder_option(
         "Package set of the platform to compile for, for env and cmake.", metavar="TARGET_SET"
     )
     wheel_base: str | None = output_option(
-        "Base URL of wheels, for sets without addresses.",
-        metavar="URL",
+        "Base URL of wheels, for sets without addresses.", metavar="URL"
     )
     base_url: str | None = output_option(
-        "Base URL of a mirror, for sets of NVIDIA's archives.",
-        metavar="URL",
+        "Base URL of a mirror, for sets of NVIDIA's archives.", metavar="URL"
     )
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
     diff: Path | None = output_option(
-        "nixpkgs checkout to compare. Requires nix-instantiate.",
-        metavar="FOLDER",
+        "nixpkgs checkout to compare. Requires nix-instantiate.", metavar="FOLDER"
     )
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
@@ -127,10 +123,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "run `{call} --output {form}`",
     ),
     (lambda o: o.output is None and o.check, "--check requires --output"),
-    (
-        lambda o: o.output is None and o.json and o.diff is None,
-        "--json requires --output",
-    ),
+    (lambda o: o.output is None and o.json and o.diff is None, "--json requires --output"),
     PUBLIC_WHEEL_BASE,
     (
         lambda o: o.resolve and o.wheel_base is not None,
@@ -230,14 +223,26 @@ def export(options: ExportOptions, session: Session) -> int:
 
 def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
     """Print a file, or write files and report them."""
+    from cudaredist.commands.export.report import ExportedFile, ExportReport
     from cudaredist.commands.export.text import export_text
+    from cudaredist.primitives import sha256_of
+    from cudaredist.store.files import is_folder, update_output
 
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())
         return EXIT_OK
-    written = _write(options.exporter, files, options.output, may_write=not options.check)
-    return session.finish(written, export_text)
+    written = []
+    for name, content in files.items():
+        is_named = options.exporter.file is not None and not is_folder(options.output)
+        path = options.output if is_named else options.output / name
+        status = update_output(path, content, may_write=not options.check)
+        size, sha256 = len(content), sha256_of(content)
+        written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
+    is_stale = any(file.status == "would-write" for file in written)
+    code = EXIT_FINDINGS if is_stale else EXIT_OK
+    report = ExportReport(format=options.form, files=tuple(written), exit_code=code)
+    return session.finish(report, export_text)
 
 
 def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
@@ -251,9 +256,8 @@ def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
     for redist in require_manifests(store):
         folder = store.manifests(redist)
         for label in folder.labels():
-            data = folder.read(label) or b""
-            manifest = load_manifest(store, redist, label)
-            yield ExportedManifest(redist, manifest, sha256_of(data))
+            sha256 = sha256_of(folder.read(label) or b"")
+            yield ExportedManifest(redist, load_manifest(store, redist, label), sha256)
 
 
 def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "ExportedSet":
@@ -329,28 +333,3 @@ def _with_addresses(
     if options.resolve:
         return with_index_addresses(package_set, Settings())
     return with_addresses(package_set, options.wheel_base or "")
-
-
-def _write(
-    exporter: "Exporter", files: Mapping[str, bytes], output: Path, *, may_write: bool
-) -> "ExportReport":
-    from cudaredist.commands.export.report import ExportedFile, ExportReport
-    from cudaredist.primitives import sha256_of
-    from cudaredist.store.files import is_folder, update_output
-
-    written = []
-    for name, content in files.items():
-        is_named = exporter.file is not None and not is_folder(output)
-        path = output if is_named else output / name
-        written.append(
-            ExportedFile(
-                path=str(path),
-                status=update_output(path, content, may_write=may_write),
-                size=len(content),
-                sha256=sha256_of(content),
-            )
-        )
-    is_stale = any(file.status == "would-write" for file in written)
-    return ExportReport(
-        format=exporter.name, files=tuple(written), exit_code=EXIT_FINDINGS if is_stale else EXIT_OK
-    )

@@ -27,6 +27,7 @@ from cudaredist.exporters.nixpkgs_tables import (
     NVCC_PATH,
     NixpkgsTables,
     Rows,
+    Versions,
     capability_fields,
     current_rows,
     flat_cells,
@@ -45,7 +46,7 @@ from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file
 from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
-from cudaredist.tables.explanation import Fact
+from cudaredist.tables.explanation import Fact, Topic
 
 _Cells: TypeAlias = Mapping[tuple[str, ...], Any]
 _FACTS = {
@@ -156,8 +157,7 @@ class Checkout:
             topic = explain_nvcc(minor, self.tables.compat, self.nvcc_policy)
         except UnknownNameError:
             return "nvcc_compat.json does not have this CUDA release"
-        facts = {fact.name: fact for fact in topic.facts}
-        return _in_words(facts.get(f"{compiler}.{_BOUNDS.get(bound)}"))
+        return _in_words(_fact(topic, f"{compiler}.{_BOUNDS.get(bound)}"))
 
     def _capability_reason(self, name: str, field: str) -> str:
         if name not in self.tables.gpus.capabilities:
@@ -165,7 +165,7 @@ class Checkout:
         if field not in _FACTS:
             return f"computed from the name {name}"
         topic = explain_gpu(name, self.tables.gpus, self.gpu_policy)
-        fact = {fact.name: fact for fact in topic.facts}.get(_FACTS[field])
+        fact = _fact(topic, _FACTS[field])
         value = capability_fields(self.tables.gpus)[name][field]
         for claim in fact.otherwise if fact is not None and fact.value != value else ():
             if claim.value == value:
@@ -173,6 +173,10 @@ class Checkout:
                 words = f"{fact.statement} ({fact.basis}: {fact.source})" if fact else ""
                 return f"{value} (policy: {claim.source}{because}); otherwise {words}"
         return _in_words(fact)
+
+
+def _fact(topic: Topic, name: str) -> Fact | None:
+    return next((fact for fact in topic.facts if fact.name == name), None)
 
 
 def _in_words(fact: Fact | None) -> str:
@@ -237,9 +241,7 @@ def _differing(
             )
 
 
-def _existing_releases(
-    theirs: Mapping[str, Rows], ours: Mapping[str, Mapping[str, Mapping[str, str]]]
-) -> dict[tuple[str, ...], str]:
+def _existing_releases(theirs: Mapping[str, Rows], ours: Versions) -> dict[tuple[str, ...], str]:
     """Return nixpkgs' releases of our sets, for our platforms."""
     return {
         (attribute, redist, platform): label

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cudaredist.commands.materialize.merge import CrossTarget
 from cudaredist.commands.materialize.options import MaterializeOptions
-from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.errors import UnknownNameError, UsageError, find_name
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.toolkit_record import ComponentPolicy, ComponentSet, PackageName
@@ -52,17 +52,15 @@ def select_packages(
         return select(package_set, of_runtime, (), {}, with_dependencies=False)
     store = Store(data_folder(options.data_dir, writing=False))
     policy = read_own_file(store.read_policy("components"), ComponentPolicy)
-    names, excluded = options.component or (), options.exclude or ()
+    names, excluded, sets = options.component or (), options.exclude or (), policy.components
     if target is None:
-        selection = select(package_set, names, excluded, policy.components)
+        selection = select(package_set, names, excluded, sets)
     else:
         if names:
             # nvcc also requires its own headers for the target.
             names = [*names, _COMPILER]
-        selection = select(target.package_set, names, excluded, policy.components)
-        compiler = select(
-            package_set, [_COMPILER], excluded, policy.components, with_dependencies=False
-        )
+        selection = select(target.package_set, names, excluded, sets)
+        compiler = select(package_set, [_COMPILER], excluded, sets, with_dependencies=False)
         packages: dict[str, SetPackage] = {
             PackageName.of_target(attr, target.platform): entry
             for attr, entry in selection.packages.items()
@@ -117,22 +115,14 @@ def select(
             ]
         else:
             names.add(_single(component, packages))
-    excluded = set()
-    for name in exclude:
-        if name not in packages:
-            raise UnknownNameError("package", name, packages)
-        excluded.add(_real(name, packages))
+    excluded = {find_name("package", name, packages).alias_of or name for name in exclude}
     names -= excluded
     if with_dependencies:
         names = _closure(names, excluded, packages)
     if not names:
         raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
-    whole = (
-        sets[name]
-        for name in dict.fromkeys(components)
-        if name in sets
-        and excluded.isdisjoint(_real(member, packages) for member in sets[name].packages)
-    )
+    selected = [sets[name] for name in dict.fromkeys(components) if name in sets]
+    whole = (s for s in selected if excluded.isdisjoint(_real(n, packages) for n in s.packages))
     return SelectedPackages(
         {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)
     )

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cudaredist.commands.materialize.merge import (
@@ -68,11 +68,8 @@ class Toolkit:
             static=self.with_static,
             libraries=self.libraries,
             packages={
-                attr: ToolkitPackage(
-                    version=package.version or "",
-                    archive_sha256=archive_of(package).sha256,
-                )
-                for attr, package in self.packages.items()
+                attr: ToolkitPackage(version=p.version or "", archive_sha256=archive_of(p).sha256)
+                for attr, p in self.packages.items()
             },
             files=files,
             links=links,
@@ -88,9 +85,8 @@ def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
         raise WriteError(error.filename or new, error) from error
     version = _version_json(toolkit.package_set, toolkit.packages)
     write_file(new / VERSION_NAME, version)
-    files[VERSION_NAME] = ToolkitFile(
-        sha256=sha256_of(version), size=len(version), executable=False, package=OURS
-    )
+    sha256, size = sha256_of(version), len(version)
+    files[VERSION_NAME] = ToolkitFile(sha256=sha256, size=size, executable=False, package=OURS)
     record = toolkit.record(files, plan.links)
     write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
     return record
@@ -105,15 +101,13 @@ def plan_repair(
     """
     whole = Plan(links=dict(record.links))
     for path, file in record.files.items():
-        if path == VERSION_NAME:
-            continue
         content = Content(root / path, file.sha256, file.size)
-        if path in altered:
-            planned = plan.files.get(path)
-            if planned is None:
-                return None
-            content = planned.content
         whole.files[path] = PlannedFile(file.package, content, file.executable)
+    del whole.files[VERSION_NAME]
+    for path in altered & whole.files.keys():
+        if path not in plan.files:
+            return None
+        whole.files[path] = replace(whole.files[path], content=plan.files[path].content)
     return whole
 
 
@@ -153,8 +147,8 @@ class _Files:
             below = path.removeprefix(f"{target.folder}/") if target else path
             text = relocatable(source.read_bytes(), below, package, self.plan.files)
             with destination.open("xb") as file:
-                file.write(text)
-            sha256, size = sha256_of(text), len(text)
+                size = file.write(text)
+            sha256 = sha256_of(text)
         elif self._modes.setdefault(source, executable) is executable:
             _link_or_copy(source, destination)
         else:

@@ -75,8 +75,8 @@ class Materialization:
     def __init__(self, options: MaterializeOptions, package_set: Path, session: Session) -> None:
         """Select the packages, and open the sources of archives."""
         self.options, self.announce = options, session.console.note
-        self.root, self.archives = options.root, options.archives
         network, archives = options.network, options.archives
+        self.root, self.archives = options.root, archives
         if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
             raise UsageError(
                 f"--archives {archives}: no such folder",
@@ -110,12 +110,9 @@ class Materialization:
             with_static=options.static,
             libraries=tuple(sorted(self.runtime.names)) if self.runtime else (),
         )
-        service = partial(
-            ArchiveService,
-            stop=session.settings.stop,
-            jobs=ArchiveJobs(jobs=options.jobs).count,
-            progress=session.progress("archives"),
-        )
+        jobs, progress = ArchiveJobs(jobs=options.jobs).count, session.progress("archives")
+        stop = session.settings.stop
+        service = partial(ArchiveService, stop=stop, jobs=jobs, progress=progress)
         self._services: list[ArchiveService] = []
         self.sources: ArchiveService | None = None
         """Downloads archives; None if all are in the local folder."""
@@ -124,8 +121,8 @@ class Materialization:
         if bases:
             self.sources = service(chains={(): session.sources(bases)}, max_fetched=limit)
             self._services.append(self.sources)
-        self._path = real_path(self.root)
-        self._staging = StagingDirectory(self._path)
+        self._staging = StagingDirectory(real_path(self.root))
+        self._path = self._staging.root
         self._image: OciImage | None = None
         self._sizes: dict[str | None, int | None] = {}
         """Sizes from the source's listing, by hash."""
@@ -185,11 +182,7 @@ class Materialization:
     def _is_current(self, record: ToolkitRecord) -> bool:
         if not self.toolkit.is_recorded(record):
             return False
-        is_unchanged = (
-            not altered_paths(self._path, record)
-            if self.options.replace
-            else is_intact(self._path, record)
-        )
+        is_unchanged = is_intact(self._path, record, is_quick=not self.options.replace)
         if not is_unchanged:
             _log.warning("files of %s were changed or removed; creating it again", self.root)
         return is_unchanged
@@ -241,14 +234,11 @@ class Materialization:
         unexamined = sum(not package.contents for package in archives.values())
         unpacked = sum(map(_unpacked_size, archives.values()))
         local = len(archives) - len(downloads)
+        text = f"{len(archives)} archives" + (f", {local} of them local" if local else "")
         sizes = [f"{known:,} bytes"] if known or not unknown else []
         sizes += [f"{unknown} of unknown size"] if unknown else []
-        self.announce(
-            f"{len(archives)} archives"
-            + (f", {local} of them local" if local else "")
-            + f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"
-            + (f", not counting {unexamined} not inspected" if unexamined else "")
-        )
+        text += f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"
+        self.announce(text + (f", not counting {unexamined} not inspected" if unexamined else ""))
         limit = None if self.sources is None else self.sources.max_fetched
         if limit is not None and known > limit:
             raise UsageError(
@@ -376,17 +366,12 @@ class Materialization:
         return None if plan is None else create_root(self._staging.new, self.toolkit, plan)
 
     def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
-        trees = {
-            attr: make_tree(
-                posixpath.basename(archive_of(self.toolkit.packages[attr]).relative_path),
-                content.members,
-                self.toolkit.packages[attr],
-                is_split=self.toolkit.layout == "split",
-            )
-            for attr, content in unpacked.items()
-        }
-        if self.runtime is not None:
-            trees = {attr: self.runtime.tree(attr, tree) for attr, tree in trees.items()}
+        trees = {}
+        for attr, content in unpacked.items():
+            package, is_split = self.toolkit.packages[attr], self.toolkit.layout == "split"
+            name = posixpath.basename(archive_of(package).relative_path)
+            tree = make_tree(name, content.members, package, is_split=is_split)
+            trees[attr] = tree if self.runtime is None else self.runtime.tree(attr, tree)
         plan = make_plan(
             trees,
             {attr: content.contents for attr, content in unpacked.items()},

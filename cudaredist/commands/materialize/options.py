@@ -73,10 +73,7 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         lambda o: o.target is not None and (o.verify or o.remove),
         "--target cannot be combined with --verify or --remove",
     ),
-    (
-        lambda o: o.format == "oci" and not o.programs,
-        "--format oci requires --for",
-    ),
+    (lambda o: o.format == "oci" and not o.programs, "--format oci requires --for"),
     (
         lambda o: bool(o.programs) and o.component != ["runtime"],
         "--for requires --component runtime, and no other component",

@@ -88,12 +88,12 @@ def is_empty(root: Path) -> bool:
         return False
 
 
-def is_intact(root: Path, record: ToolkitRecord) -> bool:
-    """Check if all recorded files and links exist.
+def is_intact(root: Path, record: ToolkitRecord, *, is_quick: bool) -> bool:
+    """Check if all recorded files and links are unchanged.
 
-    Compares names, file sizes and link targets.
+    A quick check compares names, file sizes and link targets.
     """
-    return not any(_problems(root, record, list_root(root), is_quick=True))
+    return not any(_problems(root, record, list_root(root), is_quick=is_quick))
 
 
 def verify_root(root: Path) -> ToolkitReport:
@@ -168,22 +168,17 @@ def remove_root(root: Path) -> ToolkitReport:
         record = _record_of(root)
         contents = list_root(path)
         foreign = contents.foreign_to(record)
-        try:
-            if foreign or not _is_discarded(path, staging):
+        if not foreign:
+            # Fails if the root is a mount point.
+            with contextlib.suppress(OSError):
+                staging.discard(path)
+        if os.path.lexists(path):
+            try:
                 _remove_files(path, record, contents)
-        except OSError as error:
-            raise WriteError(error.filename or root, error) from error
+            except OSError as error:
+                raise WriteError(error.filename or root, error) from error
         staging.clear()
     return toolkit_report(root, record, "removed", foreign=foreign)
-
-
-def _is_discarded(root: Path, staging: StagingDirectory) -> bool:
-    """Remove a whole root in one step, if it can be moved."""
-    # Fails if the root is a mount point.
-    with contextlib.suppress(OSError):
-        staging.discard(root)
-        return True
-    return False
 
 
 def _remove_files(root: Path, record: ToolkitRecord, contents: RootContents) -> None:
@@ -214,8 +209,8 @@ def toolkit_report(
     """
     code = EXIT_FINDINGS if status == "removed" and foreign else EXIT_OK
     files = record.files if record else {}
-    fields = {name: getattr(record, name, None) for name in ("cuda", "platform", "layout")}
     about = {
+        **{name: getattr(record, name, None) for name in ("cuda", "platform", "layout")},
         "target": next(iter(record.targets), None) if record else None,
         "root": str(root),
         "status": status,
@@ -227,7 +222,7 @@ def toolkit_report(
         "foreign": tuple(foreign),
         "exit_code": EXIT_INTEGRITY if problems else code,
     }
-    return ToolkitReport.model_validate(fields | about)
+    return ToolkitReport.model_validate(about)
 
 
 def _no_root(root: Path) -> UsageError:

@@ -156,11 +156,10 @@ class StagingDirectory:
 
         These are unpacked archives and partial downloads.
         """
+        finished = (f for f in self.archives.glob("*") if not f.name.endswith(TEMPORARY))
+        downloads = (path for path in self.downloads.glob("*") if path.lstat().st_size)
         with contextlib.suppress(OSError):
-            if any(not folder.name.endswith(TEMPORARY) for folder in self.archives.iterdir()):
-                return True
-        with contextlib.suppress(OSError):
-            return any(path.lstat().st_size for path in self.downloads.iterdir())
+            return any(finished) or any(downloads)
         return False
 
     def _name_root(self, error: CudaRedistError) -> None:
