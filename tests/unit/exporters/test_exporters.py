@@ -158,9 +158,22 @@ def test_archives_with_invalid_paths_are_refused(
     assert message in str(raised.value)
 
 
-def test_available_package_without_archive_is_refused() -> None:
-    with pytest.raises(InvalidFileError, match="is null, but the package is available"):
-        exported("urls", example_set(packages={"bad": package("bad", archive=None)}))
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("urls", {"archive": None}, "is null, but the package is available"),
+        ("redistrib", {"release": None}, "release"),
+        *(
+            ("redistrib", {"redist": redist}, "is not the name of a redistributable")
+            for redist in ("../etc", "/etc", "a b", "")
+        ),
+    ],
+)
+def test_available_package_with_invalid_field_is_refused(
+    name: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidFileError, match=message):
+        exported(name, example_set(packages={"bad": package("bad", **changes)}))
 
 
 # -- addresses of wheels
@@ -231,9 +244,6 @@ def test_shared_archive_is_listed_once() -> None:
     assert len(text_of("sha256sums", twice).splitlines()) == 1
 
 
-# -- nixpkgs' tables
-
-
 # -- redistrib
 
 
@@ -261,27 +271,12 @@ def test_exported_manifests_are_read_without_warnings() -> None:
 def test_renamed_package_is_exported_under_expected_name() -> None:
     manifest = json.loads(exported("redistrib")["cuda/redistrib_13.3.1.json"])
     assert manifest["cuda_cccl"] == manifest["cccl"]
-    before = packages()
-    before["cuda_cccl"], before["cccl"] = (
-        package("cuda_cccl"),
-        package("cuda_cccl", attr="cccl", alias_of="cuda_cccl"),
-    )
-    manifest = json.loads(
-        exported("redistrib", example_set(packages=before))["cuda/redistrib_13.3.1.json"]
-    )
+    before = packages() | {"cuda_cccl": package("cuda_cccl")}
+    before["cccl"] = package("cuda_cccl", attr="cccl", alias_of="cuda_cccl")
+    files = exported("redistrib", example_set(packages=before))
+    manifest = json.loads(files["cuda/redistrib_13.3.1.json"])
     assert "cuda_cccl" in manifest
     assert "cccl" not in manifest
-
-
-@pytest.mark.parametrize("redist", ["../etc", "/etc", "a b", ""])
-def test_redist_name_outside_folder_is_refused(redist: str) -> None:
-    with pytest.raises(InvalidFileError, match="is not the name of a redistributable"):
-        exported("redistrib", example_set(packages={"a": package("a", redist=redist)}))
-
-
-def test_available_package_without_release_is_refused() -> None:
-    with pytest.raises(InvalidFileError, match="release"):
-        exported("redistrib", example_set(packages={"a": package("a", release=None)}))
 
 
 # -- bazel
@@ -349,9 +344,14 @@ def package_set(request: pytest.FixtureRequest) -> PackageSet:
     return make()
 
 
-def test_cyclonedx_has_one_component_per_available_package(package_set: PackageSet) -> None:
-    bom = read_cyclonedx(text_of("cyclonedx", package_set))
-    assert len(bom["components"]) == len(ExportedSet(package_set).packages)
+@pytest.mark.parametrize(
+    ("name", "read", "key"),
+    [("cyclonedx", read_cyclonedx, "components"), ("spdx", read_spdx, "packages")],
+)
+def test_bill_has_one_entry_per_available_package(
+    package_set: PackageSet, name: str, read: "Callable[[str], Any]", key: str
+) -> None:
+    assert len(read(text_of(name, package_set))[key]) == len(ExportedSet(package_set).packages)
 
 
 def wheel_of_cublas() -> PackageSet:
@@ -379,11 +379,6 @@ def test_bills_state_tool_and_version() -> None:
     assert (tool["name"], tool["version"]) == ("cudaredist", __version__)
     creators = json.loads(text_of("spdx"))["creationInfo"]["creators"]
     assert creators == [f"Tool: cudaredist-{__version__}"]
-
-
-def test_spdx_has_one_package_per_available_package(package_set: PackageSet) -> None:
-    bom = read_spdx(text_of("spdx", package_set))
-    assert len(bom["packages"]) == len(ExportedSet(package_set).packages)
 
 
 def test_bills_of_different_sets_have_different_identifiers() -> None:

@@ -12,6 +12,7 @@ import pytest
 from conftest import REPOSITORY, Run
 from support.factory import manifest
 from support.package_sets import example_set, package, wheel_set
+from support.running import expect_error, expect_output
 
 from cudaredist.exporters import EXPORTERS
 from cudaredist.exporters.export_format import ExportedSet
@@ -57,9 +58,7 @@ def test_export_of_one_file_writes_stdout_or_file(run: Run, example: Path, name:
 
 @pytest.mark.parametrize("name", ["nix", "redistrib"])
 def test_export_of_several_files_requires_folder(run: Run, example: Path, name: str) -> None:
-    result = run("export", name, example, "--quiet")
-    assert result.exit_code == 2
-    assert f"--quiet --output {name}`" in result.stderr
+    expect_error(run("export", name, example, "--quiet"), 2, f"--quiet --output {name}`")
     assert run("export", name, example, "-o", "made").exit_code == 0
     expected = EXPORTERS[name].files(ExportedSet(example_set()))
     paths = {path for path in Path("made").rglob("*") if path.is_file()}
@@ -68,9 +67,7 @@ def test_export_of_several_files_requires_folder(run: Run, example: Path, name: 
 
 def test_second_export_writes_nothing_and_check_reports_changes(run: Run, example: Path) -> None:
     command = ("export", "redistrib", example, "-o", "made")
-    checked = run(*command, "--check")
-    assert checked.exit_code == 1
-    assert "would-write" in checked.stdout
+    expect_output(run(*command, "--check"), 1, "would-write")
     assert not Path("made").exists()
     assert "written" in run(*command).stdout
     assert run(*command, "--check").exit_code == 0
@@ -162,9 +159,9 @@ def test_base_url_of_configuration_is_not_exported(run: Run, example: Path) -> N
 
 
 def test_base_url_of_wheel_set_suggests_wheel_base(run: Run, example: Path) -> None:
-    result = run("export", "urls", "wheels.json", "--base-url", BASE)
-    assert result.exit_code == 2
-    assert f"--wheel-base {BASE}" in result.stderr
+    expect_error(
+        run("export", "urls", "wheels.json", "--base-url", BASE), 2, f"--wheel-base {BASE}"
+    )
 
 
 def test_export_counts_packages_without_features(run: Run, example: Path) -> None:
@@ -210,8 +207,7 @@ def test_build_of_exported_manifests_selects_same_archives(
 
     def build(folder: str, output: str) -> dict[str, dict[str, object]]:
         options = ("--cuda", cuda, "--platform", platform, "--allow-missing-features")
-        result = run("build", "--data-dir", folder, *options, "-o", output)
-        assert result.exit_code == 0, result.output
+        expect_output(run("build", "--data-dir", folder, *options, "-o", output), 0)
         return {
             name: {
                 **{key: entry[key] for key in ("version", "alias_of")},

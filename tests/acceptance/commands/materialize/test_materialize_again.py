@@ -14,14 +14,13 @@ from support.running import expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import MadeSet, Materialize, assert_nothing_left, listing, modes, put_packages
 
+pytestmark = pytest.mark.usefixtures("made_set")
+
 # -- repeated runs
 
 
 def test_second_materialize_sends_no_request_and_changes_nothing(
-    made_set: MadeSet,
-    materialize: Materialize,
-    server: FaultServer,
-    monkeypatch: pytest.MonkeyPatch,
+    materialize: Materialize, server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.add_folder(Path("source"))
     assert materialize(base=server.url).exit_code == 0
@@ -46,7 +45,7 @@ def test_second_materialize_sends_no_request_and_changes_nothing(
     ],
 )
 def test_other_selection_replaces_root(
-    made_set: MadeSet, materialize: Materialize, run: Run, options: list[str]
+    materialize: Materialize, run: Run, options: list[str]
 ) -> None:
     materialize()
     expect_output(materialize(*options), 0, "root: written")
@@ -56,9 +55,7 @@ def test_other_selection_replaces_root(
     assert_nothing_left("root", "other")
 
 
-def test_root_with_foreign_files_is_not_replaced(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
+def test_root_with_foreign_files_is_not_replaced(materialize: Materialize) -> None:
     materialize("--component", "cuda_cudart")
     Path("root/lib/mine.so").write_bytes(b"mine")
     before = listing(Path("root"))
@@ -85,7 +82,7 @@ def relink(path: str, target: str) -> None:
     ids=["missing", "size", "link", "folder"],
 )
 def test_damaged_root_is_created_again(
-    made_set: MadeSet, materialize: Materialize, damage: Callable[[], object]
+    materialize: Materialize, damage: Callable[[], object]
 ) -> None:
     materialize()
     expected = listing(Path("root"))
@@ -149,9 +146,11 @@ def test_local_archive_with_wrong_content_is_downloaded(
 def test_offline_run_names_missing_archive(made_set: MadeSet, materialize: Materialize) -> None:
     made_set.put_archives(Path("local"), is_flat=True)
     next(Path("local").glob("cuda_crt*")).unlink()
-    result = materialize("--archives", "local", "--offline", base=None)
-    assert result.exit_code == 3
-    assert "cuda_crt-linux-x86_64-1.2.3-archive.tar.xz" in result.stderr
+    expect_error(
+        materialize("--archives", "local", "--offline", base=None),
+        3,
+        "cuda_crt-linux-x86_64-1.2.3-archive.tar.xz",
+    )
     # Complete archives are kept for the next run.
     expect_output(materialize("--archives", "local", "--offline"), 0)
 
@@ -169,10 +168,12 @@ def test_archives_before_download_limit_are_kept(
     made_set.put()
     server.add_folder(Path("source"))
     limit = len(made_set.archives[made_set.packages["cuda_crt"]["archive"]["relative_path"]])
-    result = materialize("--max-download", limit, "-j", 1, base=server.url)
-    assert result.exit_code == 3
-    assert f"the download exceeds --max-download {limit:,} bytes" in result.stderr
-    assert "4 of unknown size" in result.stderr
+    expect_error(
+        materialize("--max-download", limit, "-j", 1, base=server.url),
+        3,
+        f"the download exceeds --max-download {limit:,} bytes",
+        "4 of unknown size",
+    )
     assert not Path("root").exists()
     (staging,) = Path().glob(".root*")
     assert len(list((staging / "archives").iterdir())) == 1
@@ -185,7 +186,7 @@ def test_archives_before_download_limit_are_kept(
 
 @pytest.mark.parametrize("is_altered", [False, True])
 def test_partial_archive_is_resumed(
-    made_set: MadeSet, materialize: Materialize, server: FaultServer, *, is_altered: bool
+    materialize: Materialize, server: FaultServer, *, is_altered: bool
 ) -> None:
     server.add_folder(Path("source"))
     path = next(path for path in server.files if "libcublas" in path)
@@ -214,14 +215,14 @@ def test_partial_archive_is_resumed(
 
 
 def test_archives_of_source_folder_are_not_copied(
-    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cudaredist.store.archive_service.PartialArchive", None)
     assert materialize().exit_code == 0
 
 
 def test_archives_of_interrupted_run_are_verified_again(
-    made_set: MadeSet, materialize: Materialize, server: FaultServer
+    materialize: Materialize, server: FaultServer
 ) -> None:
     server.add_folder(Path("source"))
     missing = next(path for path in server.files if "libcublas" in path)
@@ -242,9 +243,7 @@ def test_archives_of_interrupted_run_are_verified_again(
     assert listing(Path("root")) == listing(Path("other"))
 
 
-def test_root_set_aside_by_killed_run_is_restored(
-    made_set: MadeSet, materialize: Materialize, run: Run
-) -> None:
+def test_root_set_aside_by_killed_run_is_restored(materialize: Materialize, run: Run) -> None:
     materialize()
     expected = listing(Path("root"))
 
@@ -268,9 +267,7 @@ def test_root_set_aside_by_killed_run_is_restored(
     assert_nothing_left()
 
 
-def test_staging_directory_of_killed_run_is_removed(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
+def test_staging_directory_of_killed_run_is_removed(materialize: Materialize) -> None:
     materialize()
     staging = Path(".root.cudaredist")
     shutil.copytree("root", staging / "old")
@@ -291,12 +288,7 @@ def test_staging_directory_of_killed_run_is_removed(
     ],
 )
 def test_failing_server_is_retried_or_reported(
-    made_set: MadeSet,
-    materialize: Materialize,
-    server: FaultServer,
-    behaviour: Any,
-    times: int | None,
-    code: int,
+    materialize: Materialize, server: FaultServer, behaviour: Any, times: int | None, code: int
 ) -> None:
     server.add_folder(Path("source"))
     path = next(path for path in server.files if "libcublas" in path)

@@ -30,6 +30,8 @@ from support.toolkits import (
 )
 from support.wheels import put_wheel, wheel
 
+pytestmark = pytest.mark.usefixtures("made_set")
+
 MERGED = {
     "bin/crt/link.stub",
     "bin/fatbinary",
@@ -66,16 +68,12 @@ LINKS = {
 
 @pytest.mark.usefixtures("strict_umask")
 @pytest.mark.parametrize("layout", ["merged", "split"])
-def test_root_is_readable_for_all_users(
-    made_set: MadeSet, materialize: Materialize, layout: str
-) -> None:
+def test_root_is_readable_for_all_users(materialize: Materialize, layout: str) -> None:
     assert materialize("--layout", layout).exit_code == 0
     assert modes_of_all(Path("root")) == {0o755, 0o644}
 
 
-def test_merged_root_contains_files_of_all_packages(
-    made_set: MadeSet, materialize: Materialize, run: Run
-) -> None:
+def test_merged_root_contains_files_of_all_packages(materialize: Materialize, run: Run) -> None:
     expect_output(materialize(), 0)
     contents = listing(Path("root"))
     files = {path for path, content in contents.items() if isinstance(content, bytes)}
@@ -121,9 +119,7 @@ def test_split_root_matches_sizes_in_set(
 
 @needs("pkg-config")
 @pytest.mark.parametrize("layout", ["merged", "split"])
-def test_pkg_config_resolves_paths_in_root(
-    made_set: MadeSet, materialize: Materialize, layout: str
-) -> None:
+def test_pkg_config_resolves_paths_in_root(materialize: Materialize, layout: str) -> None:
     materialize("--layout", layout)
     # The root is relocatable.
     Path("root").rename("moved")
@@ -222,7 +218,7 @@ def test_component_options_limit_packages_and_download(
     assert f"{len(packages)} archives; {size:,} bytes to download; " in result.stderr
 
 
-def test_no_static_keeps_only_static_cudart(made_set: MadeSet, materialize: Materialize) -> None:
+def test_no_static_keeps_only_static_cudart(materialize: Materialize) -> None:
     materialize("--no-static")
     assert {p for p in listing(Path("root")) if p.endswith(".a")} == {"lib/libcudart_static.a"}
     assert record()["static"] is False
@@ -238,7 +234,7 @@ def test_no_static_keeps_only_static_cudart(made_set: MadeSet, materialize: Mate
     ],
 )
 def test_invalid_selection_exits_2(
-    made_set: MadeSet, materialize: Materialize, options: list[str], words: str
+    materialize: Materialize, options: list[str], words: str
 ) -> None:
     expect_error(materialize(*options), 2, words)
     assert_nothing_left()
@@ -250,8 +246,7 @@ def test_compiler_missing_from_channel_is_named(run: Run, materialize: Materiali
         "cuda_nvcc", {"bin/ptxas": PROGRAM, "share/doc/nvcc": b"x", "nvvm/bin/cicc": PROGRAM}
     )
     made_set.put()
-    result = materialize("--component", "compiler")
-    assert result.exit_code == 2
+    result = expect_output(materialize("--component", "compiler"), 2)
     assert "the packages of CUDA 12.9.1 in the redist channel do not include nvcc, fatbinary" in (
         result.stderr
     )
@@ -273,7 +268,7 @@ def test_compiler_missing_from_channel_is_named(run: Run, materialize: Materiali
     ],
 )
 def test_invalid_arguments_are_rejected(
-    made_set: MadeSet, run: Run, arguments: list[str], code: int, words: str
+    run: Run, arguments: list[str], code: int, words: str
 ) -> None:
     Path("broken.json").write_text('{"schema_version": 1}')
     expect_error(run("materialize", *arguments), code, words)

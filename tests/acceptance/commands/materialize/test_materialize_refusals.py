@@ -19,6 +19,8 @@ from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, 
 
 from cudaredist.commands.materialize import unpack
 
+pytestmark = pytest.mark.usefixtures("made_set")
+
 # -- conflicts and refusals
 
 
@@ -122,7 +124,7 @@ def test_archive_with_wrong_hash_or_size_leaves_no_files(
 
 @pytest.mark.parametrize("operation", ["write", "open", "link", "rename"])
 def test_full_disk_is_reported_and_leaves_no_files(
-    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch, operation: str
+    materialize: Materialize, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -156,7 +158,7 @@ def test_too_small_disk_is_reported_before_download(
 
 
 def test_files_are_copied_without_hard_links(
-    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     materialize(root="linked")
 
@@ -171,7 +173,7 @@ def test_files_are_copied_without_hard_links(
 # -- root path
 
 
-def test_foreign_folder_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
+def test_foreign_folder_as_root_is_not_changed(materialize: Materialize) -> None:
     Path("root").mkdir()
     Path("root/mine").write_bytes(b"mine")
     expect_error(materialize(), 2, "not a cudaredist toolkit root")
@@ -182,17 +184,18 @@ def test_foreign_folder_as_root_is_not_changed(made_set: MadeSet, materialize: M
 
 
 def test_working_folder_becomes_root(
-    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = Path.cwd()
     Path("root").mkdir()
     monkeypatch.chdir("root")
-    result = run("materialize", base / "set.json", "--root", ".", "--base-url", base / "source")
-    assert result.exit_code == 0, result.output
+    expect_output(
+        run("materialize", base / "set.json", "--root", ".", "--base-url", base / "source"), 0
+    )
     assert (base / "root/bin/nvcc").is_file()
 
 
-def test_link_to_root_is_kept(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_link_to_root_is_kept(materialize: Materialize, run: Run) -> None:
     Path("current").symlink_to("cuda-13.0")
     assert materialize(root="current").exit_code == 0
     assert materialize("--layout", "split", root="current").exit_code == 0
@@ -202,7 +205,7 @@ def test_link_to_root_is_kept(made_set: MadeSet, materialize: Materialize, run: 
     assert_nothing_left("current", "cuda-13.0")
 
 
-def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
+def test_unwritable_root_path_exits_3(materialize: Materialize) -> None:
     Path("file").write_bytes(b"")
     expect_error(materialize(root="file/root"), 3, "cannot write", "`ls -ld ", "/file`")
     if sys.platform == "linux":
@@ -215,7 +218,7 @@ def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materializ
     assert_nothing_left("file", "loop")
 
 
-def test_read_only_folder_exits_3(made_set: MadeSet) -> None:
+def test_read_only_folder_exits_3() -> None:
     Path("locked").mkdir(mode=0o555)
     arguments = ["set.json", "--root", "locked/root", "--base-url", "source"]
     command = [*WITHOUT_OVERRIDE, "-m", "cudaredist", "materialize", *arguments]
@@ -223,7 +226,7 @@ def test_read_only_folder_exits_3(made_set: MadeSet) -> None:
     assert not list(Path("locked").iterdir())
 
 
-def test_broken_record_exits_5(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_broken_record_exits_5(materialize: Materialize, run: Run) -> None:
     materialize()
     Path("root/.cudaredist.json").write_bytes(b"{")
     for result in (materialize(), run("materialize", "--root", "root", "--remove")):

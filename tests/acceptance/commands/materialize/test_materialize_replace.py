@@ -128,8 +128,7 @@ def test_replace_restores_file_of_same_size(
     materialize()
     Path("root/bin/nvcc").write_bytes(b"NVCC")
     assert materialize().stdout.startswith("root: unchanged")
-    verified = run("materialize", "--root", "root", "--verify")
-    assert verified.exit_code == 4
+    verified = expect_output(run("materialize", "--root", "root", "--verify"), 4)
     restore = "to restore it, run `cudaredist materialize set.json --root root --replace`"
     assert restore in verified.stdout
     assert materialize("--replace").exit_code == 0

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.running import expect_error, expect_output
-from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, record
+from support.toolkits import FOLDER, Materialize, assert_nothing_left, record
+
+pytestmark = pytest.mark.usefixtures("made_set")
 
 
 def altered(path: str) -> None:
@@ -50,7 +52,7 @@ DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-def test_verify_names_damaged_files(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_verify_names_damaged_files(materialize: Materialize, run: Run) -> None:
     materialize(root="whole")
     for change, words in DAMAGES.values():
         shutil.copytree("whole", "root", symlinks=True)
@@ -68,7 +70,7 @@ def test_verify_names_damaged_files(made_set: MadeSet, materialize: Materialize,
 
 
 def test_verify_reports_unreadable_file(
-    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     materialize()
 
@@ -76,24 +78,26 @@ def test_verify_reports_unreadable_file(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("cudaredist.commands.materialize.root.hash_of", refuse)
-    result = run("materialize", "--root", "root", "--verify")
-    assert result.exit_code == 4
-    assert "bin/nvcc: cannot be read: Permission denied" in result.stdout
+    expect_output(
+        run("materialize", "--root", "root", "--verify"),
+        4,
+        "bin/nvcc: cannot be read: Permission denied",
+    )
 
 
-def test_remove_reports_and_keeps_foreign_files(
-    made_set: MadeSet, materialize: Materialize, run: Run
-) -> None:
+def test_remove_reports_and_keeps_foreign_files(materialize: Materialize, run: Run) -> None:
     materialize()
     Path("root/lib/mine").mkdir()
     for number in range(25):
         Path(f"root/lib/mine/{number:02}").write_bytes(b"mine")
     Path("root/lib/link").symlink_to("/etc")
     Path("root/empty/inner").mkdir(parents=True)
-    result = run("materialize", "--root", "root", "--verify")
-    assert result.exit_code == 0
-    assert "not installed by cudaredist: empty/inner/" in result.stdout
-    assert "not installed by cudaredist: and 7 more" in result.stdout
+    expect_output(
+        run("materialize", "--root", "root", "--verify"),
+        0,
+        "not installed by cudaredist: empty/inner/",
+        "not installed by cudaredist: and 7 more",
+    )
     expect_output(run("materialize", "--root", "root", "--remove"), 1, "root: removed")
     paths = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
     assert paths == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
@@ -102,15 +106,13 @@ def test_remove_reports_and_keeps_foreign_files(
     assert_nothing_left("root")
 
 
-def test_remove_deletes_whole_root(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_remove_deletes_whole_root(materialize: Materialize, run: Run) -> None:
     materialize()
     expect_output(run("materialize", "--root", "root", "--remove"), 0)
     assert_nothing_left()
 
 
-def test_remove_deletes_files_of_interrupted_run(
-    made_set: MadeSet, materialize: Materialize, run: Run
-) -> None:
+def test_remove_deletes_files_of_interrupted_run(materialize: Materialize, run: Run) -> None:
     shutil.rmtree(next(Path("source", FOLDER).glob("libcublas")))
     assert materialize().exit_code == 3
     assert list(Path().glob(".root*"))
@@ -120,7 +122,7 @@ def test_remove_deletes_files_of_interrupted_run(
 
 
 def test_remove_of_immovable_root_deletes_each_file(
-    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     materialize()
 
@@ -138,7 +140,7 @@ def test_remove_of_immovable_root_deletes_each_file(
 
 @pytest.mark.parametrize("path", ["../precious", "link/precious", "/precious"])
 def test_forged_record_deletes_nothing_outside_root(
-    made_set: MadeSet, materialize: Materialize, run: Run, path: str
+    materialize: Materialize, run: Run, path: str
 ) -> None:
     materialize()
     Path("precious").write_bytes(b"precious")
