@@ -1,5 +1,6 @@
 """Tables of rules_ml_toolchain for Bazel: manifests, and templates of distributions."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -44,6 +45,10 @@ class _Distribution(NamedTuple):
         return {str(name): f"{self.folder}:{other.get(str(name), usual)}" for name in names}
 
 
+def _program(name: str) -> _Distribution:
+    return _Distribution(name, ("bin",), f"{name}.BUILD", is_versioned=False)
+
+
 _LIBRARY = ("include", "lib")
 _DISTRIBUTIONS = {
     "nvidia_driver": _Distribution("cuda_driver", ("bin", "lib")),
@@ -63,13 +68,9 @@ _DISTRIBUTIONS = {
     "cuda_crt": _Distribution("cuda_crt", ("include",), is_versioned=False),
     "cuda_nvcc": _Distribution("cuda_nvcc", ("include", "bin", "nvvm"), is_versioned=False),
     "libnvvm": _Distribution("cuda_nvvm", ("nvvm",), "cuda_nvvm.BUILD", is_versioned=False),
-    "cuda_nvdisasm": _Distribution(
-        "cuda_nvdisasm", ("bin",), "cuda_nvdisasm.BUILD", is_versioned=False
-    ),
+    "cuda_nvdisasm": _program("cuda_nvdisasm"),
     "cuda_nvml_dev": _Distribution("cuda_nvml", (*_LIBRARY, "nvml")),
-    "cuda_nvprune": _Distribution(
-        "cuda_nvprune", ("bin",), "cuda_nvprune.BUILD", is_versioned=False
-    ),
+    "cuda_nvprune": _program("cuda_nvprune"),
     "cuda_profiler_api": _Distribution(
         "cuda_profiler_api", ("include",), "cuda_profiler.BUILD.tpl", is_versioned=False
     ),
@@ -89,33 +90,25 @@ def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
     Manifests of the early form, which contain no hashes, and those of early-access releases are
     skipped. A distribution is skipped if no manifest has its package.
     """
-    usable = [
-        one for one in manifests if one.manifest.shape != "early" and not one.manifest.is_preview
-    ]
-    tables = {
-        f"{redist.upper()}_REDIST_JSON_DICT": {
-            str(one.manifest.label): (_address(one), one.sha256)
-            for one in usable
-            if one.redist == redist
-        }
-        for redist in ("cuda", "cudnn", "nvshmem")
-    }
-    majors: dict[str, set[int]] = {}
-    for one in usable:
-        for package in one.manifest.packages:
-            numbers = (version.components[0] for version in package.versions)
-            majors.setdefault(package.name, set()).update(numbers)
+    tables: dict[str, dict[str, tuple[str, str]]]
+    tables = {f"{name.upper()}_REDIST_JSON_DICT": {} for name in ("cuda", "cudnn", "nvshmem")}
+    majors: dict[str, set[int]] = defaultdict(set)
+    for redist, manifest, sha256 in manifests:
+        if manifest.shape == "early" or manifest.is_preview:
+            continue
+        table = tables.get(f"{redist.upper()}_REDIST_JSON_DICT")
+        if table is not None:
+            folder = f"{NVIDIA_BASE}/{REDISTS[redist].manifest_folders[0]}/"
+            address = join_address(folder, f"redistrib_{manifest.label}.json")
+            table[str(manifest.label)] = address, sha256
+        for package in manifest.packages:
+            majors[package.name] |= {version.components[0] for version in package.versions}
     distributions = {
         f"{prefix}REDIST_VERSIONS_TO_BUILD_TEMPLATES": [
-            (name, one, one.versions(majors[one.package or name]))
-            for name, one in table.items()
-            if (one.package or name) in majors
+            (name, distribution, distribution.versions(majors[distribution.package or name]))
+            for name, distribution in of_prefix.items()
+            if (distribution.package or name) in majors
         ]
-        for prefix, table in (("", _DISTRIBUTIONS), ("NVSHMEM_", _OF_NVSHMEM))
+        for prefix, of_prefix in (("", _DISTRIBUTIONS), ("NVSHMEM_", _OF_NVSHMEM))
     }
     return {_FILE: filled_template(_FILE, manifests=tables, distributions=distributions)}
-
-
-def _address(one: ExportedManifest) -> str:
-    folder = REDISTS[one.redist].manifest_folders[0]
-    return join_address(f"{NVIDIA_BASE}/{folder}/", f"redistrib_{one.manifest.label}.json")

@@ -271,7 +271,7 @@ def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "
         session.console.warning(
             "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
         )
-    own = {redist for one in exported.all_sets for redist in one.redists} - REDISTS.keys()
+    own = set().union(*(each.redists for each in exported.all_sets)) - REDISTS.keys()
     if own:
         session.console.warning(
             f"skipped {', '.join(sorted(own))}, because nixpkgs has only NVIDIA's "
@@ -306,25 +306,13 @@ def _with_addresses(
     from cudaredist.exporters.export_format import with_addresses
     from cudaredist.sources.protocol import Settings
 
-    if options.base_url is not None:
-        if package_set.channel == "wheels":
-            raise UsageError(
-                "--base-url requires a set of NVIDIA's archives",
-                hint=f"run `{again('--wheel-base', options.base_url, without=['--base-url'])}`",
-            )
-        mirrored = with_addresses(package_set, options.base_url)
-        others = [
-            attr
-            for attr, entry in mirrored.packages.items()
-            if entry.archive and entry.archive == package_set.packages[attr].archive
-        ]
-        if others:
-            session.console.warning(
-                f"kept the URLs of {', '.join(shortened(others, _SHOWN))}: they are not on "
-                "NVIDIA's server"
-            )
-        return mirrored
-    if package_set.channel != "wheels":
+    is_wheels = package_set.channel == "wheels"
+    if options.base_url is not None and is_wheels:
+        raise UsageError(
+            "--base-url requires a set of NVIDIA's archives",
+            hint=f"run `{again('--wheel-base', options.base_url, without=['--base-url'])}`",
+        )
+    if options.base_url is None and not is_wheels:
         name = "--resolve" if options.resolve else "--wheel-base"
         raise UsageError(
             f"{name} requires a set of the wheel channel",
@@ -332,4 +320,10 @@ def _with_addresses(
         )
     if options.resolve:
         return with_index_addresses(package_set, Settings())
-    return with_addresses(package_set, options.wheel_base or "")
+    mirrored = with_addresses(package_set, options.base_url or options.wheel_base or "")
+    changes = zip(mirrored.packages.values(), package_set.packages.values(), strict=True)
+    kept = [new.attr for new, old in changes if new.archive and new.archive == old.archive]
+    if kept and not is_wheels:
+        names = ", ".join(shortened(kept, _SHOWN))
+        session.console.warning(f"kept the URLs of {names}: they are not on NVIDIA's server")
+    return mirrored

@@ -37,7 +37,6 @@ from cudaredist.exporters.nixpkgs_tables import (
     nvcc_bounds,
     set_versions,
 )
-from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.tables import GpuPolicy, NvccPolicy
 from cudaredist.hints import command_line
 from cudaredist.jsontext import load_json
@@ -118,7 +117,7 @@ class Checkout:
         gpus = current_rows(capability_fields(self.tables.gpus), theirs.capabilities)
         versions = set_versions(self.exported.all_sets)
         releases = _existing_releases(theirs.releases, versions)
-        reason = partial(_release_reason, self.exported.all_sets, releases)
+        reason = partial(self._release_reason, releases)
         compilers, capabilities = flat_cells(theirs.compilers), flat_cells(theirs.capabilities)
         cells = [
             *_differing("compilers", compilers, bounds, self._bound_reason),
@@ -173,6 +172,29 @@ class Checkout:
                 words = f"{fact.statement} ({fact.basis}: {fact.source})" if fact else ""
                 return f"{value} (policy: {claim.source}{because}); otherwise {words}"
         return _in_words(fact)
+
+    def _release_reason(self, existing: _Cells, attribute: str, redist: str, platform: str) -> str:
+        sets = {(s.cuda.attribute, s.platform.redist_system): s for s in self.exported.all_sets}
+        package_set = sets[attribute, platform]  # the last one of several patches
+        release = package_set.redists.get(redist)
+        if release is None:
+            return "the package set does not have this redistributable"
+        if release.release is None:
+            words = "no local release is published for this set"
+        elif redist == CUDA:
+            words = "the CUDA release of the set"
+        elif release.mode == "pinned":
+            words = "pinned with --redist or --redist-map"
+        else:
+            words = "the newest local release that fits the set"
+        rejected = [f"not {newer.release}: {newer.reason}" for newer in release.newer_rejected]
+        old = existing.get((attribute, redist, platform))
+        # Every newer local release has a reason.
+        is_known = release.mode == "pinned" or old in {x.release for x in release.newer_rejected}
+        if _is_older(release.release, old) and not is_known:
+            download = command_line("download-manifests", redist=redist, version=old)
+            rejected.append(f"{old} was not local when the set was built: `{download}`")
+        return "; ".join([words, *rejected])
 
 
 def _fact(topic: Topic, name: str) -> Fact | None:
@@ -256,36 +278,3 @@ def _is_older(new: object, old: object) -> bool:
     with contextlib.suppress(ValueError):
         return Version.parse(str(new)) < Version.parse(str(old))
     return False
-
-
-def _release_reason(
-    sets: tuple[PackageSet, ...],
-    existing: Mapping[tuple[str, ...], str],
-    attribute: str,
-    redist: str,
-    platform: str,
-) -> str:
-    package_set = next(  # the last one of several patches
-        each
-        for each in reversed(sets)
-        if (each.cuda.attribute, each.platform.redist_system) == (attribute, platform)
-    )
-    release = package_set.redists.get(redist)
-    if release is None:
-        return "the package set does not have this redistributable"
-    if release.release is None:
-        words = "no local release is published for this set"
-    elif redist == CUDA:
-        words = "the CUDA release of the set"
-    elif release.mode == "pinned":
-        words = "pinned with --redist or --redist-map"
-    else:
-        words = "the newest local release that fits the set"
-    rejected = [f"not {newer.release}: {newer.reason}" for newer in release.newer_rejected]
-    old = existing.get((attribute, redist, platform))
-    # Every newer local release has a reason.
-    is_known = release.mode == "pinned" or old in {x.release for x in release.newer_rejected}
-    if _is_older(release.release, old) and not is_known:
-        download = command_line("download-manifests", redist=redist, version=old)
-        rejected.append(f"{old} was not local when the set was built: `{download}`")
-    return "; ".join([words, *rejected])

@@ -133,18 +133,16 @@ class Materialization:
         Raises `UsageError` if the root has other files, or if packages would be removed without
         `replace`. Raises the errors of the archives. The root is unchanged then.
         """
-        record = self._read_record()
-        if record is not None and self._is_current(record):
+        record, is_current = self._existing()
+        if record is not None and is_current:
             self._staging.clear_if_idle()
             return self._report(record, "unchanged")
-        self._check_replaceable(record)
         with self._staging.locked():
             # Read again: `locked` may have restored a root, or waited for a run that created it.
-            record = self._read_record()
-            if record is not None and self._is_current(record):
+            record, is_current = self._existing()
+            if record is not None and is_current:
                 self._staging.clear()
                 return self._report(record, "unchanged")
-            self._check_replaceable(record)
             try:
                 created = (None if record is None else self._repair(record)) or self._create()
             except (ContentError, IntegrityError, WriteError, UsageError):
@@ -163,9 +161,13 @@ class Materialization:
 
     # -- existing root
 
-    def _read_record(self) -> ToolkitRecord | None:
+    def _existing(self) -> tuple[ToolkitRecord | None, bool]:
+        """Return the record of the root, if any, and whether the root is current.
+
+        Raises `UsageError` if another root cannot be replaced.
+        """
         if not os.path.lexists(self._path):
-            return None
+            return None, False
         record = read_record(self._path)
         if record is not None and self.options.format == "oci":
             raise UsageError(
@@ -177,15 +179,12 @@ class Materialization:
                 f"{self.root} exists and is not a cudaredist toolkit root (no {RECORD_NAME})",
                 hint=f"run `{again('--root cuda-toolkit', without=['--root'])}` for a new folder",
             )
-        return record
-
-    def _is_current(self, record: ToolkitRecord) -> bool:
-        if not self.toolkit.is_recorded(record):
-            return False
-        is_unchanged = is_intact(self._path, record, is_quick=not self.options.replace)
-        if not is_unchanged:
+        if record is not None and self.toolkit.is_recorded(record):
+            if is_intact(self._path, record, is_quick=not self.options.replace):
+                return record, True
             _log.warning("files of %s were changed or removed; creating it again", self.root)
-        return is_unchanged
+        self._check_replaceable(record)
+        return record, False
 
     def _check_replaceable(self, record: ToolkitRecord | None) -> None:
         """Raise `UsageError` if packages or other files would be removed."""
@@ -299,9 +298,8 @@ class Materialization:
             except (SourceError, IntegrityError) as error:
                 errors.append(error)
                 continue
-            if keep_at is not None:
-                with contextlib.suppress(OSError):
-                    keep_at.unlink()
+            with contextlib.suppress(OSError):
+                self._kept_at(request).unlink()
             return unpacked
         raise most_severe(errors)
 

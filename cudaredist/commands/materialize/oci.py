@@ -87,9 +87,8 @@ def _write_tar(path: Path, root: Path, record: ToolkitRecord) -> None:
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted({*names, *folders}):
             member = tarfile.TarInfo(name)
-            member.mode = 0o755
             if name in folders:
-                member.type = tarfile.DIRTYPE
+                member.type, member.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(member)
             elif names[name] in record.links:
                 member.type, member.mode = tarfile.SYMTYPE, 0o777

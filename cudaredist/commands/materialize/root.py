@@ -156,10 +156,8 @@ def remove_root(root: Path) -> ToolkitReport:
     """
     path = real_path(root)
     staging = StagingDirectory(path)
-    if os.path.lexists(path):
+    if os.path.lexists(path) or not staging.exists():
         _record_of(root)
-    elif not staging.exists():
-        raise _no_root(root)
     with staging.locked():
         # `locked` may have restored the root of an interrupted run.
         if not os.path.lexists(path):
@@ -225,19 +223,13 @@ def toolkit_report(
     return ToolkitReport.model_validate(about)
 
 
-def _no_root(root: Path) -> UsageError:
-    return UsageError(
-        f"no toolkit root at {root}",
-        hint=f"run `cudaredist materialize set.json --root {shlex.quote(str(root))}` to create it",
-    )
-
-
 def _record_of(root: Path) -> ToolkitRecord:
     record = read_record(root)
     if record is None:
         staging = StagingDirectory(real_path(root))
         if not os.path.lexists(staging.root) and not staging.exists():
-            raise _no_root(root)
+            create = f"cudaredist materialize set.json --root {shlex.quote(str(root))}"
+            raise UsageError(f"no toolkit root at {root}", hint=f"run `{create}` to create it")
         raise UsageError(
             f"{root} is not a cudaredist toolkit root: it has no {RECORD_NAME}",
             hint=f"an interrupted run left {staging.folder}: repeat that run"

@@ -192,7 +192,7 @@ class StagingDirectory:
             )
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange the names of two folders in one step.
 
     Returns False if the system or its file system does not support this. Only Linux has the call.
@@ -203,7 +203,7 @@ def _exchange(one: Path, other: Path) -> bool:
         call = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError, TypeError):
         return False
-    paths = (os.fsencode(one.absolute()), os.fsencode(other.absolute()))
+    paths = (os.fsencode(first.absolute()), os.fsencode(second.absolute()))
     failure: int = call(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
     return failure == 0
 

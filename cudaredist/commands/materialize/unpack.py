@@ -83,22 +83,14 @@ def earlier_content(folder: Path) -> Unpacked | None:
     The files may have changed since, for example after a power failure. If so, removes the folder
     and returns None.
     """
-    unpacked = _read(folder)
-    with contextlib.suppress(OSError):
-        if unpacked and all(hash_of(c.path) == c.sha256 for c in unpacked.contents.values()):
-            return unpacked
-    remove_tree(folder)
-    return None
-
-
-def _read(folder: Path) -> Unpacked | None:
-    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         index = load_json(read_file(folder / _INDEX) or b"{}")
         facts = facts_from_bytes(index["facts"].encode())
-        if facts is not None:
-            files = index["files"].items()
-            contents = {int(name): Content(folder / name, *file) for name, file in files}
+        files = index["files"].items()
+        contents = {int(name): Content(folder / name, *file) for name, file in files}
+        if facts and all(hash_of(c.path) == c.sha256 for c in contents.values()):
             return Unpacked(with_origins(facts.members), contents)
+    remove_tree(folder)
     return None
 
 
