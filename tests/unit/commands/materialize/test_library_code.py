@@ -80,11 +80,10 @@ def test_sizes_of_code_are_those_of_features(tmp_path: Path, case: str) -> None:
     document = made_set.document()
     document["capabilities"] = blank(Flags, effective=["9.0"], forward_compat=False)
     sha256 = document["packages"]["libx"]["archive"]["sha256"]
-    files = codes and {path: code.model_dump() for path, code in codes.items()}
     examined: dict[str, Any] = {"status": "examined", "platform": "linux-x86_64", "sha256": sha256}
-    archive = blank(
-        ExaminedArchive, **examined, **({} if codes is None else {"code_by_file": files})
-    )
+    if codes is not None:
+        examined["code_by_file"] = {path: code.model_dump() for path, code in codes.items()}
+    archive = blank(ExaminedArchive, **examined)
     packages = {"libx": blank(PackageFeatures, archives=[archive])}
     features = json.dumps(feature_document("13.0.2", packages=packages)).encode()
     put(tmp_path, {"features/cuda/feature_13.0.2.json": features})
