@@ -409,7 +409,7 @@ class InvalidFileError(ContentError):
     @property
     def lines(self) -> tuple[str, ...]:
         """The problems as text, at most one hundred."""
-        return shortened([str(problem) for problem in self.problems])
+        return shortened(self.problems)
 
 
 def shown(text: str, limit: int = 60) -> str:
@@ -439,7 +439,7 @@ def problems_of(error: CudaRedistError) -> tuple[str, ...]:
     return (error.message,)
 
 
-def shortened(items: Sequence[str], limit: int = _LINES_KEPT) -> tuple[str, ...]:
-    """Return the first items, and the number of the others if there are any."""
-    more = len(items) - limit
-    return tuple(items) if more <= 0 else (*items[:limit], f"and {more} more")
+def shortened(items: Sequence[object], limit: int = _LINES_KEPT) -> tuple[str, ...]:
+    """Return the first items as text, and the number of the others if there are any."""
+    texts, more = map(str, items[:limit]), len(items) - limit
+    return tuple(texts) if more <= 0 else (*texts, f"and {more} more")

@@ -58,9 +58,8 @@ def open_private(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     about = os.fstat(file.fileno())
     if not _is_own(about) or (flags != os.O_RDONLY and about.st_nlink > 1):
         file.close()
-        raise ForeignFileError(
-            errno.EPERM, "belongs to another user, or has more than one hard link"
-        )
+        reason = "belongs to another user, or has more than one hard link"
+        raise ForeignFileError(errno.EPERM, reason)
     return file
 
 

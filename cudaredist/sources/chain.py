@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -190,14 +191,12 @@ class SourceChain:
 
         def deliver(source: Source, path: str) -> _Answer:
             if self._failures_to_connect[source.name] >= _MAX_FAILURES:
-                raise SourceError(
-                    source.name, f"skipped after {_MAX_FAILURES} consecutive failures"
-                )
+                reason = f"skipped after {_MAX_FAILURES} consecutive failures"
+                raise SourceError(source.name, reason)
             is_reached = True
             try:
-                return _restarting(
-                    use, source.place_of(path), lambda start: source.stream(path, start, size)
-                )
+                stream = partial(source.stream, path, size=size)
+                return _restarting(use, source.place_of(path), stream)
             except UnreachedError:
                 is_reached = False
                 raise
@@ -205,9 +204,8 @@ class SourceChain:
                 failures = self._failures_to_connect[source.name] + 1
                 self._failures_to_connect[source.name] = 0 if is_reached else failures
 
-        return _first_answer(
-            [partial(deliver, source, path) for source in self._sources for path in paths]
-        )
+        pairs = product(self._sources, paths)
+        return _first_answer([partial(deliver, *pair) for pair in pairs])
 
     def sizes(self, paths: Sequence[str]) -> dict[str, int]:
         """Return the sizes of files that any source lists.

@@ -80,6 +80,5 @@ def _opened(location: str, settings: Settings) -> SourceChain:
     try:
         return open_sources([base + slash or "."], settings)
     except InsecureAddressError as error:
-        raise UsageError(
-            error.message, hint="use https, or download the file and use its path"
-        ) from None
+        hint = "use https, or download the file and use its path"
+        raise UsageError(error.message, hint=hint) from None

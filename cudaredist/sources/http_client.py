@@ -33,6 +33,7 @@ from cudaredist.sources.http_deadline import Watch
 from cudaredist.sources.http_response import (
     INVALID_REDIRECT,
     LEAST,
+    NO_RANGES,
     Download,
     check_encoding,
     client_error,
@@ -138,9 +139,7 @@ class HttpClient:
             headers["If-Range"] = etag
         with self._answer(address, headers) as (response, deadline):
             if response.status_code == _OK:
-                raise SourceError(
-                    shown, "the file changed, or the server does not support range requests"
-                )
+                raise SourceError(shown, NO_RANGES)
             if response.status_code != _PARTIAL:
                 raise status_error(shown, response)
             first, last, total = content_range(shown, response)
@@ -339,9 +338,8 @@ class HttpClient:
     ) -> httpx.Response:
         raise_if_stopped(self._settings.stop)
         client = self._client(url)
-        request = client.build_request(
-            "GET", url, headers=headers, extensions={"trace": self._watch.note}
-        )
+        trace = {"trace": self._watch.note}
+        request = client.build_request("GET", url, headers=headers, extensions=trace)
         response = client.send(request, stream=True, auth=auth)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("GET %s: %d", shown_address(str(url)), response.status_code)

@@ -25,6 +25,7 @@ _PARTIAL, _UNSATISFIABLE, _SERVER_ERRORS = 206, 416, 500
 _LONGEST_ETAG = 256
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 INVALID_REDIRECT = "redirected to an invalid address"
+NO_RANGES = "the file changed, or the server does not support range requests"
 LEAST = 64 << 10
 """Bytes that must arrive while waiting as long as the timeout. With fewer, a download stalls."""
 
@@ -75,9 +76,7 @@ class Download:
             if first != self.received:
                 raise CannotResumeError(self.place, "the server sent another part than requested")
         elif self.received:
-            raise CannotResumeError(
-                self.place, "the file changed, or the server does not support range requests"
-            )
+            raise CannotResumeError(self.place, NO_RANGES)
         if self._validator is not None and validator != self._validator:
             raise CannotResumeError(self.place, "the file changed during the download")
         self._validator = validator

@@ -159,9 +159,8 @@ class WheelIndex:
         if path is not None:
             if project is not None and not os.path.lexists(path):
                 # The folder may not be mounted. That does not mean that its wheels were removed.
-                raise SourceError(
-                    redacted(place), "no such folder", hint="mount it, or change `pip config`"
-                )
+                hint = "mount it, or change `pip config`"
+                raise SourceError(redacted(place), "no such folder", hint=hint)
             return _in_folder(path if project is None else path / project / "index.html")
         address = place if project is None else f"{place.rstrip('/')}/{project}/"
         shown = shown_address(address)

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -125,16 +125,14 @@ class ArchiveService:
         unknown = [request for request in requests if request.size is None]
         sizes: dict[str, int] = {}
         for bases in {request.bases for request in unknown}:
-            paths = [
-                path for request in unknown if request.bases == bases for path in request.paths
-            ]
-            sizes |= self.chains[bases].sizes(paths)
-        return [
-            request._replace(size=next((sizes[p] for p in request.paths if p in sizes), None))
-            if request.size is None
-            else request
-            for request in requests
-        ]
+            of_bases = (request.paths for request in unknown if request.bases == bases)
+            sizes |= self.chains[bases].sizes([*chain.from_iterable(of_bases)])
+
+        def sized(request: ArchiveRequest) -> ArchiveRequest:
+            stated = (sizes[path] for path in request.paths if path in sizes)
+            return request._replace(size=next(stated, None)) if request.size is None else request
+
+        return list(map(sized, requests))
 
     def expect(self, sizes: Sequence[int | None]) -> None:
         """Begin a run over archives of these sizes. The size of a cached archive is 0."""
@@ -266,8 +264,8 @@ class _Reading(Generic[_Result]):
         try:
             result = self._from_kept()
             if result is None:
-                chain = service.chains[request.bases]
-                result = chain.consume(request.paths, self._from_source, size=request.size)
+                sources = service.chains[request.bases]
+                result = sources.consume(request.paths, self._from_source, size=request.size)
             is_done = True
         finally:
             service.progress.end(self.number, is_done=is_done)

@@ -64,9 +64,8 @@ class Cache:
         If the cache cannot be written, log a warning once instead of raising an error.
         """
         entry = b"%b\n%b" % (sha256_of(data).encode(), data)
-        self._replace(
-            self._entry_path(kind, sha256), partial(write_file, data=entry, durable=False)
-        )
+        write = partial(write_file, data=entry, durable=False)
+        self._replace(self._entry_path(kind, sha256), write)
 
     def stored_index(self, key: str) -> Path | None:
         """Return the path of an index, None if the cache has none."""

@@ -243,9 +243,8 @@ class Index:
                 file.backup(self._database)
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._database:
-            self._database.executemany(
-                "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)", old
-            )
+            query = "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)"
+            self._database.executemany(query, old)
             for document in sorted(changed):
                 self._add(document)
             if old:

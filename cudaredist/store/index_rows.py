@@ -66,11 +66,8 @@ def _add_contents(
         return known
     code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
     has_code = bool(archive.code_by_file or archive.device_code)
-    row = add_row(
-        database,
-        "contents",
-        (digest, facts, headers, code, has_code, bool(shared), archive.unlisted),
-    )
+    about = (digest, facts, headers, code, has_code, bool(shared), archive.unlisted)
+    row = add_row(database, "contents", about)
     sizes = archive.outputs.items()
     _add(database, "outputs", ((row, name, size.files, size.bytes) for name, size in sizes))
     for binary in (*archive.libraries, *archive.programs):
@@ -84,15 +81,12 @@ def _add_contents(
         _add(database, "links", ((number, link) for link in links))
         _add(database, "needs", ((number, name, "needed") for name in binary.needed))
         _add(database, "needs", ((number, name, "opens") for name in binary.opens))
-    _add(
-        database,
-        "device_code",
-        (
-            (row, path, one.output, name, size, one.unpacked.get(name, 0))
-            for path, one in (archive.code_by_file or {}).items()
-            for name, size in one.bytes.items()
-        ),
+    code_rows = (
+        (row, path, file.output, name, size, file.unpacked.get(name, 0))
+        for path, file in (archive.code_by_file or {}).items()
+        for name, size in file.bytes.items()
     )
+    _add(database, "device_code", code_rows)
     folders = ((row, output, _folder(database, *folder)) for output, *folder in listed)
     _add(database, "contents_folders", folders)
     return row

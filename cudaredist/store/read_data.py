@@ -47,9 +47,8 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
         hint = f"--channel {other.channel} has local manifests: run `{call}`"
     of = f" of {', '.join(redists)}" if redists else ""
     folder = "the shipped data" if store.root == shipped_data() else store.root
-    return UsageError(
-        f"no local manifests{of} for --channel {store.channel} in {folder}", hint=hint
-    )
+    message = f"no local manifests{of} for --channel {store.channel} in {folder}"
+    return UsageError(message, hint=hint)
 
 
 def process_command(

@@ -18,10 +18,8 @@ def redist_at(url: str) -> Redist:
     only for messages and feature files.
     """
     path = url.partition("://")[2].partition("/")[2] if "://" in url else url
-    parts = [part for part in path.split("/") if part]
-    name = (
-        parts[-2] if parts[-1:] == ["redist"] and len(parts) > 1 else (parts or ["manifests"])[-1]
-    )
+    parts = [part for part in path.split("/") if part] or ["manifests"]
+    name = parts[-2] if parts[-1] == "redist" and len(parts) > 1 else parts[-1]
     known = REDISTS.get(name, Redist(name=name, title=name))
     return replace(known, folders=("",), archives=("",))
 

@@ -228,14 +228,13 @@ def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, fold
 def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
     data = target.manifests.read(label)
     if data is None:
-        raise IncompleteError(
-            f"{target.manifests.path_of(label)}: removed during the run", hint=f"run `{again()}`"
-        )
+        path = target.manifests.path_of(label)
+        raise IncompleteError(f"{path}: removed during the run", hint=f"run `{again()}`")
     manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
     return LocalManifest(
         target=target,
         label=label,
         manifest=manifest,
         sha256=sha256_of(data),
-        warnings=shortened([str(warning) for warning in warnings]),
+        warnings=shortened(warnings),
     )

@@ -63,9 +63,7 @@ def fetch_manifest(
     data = (local if delivery.data is None else delivery.data) or b""
     if delivery.etag:
         cache.remember(location, sha256_of(data), delivery.etag)
-    return UpstreamManifest(
-        delivery.source, data, sha256_of(data), shortened([str(problem) for problem in warnings])
-    )
+    return UpstreamManifest(delivery.source, data, sha256_of(data), shortened(warnings))
 
 
 def validate_manifest(
@@ -79,8 +77,7 @@ def validate_manifest(
     manifest = read_manifest(data, label=label)
     warnings = list(manifest.warnings)
     product = manifest.release_product
-    is_known = redist is not None and redist.name in REDISTS
-    if redist is not None and is_known and product and not redist.accepts_product(product):
+    if redist and redist.name in REDISTS and product and not redist.accepts_product(product):
         message = f"names the product {shown(product)}, expected {redist.name}"
         warnings.append(Problem("release_product", message))
     if strict and warnings:

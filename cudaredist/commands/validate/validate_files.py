@@ -238,7 +238,7 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVer
             f"{len(manifest.packages)} packages, {len(archives)} archives, "
             f"{len(manifest.platforms)} platforms"
         ),
-        warnings=shortened([str(warning) for warning in warnings]),
+        warnings=shortened(warnings),
         exit_code=EXIT_OK,
     )
     return verdict, manifest
