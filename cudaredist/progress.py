@@ -159,9 +159,8 @@ class Progress:
 
 
 def _of(received: int, total: int | None) -> str:
-    return size_words(received) + (
-        " (total unknown)" if total is None else f" of {size_words(total)}"
-    )
+    rest = " (total unknown)" if total is None else f" of {size_words(total)}"
+    return size_words(received) + rest
 
 
 def _time(seconds: float) -> str:

@@ -84,10 +84,8 @@ def read_manifest(data: bytes, *, label: Version | None = None) -> Manifest:
 
 
 def _contradicts(place: str, usual: str) -> str:
-    wide = 200
-    return (
-        f"{shown(place, wide)} contradicts the rest of the manifest, expected {shown(usual, wide)}"
-    )
+    wrong, expected = shown(place, limit=200), shown(usual, limit=200)
+    return f"{wrong} contradicts the rest of the manifest, expected {expected}"
 
 
 def _is_real_date(text: str) -> bool:

@@ -251,11 +251,8 @@ def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
             failures.append(error)
             continue
         if len(labels) > _MANIFESTS_LIMIT:
-            raise SourceError(
-                source.place_of(folder),
-                f"lists {len(labels):,} manifests, more than the limit of {_MANIFESTS_LIMIT:,}",
-                hint="use another --base-url",
-            )
+            reason = f"lists {len(labels):,} manifests, more than the limit of {_MANIFESTS_LIMIT:,}"
+            raise SourceError(source.place_of(folder), reason, hint="use another --base-url")
         for label in labels:
             folder_of.setdefault(label, folder)
     if not folder_of:

@@ -118,9 +118,6 @@ def _whole_listing(place: str, answer: HttpAnswer) -> bytes:
     """
     page = answer.data or b""
     if page and not is_whole(page):
-        raise TransientError(
-            place,
-            "the listing has no end (</html>), so manifests may be missing",
-            hint="try again later, or use another --base-url",
-        )
+        reason = "the listing has no end (</html>), so manifests may be missing"
+        raise TransientError(place, reason, hint="try again later, or use another --base-url")
     return page

@@ -201,11 +201,8 @@ class HttpClient:
         download.finish()
 
     def _silent(self, shown: str) -> TransientError:
-        return TransientError(
-            shown,
-            f"no data received for {self._settings.timeout:g} s",
-            hint="try again, or increase --timeout",
-        )
+        reason = f"no data received for {self._settings.timeout:g} s"
+        return TransientError(shown, reason, hint="try again, or increase --timeout")
 
     @contextlib.contextmanager
     def _translated(

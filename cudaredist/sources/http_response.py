@@ -93,11 +93,9 @@ class Download:
         """
         if self._seconds > timeout:
             if self._bytes < LEAST:
-                raise TransientError(
-                    self.place,
-                    f"received only {self._bytes:,} bytes in {timeout:g} s",
-                    hint="try again, or increase --timeout",
-                )
+                reason = f"received only {self._bytes:,} bytes in {timeout:g} s"
+                hint = "try again, or increase --timeout"
+                raise TransientError(self.place, reason, hint=hint)
             self._seconds, self._bytes = 0.0, 0
         started = time.monotonic()
         chunk = next(chunks, None)
@@ -166,12 +164,9 @@ def status_error(shown: str, response: httpx.Response) -> SourceError:
     if status in _REFUSED:
         return RefusedError(shown, reason)
     if status in _TRANSIENT or status >= _SERVER_ERRORS:
-        return TransientError(
-            shown,
-            reason,
-            retry_after=_retry_after(response.headers.get("Retry-After")),
-            hint="the server has a problem; try again later",
-        )
+        pause = _retry_after(response.headers.get("Retry-After"))
+        hint = "the server has a problem; try again later"
+        return TransientError(shown, reason, retry_after=pause, hint=hint)
     return SourceError(shown, reason)
 
 
@@ -200,11 +195,8 @@ def client_error(shown: str, error: Exception) -> SourceError:
     if not isinstance(error, httpx.TransportError) or "location header" in text:
         return SourceError(shown, INVALID_REDIRECT)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return SourceError(
-            shown,
-            "its certificate is not trusted",
-            hint="set SSL_CERT_FILE to the file of your certificate authority",
-        )
+        hint = "set SSL_CERT_FILE to the file of your certificate authority"
+        return SourceError(shown, "its certificate is not trusted", hint=hint)
     if isinstance(error, httpx.ConnectError):
         reason, hint = f"cannot connect ({text})", "check the network and the address"
         return UnreachedError(shown, reason, hint=hint)

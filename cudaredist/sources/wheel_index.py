@@ -73,9 +73,8 @@ class WheelIndex:
         places = dict.fromkeys((*config.find_links, *config.indexes))
         check_locations([*places])
         remote = {address: _url(address) for address in places if _path(address) is None}
-        self._places = [
-            address for address in places if not (settings.offline and address in remote)
-        ]
+        skipped = remote if settings.offline else {}
+        self._places = [address for address in places if address not in skipped]
         self._indexes = frozenset(config.indexes)
         if config.timeout is not None and settings.timeout == Settings().timeout:
             settings = replace(settings, timeout=config.timeout)

@@ -48,12 +48,9 @@ class WheelSource:
         family = _family(redist)
         labels = {label for builds in self._builds(family).values() for label in builds}
         if not labels:
-            reason = f"no wheels of {redist}"
-            raise NotAtSourceError(
-                INDEX,
-                f"{reason}: {family.elsewhere}" if family.elsewhere else reason,
-                hint="check the indexes with `pip config list`",
-            )
+            reason = ": ".join(filter(None, (f"no wheels of {redist}", family.elsewhere)))
+            hint = "check the indexes with `pip config list`"
+            raise NotAtSourceError(INDEX, reason, hint=hint)
         return tuple(sorted(map(parse_label, labels)))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - indexes have none for it
@@ -156,11 +153,8 @@ def _redist_in(folder: str) -> str:
 
 def _family(redist: str) -> Family:
     if redist not in FAMILIES:
-        raise NotAtSourceError(
-            INDEX,
-            f"NVIDIA does not publish wheels of {redist}",
-            hint=f"available as wheels: {', '.join(FAMILIES)}",
-        )
+        hint = f"available as wheels: {', '.join(FAMILIES)}"
+        raise NotAtSourceError(INDEX, f"NVIDIA does not publish wheels of {redist}", hint=hint)
     return FAMILIES[redist]
 
 

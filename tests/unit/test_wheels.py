@@ -139,6 +139,7 @@ def test_wheel_platforms_follow_tags(file_name: str, platforms: str) -> None:
         (">=1.0,<2", "1.0"),
         ("~=1.0.1", None),
         ("==1.0", "1.0"),
+        (">=0.9,<2", "1.1"),
         (">=3", None),
         ("<3", None),
     ],
@@ -205,35 +206,19 @@ LIBRARY = binaries.elf(soname="libcudart.so.12", needed=("libc.so.6",))
     "prefix", ["nvidia/cuda_runtime", "nvidia/cu13", "cutensor", "nvidia/cublasmp/cu12"]
 )
 def test_wheel_has_outputs_and_links_of_archive(prefix: str) -> None:
-    derived = derive(
-        facts_of(
-            wheel(
-                "nvidia-cuda-runtime-cu12",
-                "12.9.79",
-                {
-                    "nvidia/": b"",
-                    "nvidia/__init__.py": b"",
-                    f"{prefix}/__init__.py": b"",
-                    f"{prefix}/include/__init__.py": b"",
-                    f"{prefix}/include/cuda.h": b"//",
-                    f"{prefix}/lib/libcudart.so.12": LIBRARY,
-                    f"{prefix}/lib/libcudart.so.11": LIBRARY,
-                    f"{prefix}/lib/libplain.so": LIBRARY,
-                    f"{prefix}/lib/libplain.so.1": LIBRARY,
-                    f"{prefix}/bin/ptxas": binaries.elf(kind="program"),
-                    f"{prefix}/bin/nvcc.profile": b"text",
-                    f"{prefix}/bin/script": b"#!/bin/sh",
-                },
-                record={"nvidia/": ""},
-            )
-        )
-    )
-    assert {name: size.files for name, size in derived.outputs.items()} == {
-        "bin": 3,
-        "include": 1,
-        "lib": 4,
-        "out": 1,
+    empty = ("nvidia/", "nvidia/__init__.py", f"{prefix}/__init__.py")
+    libraries = ("libcudart.so.12", "libcudart.so.11", "libplain.so", "libplain.so.1")
+    files = {
+        **dict.fromkeys((*empty, f"{prefix}/include/__init__.py"), b""),
+        f"{prefix}/include/cuda.h": b"//",
+        **{f"{prefix}/lib/{name}": LIBRARY for name in libraries},
+        f"{prefix}/bin/ptxas": binaries.elf(kind="program"),
+        f"{prefix}/bin/nvcc.profile": b"text",
+        f"{prefix}/bin/script": b"#!/bin/sh",
     }
+    derived = derive(facts_of(wheel("nvidia-x", "1", files, record={"nvidia/": ""})))
+    sizes = {name: size.files for name, size in derived.outputs.items()}
+    assert sizes == {"bin": 3, "include": 1, "lib": 4, "out": 1}
     assert derived.notes == ("link added, as wheels have none: lib/libcudart.so",)
     links = {library.path: library.links for library in derived.libraries}
     assert links["lib/libcudart.so.12"] == ("lib/libcudart.so",)
@@ -241,16 +226,8 @@ def test_wheel_has_outputs_and_links_of_archive(prefix: str) -> None:
 
 
 def test_python_modules_of_wheel_are_listed() -> None:
-    derived = derive(
-        facts_of(
-            wheel(
-                "nvidia-x",
-                "1",
-                {"nvidia/x/python/x/__init__.py": b"", "nvidia/x/python/x/core.py": b""},
-            )
-        )
-    )
-    assert derived.python == ("python/x",)
+    files = {"nvidia/x/python/x/__init__.py": b"", "nvidia/x/python/x/core.py": b""}
+    assert derive(facts_of(wheel("nvidia-x", "1", files))).python == ("python/x",)
 
 
 @pytest.mark.parametrize(
