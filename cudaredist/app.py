@@ -148,8 +148,8 @@ def _root(
 
 def _epilog(function: Callable[..., None]) -> str:
     """List the environment variables of a command's options, and the page of the command."""
-    options = [one.default for one in inspect.signature(function).parameters.values()]
-    names = [one.envvar for one in options if getattr(one, "envvar", None)]
+    options = [option.default for option in inspect.signature(function).parameters.values()]
+    names = [option.envvar for option in options if getattr(option, "envvar", None)]
     name = function.__name__.replace("_", "-")
     page = f"{name}.md" if name in _PAGES else f"commands.md#cudaredist-{name}"
     variables = [f"Environment variables: {', '.join(sorted(names))}"] if names else []

@@ -68,9 +68,9 @@ class OutputFiles(OwnModel):
     def by_output(cls, contents: Mapping[OutputName, OutputSize]) -> dict[OutputName, Self]:
         """Return the files of each output that has any."""
         return {
-            name: cls(files=one.files, size=one.bytes)
-            for name, one in contents.items()
-            if one.files
+            name: cls(files=output.files, size=output.bytes)
+            for name, output in contents.items()
+            if output.files
         }
 
 

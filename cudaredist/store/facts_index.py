@@ -66,14 +66,14 @@ class Index:
         """Open the index, and replace the rows of changed files."""
         self.store = store
         self._cache = cache
-        self._stores = {layer_of(one.manifest_root): one for one in store.feature_stores()}
+        self._stores = {layer_of(layer.manifest_root): layer for layer in store.feature_stores()}
         self._symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
         self.layer = layer_of(store.manifest_root)
         """The layer of the manifests."""
         self._key = index_key(store)
         self._states = dict(self._read_states())
         # If no index of all layers exists, begin with a copy of the shipped data's index.
-        keys = (index_key(one) for one in (store, store.base) if one is not None)
+        keys = (index_key(layer) for layer in (store, store.base) if layer is not None)
         path = next(filter(None, map(cache.stored_index, keys)), None)
         self._is_new = False
         if path is None:
@@ -101,7 +101,7 @@ class Index:
 
         A collection is passed as a JSON array, for `json_each(?)`.
         """
-        bound = [one if isinstance(one, str) else json.dumps([*one]) for one in values]
+        bound = [value if isinstance(value, str) else json.dumps([*value]) for value in values]
         return self.read(lambda database: database.execute(query, bound).fetchall())
 
     def read(self, function: Callable[[sqlite3.Connection], _Result]) -> _Result:
@@ -233,7 +233,9 @@ class Index:
         """Replace the rows of changed files, and store the index if there are any."""
         query = "SELECT layer, kind, name, label, state FROM documents"
         known = {_Document(*row[:4]): row[4] for row in self._database.execute(query)}
-        stored = {one for one, state in known.items() if state and self._states.get(one) == state}
+        stored = {
+            file for file, state in known.items() if state and self._states.get(file) == state
+        }
         changed, old = self._states.keys() - stored, known.keys() - stored
         if not changed and not old:
             return
@@ -321,7 +323,7 @@ class Index:
 
     @staticmethod
     def _read_table(path: Path) -> OwnModel | None:
-        model = next(one.model for one in TABLES if one.name == path.stem)
+        model = next(table.model for table in TABLES if table.name == path.stem)
         data = read_file(path)
         try:
             return None if data is None else read_own_file(data, model)
@@ -334,7 +336,7 @@ class Index:
 
 def index_key(store: Store) -> str:
     """Return the name of an index in the cache."""
-    folders = [*(one.manifest_root for one in store.feature_stores()), *store.symbol_paths]
+    folders = [*(layer.manifest_root for layer in store.feature_stores()), *store.symbol_paths]
     names = [str(folder.resolve()) for folder in folders]
     return sha256_of(repr((__version__, index_schema(), store.channel, names)).encode())
 

@@ -46,8 +46,8 @@ def add_release(
         for one in (manifest.archives if manifest else ())
     ]
     archives += [
-        (one.package, None, *one[1:], None, sha256, None, None, known)
-        for (one, sha256), known in contents.items()
+        (identity.package, None, *identity[1:], None, sha256, None, None, known)
+        for (identity, sha256), known in contents.items()
     ]
     _add(database, "archives", ((None, document, *row) for row in archives))
 
@@ -56,10 +56,10 @@ def _add_contents(
     database: Connection, entry: PackageFeatures, position: int, archive: ExaminedArchive
 ) -> int:
     """Add the contents of an archive, unless they are known, and return their row."""
-    shared = [one for one in entry.files if position in one.archives]
+    shared = [files for files in entry.files if position in files.archives]
     headers = to_json(entry.missing_headers_of(position)).decode()
     facts = archive.model_dump_json()
-    listed = [(one.output, *folder) for one in shared for folder in sorted(one.folders.items())]
+    listed = [(files.output, *item) for files in shared for item in sorted(files.folders.items())]
     digest = _digest(facts, headers, listed)
     known = _known_row(database, "contents", digest)
     if known:

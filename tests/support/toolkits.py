@@ -196,6 +196,8 @@ def put_packages(made_set: MadeSet) -> MadeSet:
         },
         is_collapsed=True,
     )
+    sizes = {"out": 5, "doc": 5, "dev": len(PC), "include": 10}
+    sizes |= {"lib": len(shared("libcublas.so.13")), "static": len(STATIC)}
     made_set.add(
         "libcublas",
         {
@@ -210,15 +212,8 @@ def put_packages(made_set: MadeSet) -> MadeSet:
         },
         depends=["cuda_cudart"],
         normalise=[{"op": "lift", "from": "lib/13", "to": "lib"}],
-        outputs=["out", "doc", "dev", "include", "lib", "static"],
-        contents={
-            "out": {"files": 1, "bytes": 5},
-            "doc": {"files": 1, "bytes": 5},
-            "dev": {"files": 1, "bytes": len(PC)},
-            "include": {"files": 1, "bytes": 10},
-            "lib": {"files": 1, "bytes": len(shared("libcublas.so.13"))},
-            "static": {"files": 1, "bytes": len(STATIC)},
-        },
+        outputs=list(sizes),
+        contents={name: {"files": 1, "bytes": size} for name, size in sizes.items()},
     )
     made_set.refuse("cuda_gdb", "CUDA 13.0.2 has no cuda_gdb for linux-x86_64")
     return made_set

@@ -134,11 +134,10 @@ GO = """<!doctype html>
 <a href="redistrib_9.2.0.json">redistrib_9.2.0.json</a>
 </pre>
 """
-PAGES = [pytest.param(NGINX, id="nginx"), pytest.param(APACHE, id="Apache")]
-PAGES += [pytest.param(PYTHON, id="Python"), pytest.param(GO, id="Go")]
+PAGES = {"nginx": NGINX, "Apache": APACHE, "Python": PYTHON, "Go": GO}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_truncated_listing_is_not_whole(page: str) -> None:
     whole = parse_index(page.encode(), PAGE)
     assert is_whole(page.encode())
