@@ -3,8 +3,11 @@
 A small real set satisfies all of them, and each change violates exactly one."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,6 +30,7 @@ from cudaredist.store.facts_cache import FACTS_KIND
 
 Document: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Document], object]
+Edit: TypeAlias = Callable[[Entry], Entry]
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +76,8 @@ def test_built_set_satisfies_every_invariant(folder: Path, sets: dict[str, Packa
 
 def test_small_set_has_every_kind_of_entry(linux_set: PackageSet) -> None:
     entries = linux_set.packages
-    assert {entry.status for entry in entries.values()} == {
-        "available",
-        "unsupported",
-        "withheld",
-        "foreign",
-    }
+    statuses = {entry.status for entry in entries.values()}
+    assert statuses == {"available", "unsupported", "withheld", "foreign"}
     assert entries["cccl"].alias_of == "cuda_cccl"
     assert entries["cudnn_8_9"].pname == "cudnn"
     assert entries["libcublas"].outputs == ("out", "include", "lib", "static", "stubs")
@@ -88,21 +88,14 @@ def test_small_set_has_every_kind_of_entry(linux_set: PackageSet) -> None:
 # -- violations in one document
 
 
+def at(path: str, **fields: object) -> Change:
+    """Return a change of the fields of an object in the document."""
+    return lambda document: reduce(getitem, path.split("."), document).update(fields)
+
+
 def of(name: str, **fields: object) -> Change:
     """Return a change of a package's fields."""
-    return lambda document: document["packages"][name].update(fields)
-
-
-def archive(name: str, **fields: object) -> Change:
-    return lambda document: document["packages"][name]["archive"].update(fields)
-
-
-def flags(**fields: object) -> Change:
-    return lambda document: document["capabilities"].update(fields)
-
-
-def gcc(**fields: object) -> Change:
-    return lambda document: document["host_compiler"]["gcc"].update(fields)
+    return at(f"packages.{name}", **fields)
 
 
 def depending(attr: str, output: str = "out") -> Change:
@@ -127,9 +120,10 @@ def provide(name: str, soname: str, **fields: object) -> Change:
         for library in provides:
             if library["soname"] == soname:
                 library.update(fields)
-        entries = [library | {"attr": name} for library in provides if library["soname"] == soname]
         document["sonames"][soname] = [
-            {key: value for key, value in library.items() if key != "soname"} for library in entries
+            {key: library[key] for key in ("path", "output", "stub")} | {"attr": name}
+            for library in provides
+            if library["soname"] == soname
         ]
 
     return change
@@ -137,10 +131,9 @@ def provide(name: str, soname: str, **fields: object) -> Change:
 
 def also_provided(document: Document) -> None:
     """Add a library of cuBLAS to cuDNN."""
-    library = {"soname": "libcublas.so.12", "path": "lib/x.so", "output": "lib", "stub": False}
-    document["packages"]["cudnn"]["provides"].append(library)
-    del (entry := library | {"attr": "cudnn"})["soname"]
-    document["sonames"]["libcublas.so.12"].append(entry)
+    soname, library = "libcublas.so.12", {"path": "lib/x.so", "output": "lib", "stub": False}
+    document["packages"]["cudnn"]["provides"].append(library | {"soname": soname})
+    document["sonames"][soname].append(library | {"attr": "cudnn"})
 
 
 def unknown_owner(document: Document) -> None:
@@ -154,19 +147,16 @@ def unknown_owner(document: Document) -> None:
 
 def coverage(**fields: object) -> Change:
     """Return a change of the coverage of one capability."""
-    return lambda document: document["packages"]["cudnn"]["coverage"].update(
-        {"9.0": {"modules": 3, **fields}}
-    )
+    return at("packages.cudnn.coverage", **{"9.0": {"modules": 3, **fields}})
 
 
 def contents(name: str, output: str, files: int) -> Change:
-    return lambda document: document["packages"][name]["contents"].update(
-        {output: {"files": files, "bytes": 0}}
-    )
+    return at(f"packages.{name}.contents", **{output: {"files": files, "bytes": 0}})
 
 
 REASON = {"code": "marked-broken", "text": "it is", "subject": "x", "source": "x"}
 CUDNN = {"code": "dependency-unavailable", "subject": "cudnn"}
+BY_CUDNN = {"attr": "cudnn", "output": "lib"}
 FOREIGN = REASON | {"code": "other-operating-system"}
 
 SET_CHANGES: list[tuple[str, str, Change]] = [
@@ -176,9 +166,9 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I1", "withheld without a reason", of("nvlsm", reasons=[])),
     ("I1", "alias of nothing", of("cccl", alias_of="nothing")),
     ("I1", "alias that differs", of("cccl", version="1.0")),
-    ("I2", "another hash", archive("cudnn", sha256="0" * 64)),
-    ("I2", "another address", archive("cudnn", url="https://example.org/x.tar.xz")),
-    ("I2", "another platform", archive("cudnn", platform="linux-sbsa")),
+    ("I2", "another hash", at("packages.cudnn.archive", sha256="0" * 64)),
+    ("I2", "another address", at("packages.cudnn.archive", url="https://example.org/x.tar.xz")),
+    ("I2", "another platform", at("packages.cudnn.archive", platform="linux-sbsa")),
     ("I3", "wrong order", of("cudnn", outputs=["out", "lib", "include"])),
     ("I3", "without out", of("cudnn", outputs=["include", "lib"], propagates={})),
     ("I3", "outputs of a missing package", of("nvlsm", outputs=["out", "lib"])),
@@ -191,11 +181,7 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I5", "twice", of("cudnn", propagates={"out": ["lib", "lib"]})),
     ("I5", "both ways", of("cudnn", propagates={"out": ["lib"], "lib": ["out"]})),
     ("I6", "no provider", satisfied("libcusolver", "libcublas.so.12", None)),
-    (
-        "I6",
-        "wrong provider",
-        satisfied("libcusolver", "libcublas.so.12", {"attr": "cudnn", "output": "lib"}),
-    ),
+    ("I6", "wrong provider", satisfied("libcusolver", "libcublas.so.12", BY_CUDNN)),
     ("I6", "a stub only", provide("libcublas", "libcublas.so.12", stub=True)),
     ("I6", "an owner that is not listed", lambda document: document["external"].clear()),
     ("I6", "an unknown owner", unknown_owner),
@@ -209,20 +195,16 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I11", "on a missing output", depending("cudnn", "static")),
     ("I11", "another CUDA", of("cuda_nvcc", release="12.8.1")),
     ("I11", "built for another CUDA", of("cudnn", release="9.10.2-cuda13.0")),
-    ("I11", "another variant", archive("cudnn", cuda_variant="cuda13")),
-    ("I12", "not supported", flags(default=["1.0"])),
-    ("I12", "not requested", flags(requested=["7.5"])),
-    ("I12", "other flags", flags(gencode=[])),
-    ("I12", "other portable code", flags(forward_compat=False)),
-    ("I12", "other LTO code", flags(lto_arches=["lto_90"])),
-    ("I13", "beyond what nvcc accepts", gcc(selected=99)),
-    ("I13", "not the default", gcc(default=13, selected=12, uses_default=True)),
-    ("I13", "wrong flag", gcc(uses_default=True)),
-    (
-        "I13",
-        "an older run-time library",
-        lambda d: d["host_compiler"].update(cxx_runtime="default"),
-    ),
+    ("I11", "another variant", at("packages.cudnn.archive", cuda_variant="cuda13")),
+    ("I12", "not supported", at("capabilities", default=["1.0"])),
+    ("I12", "not requested", at("capabilities", requested=["7.5"])),
+    ("I12", "other flags", at("capabilities", gencode=[])),
+    ("I12", "other portable code", at("capabilities", forward_compat=False)),
+    ("I12", "other LTO code", at("capabilities", lto_arches=["lto_90"])),
+    ("I13", "beyond what nvcc accepts", at("host_compiler.gcc", selected=99)),
+    ("I13", "not the default", at("host_compiler.gcc", default=13, selected=12, uses_default=True)),
+    ("I13", "wrong flag", at("host_compiler.gcc", uses_default=True)),
+    ("I13", "an older run-time library", at("host_compiler", cxx_runtime="default")),
     ("I14", "for Windows only", of("cuda_nvcc", platforms=["windows-x86_64"])),
     ("I14", "withheld under another name", of("nvlsm", pname="cudnn")),
     ("I14", "wrong reason for another operating system", of("nvlsm", reasons=[FOREIGN])),
@@ -269,12 +251,11 @@ def broken_for_lack_of(code: str) -> Change:
     """Return a change that makes the provider of a needed library unavailable."""
 
     def change(document: Document) -> None:
-        reason = REASON | {"subject": "libcuda.so.1", "code": code}
+        reason = REASON | {"subject": "libx.so.1", "code": code}
         document["packages"]["libcusolver"].update(status="broken", reasons=[reason])
         need(document, "libcusolver", "libc.so.6").update(soname="libcuda.so.1", satisfied_by=None)
         outside = {"owner": "unknown", "provider": None, "needed_by": ["libcusolver"]}
         document["external"]["libx.so.1"] = outside
-        reason["subject"] = "libx.so.1"
         document["sonames"].pop("libcusolver.so.11")
 
     return change
@@ -302,34 +283,27 @@ def test_empty_output_of_broken_package_is_accepted(linux_set: PackageSet) -> No
 
 
 def test_name_of_link_is_a_provider(linux_set: PackageSet) -> None:
-    by_link = changed(
-        linux_set, lambda d: need(d, "libcusolver", "libcublas.so.12").update(soname="libcublas.so")
-    )
-    assert check_set(by_link) == []
+    def change(document: Document) -> None:
+        need(document, "libcusolver", "libcublas.so.12").update(soname="libcublas.so")
+
+    assert check_set(changed(linux_set, change)) == []
 
 
 def test_archive_in_pool_has_address_of_pool(linux_set: PackageSet) -> None:
-    pool = archive(
-        "cudnn",
-        relative_path="../../../pool/cudnn/cudnn.tar.xz",
-        url="https://example.org/compute/pool/cudnn/cudnn.tar.xz",
-    )
+    path, url = "../../../pool/cudnn.tar.xz", "https://example.org/compute/pool/cudnn.tar.xz"
+    pool = at("packages.cudnn.archive", relative_path=path, url=url)
     assert check_set(changed(linux_set, pool)) == []
 
 
 def test_run_paths_on_windows_violate_invariant(linux_set: PackageSet) -> None:
-    def to_windows(document: Document) -> None:
-        document["platform"].update(redist_system="windows-x86_64", elf_machine=None)
-
+    to_windows = at("platform", redist_system="windows-x86_64", elf_machine=None)
     assert "I10" in names(check_set(changed(linux_set, to_windows)))
 
 
 # -- violations by archive files
 
 
-def altered(
-    package: str, edit: Callable[[Entry], Entry], folder: Path, cache: Cache, linux_set: PackageSet
-) -> None:
+def altered(package: str, edit: Edit, folder: Path, cache: Cache, linux_set: PackageSet) -> None:
     """Store the facts of a set in another cache, with one package's facts edited."""
     for entry in linux_set.packages.values():
         facts = known_facts(folder, entry)
@@ -347,32 +321,25 @@ def known_facts(folder: Path, entry: SetPackage) -> Facts | None:
     return None if data is None else facts_from_bytes(data)
 
 
-def named(ending: str, name: str) -> Callable[[Entry], Entry]:
-    return lambda member: (
-        replace(member, name=member.name.replace(ending, name))
-        if member.name.endswith(ending)
-        else member
-    )
+def named(ending: str, name: str) -> Edit:
+    return lambda member: replace(member, name=re.sub(f"{ending}$", name, member.name))
 
 
-def for_arm(member: Entry) -> Entry:
-    binary = member.binary
-    return replace(member, binary=replace(binary, machine="aarch64")) if binary else member
+def with_binary(**fields: Any) -> Edit:
+    """Return an edit of the facts of binaries."""
+    return lambda m: replace(m, binary=replace(m.binary, **fields)) if m.binary else m
 
 
-def with_device_code(member: Entry) -> Entry:
-    binary = member.binary
-    images = DeviceImages(sizes={"sm_90": (9000, 9000)}, modules={"sm_90": 3})
-    return replace(member, binary=replace(binary, images=images)) if binary else member
+IMAGES = DeviceImages(sizes={"sm_90": (9000, 9000)}, modules={"sm_90": 3})
 
 
-FILE_CHANGES: list[tuple[str, str, str, Callable[[Entry], Entry]]] = [
+FILE_CHANGES: list[tuple[str, str, str, Edit]] = [
     ("I4", "in another output", "cudnn", named("include/cudnn.h", "share/doc/cudnn.h")),
     ("I4", "of another size", "cudnn", lambda member: replace(member, size=member.size + 1)),
     ("I4", "never installed", "cudnn", lambda member: replace(member, mode=0o4755)),
     ("I7", "one path", "cudnn", named("cudnn.h", "cublas_v2.h")),
-    ("I9", "another machine", "libcusolver", for_arm),
-    ("I27", "device code", "libcusolver", with_device_code),
+    ("I9", "another machine", "libcusolver", with_binary(machine="aarch64")),
+    ("I27", "device code", "libcusolver", with_binary(images=IMAGES)),
 ]
 
 
@@ -381,12 +348,7 @@ FILE_CHANGES: list[tuple[str, str, str, Callable[[Entry], Entry]]] = [
     [pytest.param(name, *rest, id=f"{name} {what}") for name, what, *rest in FILE_CHANGES],
 )
 def test_changed_files_violate_one_invariant(
-    folder: Path,
-    tmp_path: Path,
-    linux_set: PackageSet,
-    invariant: str,
-    package: str,
-    edit: Callable[[Entry], Entry],
+    folder: Path, tmp_path: Path, linux_set: PackageSet, invariant: str, package: str, edit: Edit
 ) -> None:
     cache = Cache(tmp_path / "other")
     altered(package, edit, folder, cache, linux_set)
@@ -417,7 +379,7 @@ def test_coverage_of_another_table_is_not_checked(
         for entry in document["inputs"]:
             entry["sha256"] = "0" * 64
 
-    altered("libcusolver", with_device_code, folder, Cache(tmp_path / "other"), linux_set)
+    altered("libcusolver", with_binary(images=IMAGES), folder, Cache(tmp_path / "other"), linux_set)
     files = read_files(changed(linux_set, change), Cache(tmp_path / "other"))
     assert files.rules is None
     assert check_files(files) == []
@@ -435,8 +397,8 @@ def test_set_of_earlier_version_violates_nothing(linux_set: PackageSet) -> None:
 
 
 def for_an_older_patch(document: Document) -> None:
-    document["platform"]["redist_system"] = "linux-x86_64"
-    document["cuda"]["release"] = "1.0.0"
+    at("platform", redist_system="linux-x86_64")(document)
+    at("cuda", release="1.0.0")(document)
 
 
 RUN_CHANGES: list[tuple[str, str, Change]] = [

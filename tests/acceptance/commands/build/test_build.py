@@ -22,6 +22,7 @@ from support.set_inputs import (
     library,
     put_data,
     put_policy,
+    rule,
 )
 from typer.testing import Result
 
@@ -73,12 +74,8 @@ def read(path: Path | str) -> Any:
 
 
 def files_below(folder: Path | str) -> dict[str, bytes]:
-    root = Path(folder)
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def error(result: Result) -> str:
@@ -103,11 +100,8 @@ def test_build_without_options_writes_every_newest_patch_and_index(build: Run, r
         f"{WINDOWS}/cuda-12.9.1.json",
     ]
     index = read("build/index.json")
-    assert [(e["cuda"], e["platform"]) for e in index["sets"]][:3] == [
-        ("12.6.3", JETSON),
-        ("12.6.3", SBSA),
-        ("12.6.3", LINUX),
-    ]
+    first = [(entry["cuda"], entry["platform"]) for entry in index["sets"][:3]]
+    assert first == [("12.6.3", platform) for platform in (JETSON, SBSA, LINUX)]
     for entry in index["sets"]:
         assert entry["sha256"] == sha256_of(Path("build", entry["path"]).read_bytes())
     assert index["skipped"] == []
@@ -254,10 +248,8 @@ def test_index_includes_sets_of_other_runs(build: Run) -> None:
 
 
 def test_build_removes_temporary_files_of_killed_run(build: Run) -> None:
-    temporary_files = [
-        Path("build/.index.json.abc.tmp"),
-        Path(f"build/{LINUX}/.cuda-12.9.1.json.abc.tmp"),
-    ]
+    names = (".index.json.abc.tmp", f"{LINUX}/.cuda-12.9.1.json.abc.tmp")
+    temporary_files = [Path("build", name) for name in names]
     for path in temporary_files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")
@@ -283,7 +275,7 @@ def test_build_json_report_lists_written_sets(build: Run) -> None:
         (["--cuda", "12.6"], [("12.6.3", p) for p in (JETSON, SBSA, LINUX)]),
         (["--cuda", "12.6.0", "--platform", LINUX], [("12.6.0", LINUX)]),
         (
-            ["--cuda", "12.6", "--cuda", "12.6.0", "--cuda", "12.6.3", "--platform", LINUX],
+            [*(f"--cuda={x}" for x in ("12.6", "12.6.0", "12.6.3")), "--platform", LINUX],
             [("12.6.3", LINUX), ("12.6.0", LINUX)],
         ),
         (["--platform", JETSON], [("12.6.3", JETSON)]),
@@ -316,49 +308,54 @@ def test_file_name_contains_capabilities(build: Run) -> None:
     assert document["capabilities"]["arches"] == ["sm_90", "sm_80"]
 
 
-def chosen(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.output
-    document: dict[str, Any] = json.loads(result.stdout)["redists"]
-    return document
+def printed(result: Result) -> Any:
+    return json.loads(expect_output(result, 0).stdout)
 
 
-def test_redist_options_select_and_pin_releases(build: Run) -> None:
-    assert chosen(build(*ONE, "--json"))["cudnn"]["release"] == "9.2.0"
-    assert chosen(build(*ONE, "--redist", "auto", "--json"))["cudnn"]["release"] == "9.2.0"
-    pinned = chosen(build(*ONE, "--redist", "auto", "--redist", "cudnn=9.1.0", "--json"))["cudnn"]
-    assert (pinned["release"], pinned["mode"]) == ("9.1.0", "pinned")
-    Path("map.json").write_text('{"cudnn": "8.9.7"}')
-    assert chosen(build(*ONE, "--redist-map", "map.json", "--json"))["cudnn"]["release"] == "8.9.7"
-    both = ("--redist-map", "map.json", "--redist", "cudnn=9.1.0")
-    assert chosen(build(*ONE, *both, "--json"))["cudnn"]["release"] == "9.1.0"
+MAP = ("--redist-map", "map.json")
 
 
-def test_redist_map_selects_cuda_release(build: Run) -> None:
-    Path("map.json").write_text('{"cuda": "12.6.0", "cudnn": "9.1.0"}')
-    options = ("--redist-map", "map.json", "--platform", LINUX, "--json")
-    assert chosen(build(*options))["cuda"]["release"] == "12.6.0"
-    assert chosen(build("--cuda", "12.6.0", *options))["cuda"]["release"] == "12.6.0"
-    assert "--cuda does not match the cuda release" in error(build("--cuda", "12.6.3", *options))
+@pytest.mark.parametrize(
+    ("options", "cuda", "cudnn", "mode"),
+    [
+        (ONE, "12.9.1", "9.2.0", "auto"),
+        ((*ONE, "--redist", "auto"), "12.9.1", "9.2.0", "auto"),
+        ((*ONE, "--redist", "auto", "--redist", "cudnn=9.1.0"), "12.9.1", "9.1.0", "pinned"),
+        (("--platform", LINUX, *MAP), "12.6.0", "8.9.7", "pinned"),
+        (("--platform", LINUX, *MAP, "--cuda", "12.6.0"), "12.6.0", "8.9.7", "pinned"),
+        (("--platform", LINUX, *MAP, "--redist", "cudnn=9.1.0"), "12.6.0", "9.1.0", "pinned"),
+    ],
+)
+def test_redist_options_select_and_pin_releases(
+    build: Run, options: Sequence[str], cuda: str, cudnn: str, mode: str
+) -> None:
+    Path("map.json").write_text('{"cuda": "12.6.0", "cudnn": "8.9.7"}')
+    redists = printed(build(*options, "--json"))["redists"]
+    assert (redists["cuda"]["release"], redists["cudnn"]["release"]) == (cuda, cudnn)
+    assert redists["cudnn"]["mode"] == mode
+
+
+def test_redist_map_of_other_cuda_release_is_refused(build: Run) -> None:
+    Path("map.json").write_text('{"cuda": "12.6.0"}')
+    result = build("--cuda", "12.6.3", *MAP, "--platform", LINUX, "--json")
+    assert "--cuda does not match the cuda release" in error(result)
 
 
 def test_also_option_adds_second_version(build: Run) -> None:
-    result = build(*ONE, "--also", "cudnn=8.9.7", "--json")
-    packages = json.loads(result.stdout)["packages"]
+    packages = printed(build(*ONE, "--also", "cudnn=8.9.7", "--json"))["packages"]
     assert packages["cudnn_8_9"]["status"] == "available"
     assert packages["cudnn"]["release"] == "9.2.0"
 
 
 def test_gcc_options_select_host_compiler(build: Run) -> None:
-    document = json.loads(
-        build(*ONE, "--default-gcc", "15", "--available-gcc", "12,13", "--json").stdout
-    )
-    assert document["host_compiler"]["gcc"]["selected"] == 13
-    result = build(*ONE, "--default-gcc", "15", "--available-gcc", "16", "--json")
-    assert "accepts GCC 6 to 14, but the available versions are 16" in error(result)
+    options = (*ONE, "--json", "--default-gcc", "15", "--available-gcc")
+    assert printed(build(*options, "12,13"))["host_compiler"]["gcc"]["selected"] == 13
+    message = "accepts GCC 6 to 14, but the available versions are 16"
+    assert message in error(build(*options, "16"))
 
 
 def test_overlay_applies_fixup(build: Run) -> None:
-    fixup = {"package": "libx", "broken": "not with us", "reason": "ours", "reference": "r"}
+    fixup = rule(package="libx", broken="not with us", reason="ours")
     put_policy(Path("mine"), "fixups", fixups=[fixup])
     expect_output(build(*ONE, "--overlay", "mine"), 0, "warning: libx: not with us")
     document = read(f"build/{LINUX}/cuda-12.9.1.json")["packages"]
@@ -366,9 +363,7 @@ def test_overlay_applies_fixup(build: Run) -> None:
     assert document["cudnn"]["status"] == "broken", "it needs a library of it"
     expect_output(build(*ONE, "--overlay", "mine", "--strict"), 3)
     result = build(*ONE, "--overlay", "mine", "--strict", "--json")
-    assert result.exit_code == json.loads(result.stdout)["exit_code"] == 3, (
-        "the same exit code with --json"
-    )
+    assert (result.exit_code, json.loads(result.stdout)["exit_code"]) == (3, 3)
 
 
 def test_build_of_wheel_channel_uses_wheel_base(build: Run) -> None:
@@ -376,16 +371,17 @@ def test_build_of_wheel_channel_uses_wheel_base(build: Run) -> None:
     wheels.mkdir(parents=True)
     (wheels / "redistrib_12.9.1.json").write_bytes(release("12.9.1", LINUX).manifest)
     options = (*ONE, "--channel", "wheels", "--allow-missing-features", "--json")
-    archive = json.loads(build(*options).stdout)["packages"]["cuda_nvcc"]["archive"]
-    assert archive["url"] is None
-    document = json.loads(build(*options, "--wheel-base", "https://pypi.example").stdout)
-    archive = document["packages"]["cuda_nvcc"]["archive"]
-    assert archive["url"].startswith("https://pypi.example/cuda_nvcc/")
+    assert printed(build(*options))["packages"]["cuda_nvcc"]["archive"]["url"] is None
+    document = printed(build(*options, "--wheel-base", "https://pypi.example"))
+    url = document["packages"]["cuda_nvcc"]["archive"]["url"]
+    assert url.startswith("https://pypi.example/cuda_nvcc/")
     assert document["channel"] == "wheels"
     assert "requires --channel wheels" in error(build(*ONE, "--wheel-base", "https://x"))
 
 
 # -- errors and exit codes
+
+TWICE = ("--redist", "cudnn=9.2.0", "--redist", "cudnn=9.1.0")
 
 
 def test_refused_set_in_one_file_reports_platform(build: Run) -> None:
@@ -401,11 +397,7 @@ def test_refused_set_in_one_file_reports_platform(build: Run) -> None:
         ([*ONE, "--redist", "cudn=9.2.0"], 2, "did you mean cudnn"),
         ([*ONE, "--redist", "cudnn"], 2, "--redist cudnn: expected NAME=LABEL"),
         ([*ONE, "--redist", "cuda=12.6.3"], 2, "--redist cannot pin cuda"),
-        (
-            [*ONE, "--redist", "cudnn=9.2.0", "--redist", "cudnn=9.1.0"],
-            2,
-            "--redist pins cudnn to 9.2.0 and 9.1.0",
-        ),
+        ([*ONE, *TWICE], 2, "--redist pins cudnn to 9.2.0 and 9.1.0"),
         ([*ONE, "--redist-map", "nowhere.json"], 3, "cannot read nowhere.json"),
         ([*ONE, "--also", "cudnn"], 2, "--also cudnn: expected NAME=LABEL"),
         ([*ONE, "--available-gcc", "12,x"], 2, "--available-gcc 12,x: expected major versions"),
@@ -455,8 +447,8 @@ def test_failed_set_does_not_block_other_sets(build: Run) -> None:
     assert "CUDA 13.0.2 is not published for linux-aarch64" in result.stdout
     assert "package sets: 1 failed, 1 written" in result.stdout
     index = read("build/index.json")
-    assert [entry["cuda"] for entry in index["sets"]] == ["12.6.3"]
-    assert [entry["cuda"] for entry in index["skipped"]] == ["13.0.2"]
+    labels = {key: [entry["cuda"] for entry in index[key]] for key in ("sets", "skipped")}
+    assert labels == {"sets": ["12.6.3"], "skipped": ["13.0.2"]}
 
 
 def test_hollow_set_requires_allow_hollow(build: Run) -> None:
@@ -474,16 +466,8 @@ def test_hollow_set_requires_allow_hollow(build: Run) -> None:
         ("manifests/cuda/redistrib_12.9.1.json", "{", "manifests/cuda/redistrib_12.9.1.json"),
         ("manifests/cudnn/redistrib_9.2.0.json", "{}", "cudnn/redistrib_9.2.0.json: has no pack"),
         ("features/cudnn/feature_9.2.0.json", "[]", "features/cudnn/feature_9.2.0.json"),
-        (
-            "features/cudnn/feature_9.2.0.json",
-            '{"schema_version": 1}',
-            "features/cudnn/feature_9.2.0.json: 'redist' is a required property",
-        ),
-        (
-            "policy/withheld.json",
-            "{}",
-            "policy/withheld.json: 'schema_version' is a required property",
-        ),
+        ("features/cudnn/feature_9.2.0.json", '{"schema_version": 1}', "json: 'redist' is a req"),
+        ("policy/withheld.json", "{}", "policy/withheld.json: 'schema_version' is a required"),
         ("policy/withheld.json", "[]", "policy file (withheld)"),
         ("gpus.json", "{}", "gpus.json"),
         ("nvcc_compat.json", "nothing", "nvcc_compat.json"),
