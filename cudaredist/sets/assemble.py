@@ -194,7 +194,9 @@ def _diagnostics(
             f"{_some([draft.attr for draft in missing], ', ')}"
         )
         yield warning("features-missing", "packages", text)
-    partial = [draft.attr for draft in drafts.values() if draft.has_outputs_only]
+    # Feature files in nixpkgs' form have only outputs.
+    available = [draft for draft in drafts.values() if draft.is_available]
+    partial = [d.attr for d in available if d.split is None and d.missing is None]
     if partial:
         text = (
             f"only the outputs of {len(partial)} packages are known, from a feature file in "

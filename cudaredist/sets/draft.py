@@ -86,11 +86,6 @@ class Draft:
         """Whether the set describes the contents, even if broken."""
         return self.archive is not None and self.status in {"available", "broken"}
 
-    @property
-    def has_outputs_only(self) -> bool:
-        """Whether only outputs are known (feature file in nixpkgs' form)."""
-        return self.is_available and self.split is None and self.missing is None
-
     def refused(
         self, status: Status, code: ReasonCode, text: str, source: str, subject: str | None = None
     ) -> Self:

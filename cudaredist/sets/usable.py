@@ -1,6 +1,5 @@
 """Archives of all redistributables that are usable with a CUDA release."""
 
-from cudaredist.errors import UsageError, shown
 from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import Platform, Version, find_release
@@ -11,7 +10,7 @@ from cudaredist.sets.version_choice import (
     broken_constraints,
     built_for_other,
     is_for_later_cuda,
-    nearest_hint,
+    missing_release,
 )
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import require_manifests
@@ -23,9 +22,7 @@ def find_local_cuda(text: str, store: Store) -> Version:
     labels = store.manifests(CUDA).labels()
     release = find_release(text, labels)
     if release is None:
-        raise UsageError(
-            f"no local manifest of CUDA {shown(text)}", hint=nearest_hint(text, labels)
-        )
+        raise missing_release("CUDA", text, labels)
     return release
 
 

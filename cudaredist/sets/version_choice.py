@@ -70,10 +70,10 @@ def find_cuda(text: str, data: SetData) -> Version:
         )
     if not labels:
         raise _no_cuda(data)
-    raise UsageError(f"no local manifest of CUDA {shown(text)}", hint=nearest_hint(text, labels))
+    raise missing_release("CUDA", text, labels)
 
 
-def nearest_hint(text: str, labels: Sequence[Version]) -> str:
+def missing_release(name: str, text: str, labels: Sequence[Version]) -> UsageError:
     """Suggest nearby local releases, and the call with the first of them."""
     try:
         version = Version.parse(text)
@@ -86,7 +86,10 @@ def nearest_hint(text: str, labels: Sequence[Version]) -> str:
         noun = "release" if len(nearest) == 1 else "releases"
         hint = f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
     call = corrected(text, [str(nearest[0])])
-    return f"{hint}; run `{call}`" if call else hint
+    return UsageError(
+        f"no local manifest of {name} {shown(text)}",
+        hint=f"{hint}; run `{call}`" if call else hint,
+    )
 
 
 def newest_patches(data: SetData) -> list[Version]:
@@ -147,8 +150,7 @@ def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> Input
         release = find_release(text, labels)
         if release is not None:
             return manifests[release]
-    hint = nearest_hint(text, sorted(manifests))
-    raise UsageError(f"no local manifest of {redist} {shown(text)}", hint=hint)
+    raise missing_release(redist, text, sorted(manifests))
 
 
 def broken_constraints(

@@ -90,14 +90,12 @@ def _contents(files: SetFiles) -> Iterator[Broken]:
             counts[tree.outputs[path]] += 1
             sizes[tree.outputs[path]] += file.size
         for output in sorted(counts.keys() | entry.contents.keys()):
+            count, size = counts[output], sizes[output]
             recorded = entry.contents.get(output, OutputSize(files=0, bytes=0))
-            is_less = counts[output] <= recorded.files and sizes[output] <= recorded.bytes
-            if has_dropped and is_less:
-                continue
-            if (recorded.files, recorded.bytes) != (counts[output], sizes[output]):
-                actual = f"{output} has {counts[output]} files of {sizes[output]} bytes"
+            is_less = count <= recorded.files and size <= recorded.bytes
+            if (recorded.files, recorded.bytes) != (count, size) and not (has_dropped and is_less):
                 expected = f"{recorded.files} files of {recorded.bytes} bytes are recorded"
-                yield entry.attr, f"{actual}, but {expected}"
+                yield entry.attr, f"{output} has {count} files of {size} bytes, but {expected}"
 
 
 def _owners(files: SetFiles) -> Iterator[Broken]:

@@ -45,9 +45,9 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
             for library in _libraries(entry)
         }
         check = check_links(libraries)
-        for one in check.missing:
-            key = one.library.owner, one.library.soname, one.provider.soname
-            missing.setdefault(key, one)
+        for lacking in check.missing:
+            library, provider = lacking.library, lacking.provider
+            missing.setdefault((library.owner, library.soname, provider.soname), lacking)
         unknown |= dict.fromkeys(check.unknown)
     return LinkCheck(tuple(missing.values()), tuple(unknown))
 
@@ -55,8 +55,8 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
 def with_link_diagnostics(package_set: PackageSet, symbols: LayeredSymbols) -> PackageSet:
     """Return a set with a warning for each library that lacks symbols of another one."""
     found = [
-        warning("missing-symbols", one.library.owner, missing_text(one))
-        for one in check_set_links(package_set, symbols).missing
+        warning("missing-symbols", missing.library.owner, missing_text(missing))
+        for missing in check_set_links(package_set, symbols).missing
     ]
     if not found:
         return package_set
@@ -65,8 +65,8 @@ def with_link_diagnostics(package_set: PackageSet, symbols: LayeredSymbols) -> P
 
 def link_violations(check: LinkCheck) -> Iterator[Violation]:
     """Yield a violation for each library that lacks symbols of another one."""
-    for one in check.missing:
-        yield Violation(LINK_INVARIANT, one.library.owner, missing_text(one))
+    for missing in check.missing:
+        yield Violation(LINK_INVARIANT, missing.library.owner, missing_text(missing))
 
 
 def unchecked_links(check: LinkCheck) -> Iterator[str]:
@@ -78,13 +78,13 @@ def unchecked_links(check: LinkCheck) -> Iterator[str]:
         yield f"{LINK_INVARIANT} in part: {text}"
 
 
-def missing_text(one: MissingSymbols) -> str:
+def missing_text(missing: MissingSymbols) -> str:
     """Describe the symbols that a library needs and another one lacks."""
-    names = ", ".join(shortened(list(one.names), _NAMES_SHOWN))
-    count = f"{len(one.names)} symbol{'' if len(one.names) == 1 else 's'}"
+    names, provider = missing.names, missing.provider
+    count = f"{len(names)} symbol{'' if len(names) == 1 else 's'}"
     return (
-        f"{one.library.soname} needs {count} that {one.provider.soname} of {one.provider.owner} "
-        f"does not export: {names}"
+        f"{missing.library.soname} needs {count} that {provider.soname} of {provider.owner} "
+        f"does not export: {', '.join(shortened(list(names), _NAMES_SHOWN))}"
     )
 
 
