@@ -55,63 +55,69 @@ def test_flags_have_strings_of_nixpkgs_and_cudaredist() -> None:
     assert result.forward_compat
 
 
-def test_nixpkgs_flags_keep_order_and_own_flags_are_sorted() -> None:
-    result = flags("12.6.3", "8.6", "7.5", "8.6")
-    assert result.requested == result.effective == ("8.6", "7.5", "8.6")
-    assert result.arches == ("sm_86", "sm_75", "sm_86", "compute_86")
-    assert result.cmake_cuda_architectures == "86;75;86"
-    result = flags("12.6.3", "8.6", "7.5")
-    assert result.gencode[-1] == "-gencode=arch=compute_75,code=compute_75", (
-        "PTX of the last capability"
-    )
-    assert result.cmake_architectures_real_virtual == "75-real;86", "PTX of the highest capability"
-    assert result.torch_cuda_arch_list == "7.5;8.6+PTX"
-
-
-def test_no_forward_compat_omits_ptx() -> None:
-    result = flags("12.6.3", "7.5", "8.6", forward_compat=False)
-    assert result.arches == ("sm_75", "sm_86")
-    assert result.gencode_string.count("-gencode") == 2
-    assert result.cmake_architectures_real_virtual == "75-real;86-real"
-    assert result.torch_cuda_arch_list == "7.5;8.6"
+@pytest.mark.parametrize(
+    ("capabilities", "forward_compat", "arches", "nixpkgs", "cmake", "torch"),
+    [
+        pytest.param(
+            *("8.6 7.5 8.6", None, "sm_86 sm_75 sm_86 compute_86"),
+            *("86;75;86", "75-real;86", "7.5;8.6+PTX"),
+            id="nixpkgs keeps order and duplicates",
+        ),
+        pytest.param(
+            *("8.6 7.5", None, "sm_86 sm_75 compute_75", "86;75", "75-real;86", "7.5;8.6+PTX"),
+            id="nixpkgs has PTX of the last one, and the others of the highest one",
+        ),
+        pytest.param(
+            *("7.5 8.6", False, "sm_75 sm_86", "75;86", "75-real;86-real", "7.5;8.6"),
+            id="without PTX",
+        ),
+        pytest.param(
+            *("9.0 10.0a", None, "sm_90 sm_100a compute_90"),
+            *("90;100a-real", "90;100a-real", "9.0+PTX;10.0a"),
+            id="PTX of the plain one",
+        ),
+        pytest.param(
+            *("9.0 9.0a", None, "sm_90 sm_90a compute_90"),
+            *("90;90a-real", "90;90a-real", "9.0+PTX;9.0a"),
+            id="PTX of the plain one of an architecture",
+        ),
+        pytest.param(
+            *("12.0 9.0 10.0 10.0f 10.0a", None),
+            "sm_120 sm_90 sm_100 sm_100f sm_100a compute_100",
+            "120;90;100;100f-real;100a-real",
+            "90-real;100-real;100a-real;100f-real;120",
+            "9.0;10.0;10.0a;10.0f;12.0+PTX",
+            id="natural order",
+        ),
+        pytest.param("9.0a", None, "sm_90a", "90a", "90a-real", "9.0a", id="one architecture"),
+        pytest.param("10.0f", None, "sm_100f", "100f", "100f-real", "10.0f", id="one family"),
+        pytest.param("12.0a", None, "sm_120a", "120a", "120a-real", "12.0a", id="another one"),
+    ],
+)
+def test_flags_depend_on_order_and_letters(
+    capabilities: str, forward_compat: object, arches: str, nixpkgs: str, cmake: str, torch: str
+) -> None:
+    names = tuple(capabilities.split())
+    package_set = build(DATA, "12.9.1", capabilities=names, forward_compat=forward_compat)
+    result = valid(package_set).capabilities
+    assert result.requested == result.effective == names
+    assert result.arches == tuple(arches.split())
+    assert [text.rpartition("=")[2] for text in result.gencode] == arches.split()
+    assert result.gencode_string.count("-gencode") == len(result.gencode)
+    assert result.forward_compat == ("compute" in arches)
+    assert result.cmake_cuda_architectures == nixpkgs
+    assert result.cmake_architectures_real_virtual == cmake
+    assert result.torch_cuda_arch_list == torch
 
 
 @pytest.mark.parametrize("name", ["9.0a", "10.0f", "12.0a"])
 def test_architecture_specific_capability_has_no_forward_compat(name: str) -> None:
-    result = flags("12.9.1", name)
     digits = name.replace(".", "")
-    assert not result.forward_compat
-    assert result.arches == (f"sm_{digits}",)
-    assert result.cmake_cuda_architectures == digits
-    assert result.gencode_lto == (f"-gencode=arch=compute_{digits},code=lto_{digits}",)
-    assert result.cmake_architectures_real_virtual == f"{digits}-real"
-    assert result.torch_cuda_arch_list == name
+    lto = (f"-gencode=arch=compute_{digits},code=lto_{digits}",)
+    assert flags("12.9.1", name).gencode_lto == lto
     with pytest.raises(UsageError, match="forward compatibility requires") as raised:
         flags("12.9.1", name, forward_compat=True)
     assert "remove --forward-compat" in (raised.value.hint or "")
-
-
-def test_architecture_specific_next_to_plain_capability_has_plain_ptx() -> None:
-    result = flags("12.9.1", "9.0", "10.0a")
-    assert result.forward_compat
-    assert result.arches == ("sm_90", "sm_100a", "compute_90"), (
-        "PTX of an a capability is not portable"
-    )
-    assert result.cmake_cuda_architectures == "90;100a-real"
-    assert result.cmake_architectures_real_virtual == "90;100a-real"
-    assert result.torch_cuda_arch_list == "9.0+PTX;10.0a"
-
-
-def test_gencode_with_plain_and_architecture_specific_capability_has_plain_ptx() -> None:
-    result = flags("12.9.1", "9.0", "9.0a")
-    assert result.forward_compat
-    assert result.gencode == (
-        "-gencode=arch=compute_90,code=sm_90",
-        "-gencode=arch=compute_90a,code=sm_90a",
-        "-gencode=arch=compute_90,code=compute_90",
-    )
-    assert result.cmake_cuda_architectures == result.cmake_architectures_real_virtual
-    valid(build(DATA, "12.9.1", capabilities=("9.0", "9.0a")))
 
 
 def test_unknown_capability_suggests_nearest() -> None:
@@ -120,12 +126,6 @@ def test_unknown_capability_suggests_nearest() -> None:
     ) as raised:
         flags("12.6.3", "8.8b")
     assert "did you mean 8.8" in (raised.value.hint or "")
-
-
-def test_capabilities_are_in_natural_order() -> None:
-    result = flags("12.9.1", "12.0", "9.0", "10.0", "10.0f", "10.0a")
-    assert result.torch_cuda_arch_list == "9.0;10.0;10.0a;10.0f;12.0+PTX"
-    assert result.arch_names == ("Blackwell", "Hopper")
 
 
 @pytest.mark.parametrize(

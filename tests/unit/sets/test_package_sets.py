@@ -275,21 +275,55 @@ TENSORRT = [
 ]
 
 
+CUSPARSELT = [
+    Release("cusparselt", label, {"libcusparse_lt": [LINUX]})
+    for label in ("0.5.2", "0.6.3", "0.7.0", "0.7.1", "0.8.1", "0.9.0", "0.10.0")
+]
+NCCL = [
+    Release("nccl", label, {"nccl": [LINUX]})
+    for label in (
+        *("2.28.9-cuda12.9", "2.29.2-cuda12.2", "2.29.2-cuda12.4", "2.29.2-cuda12.9"),
+        *("2.29.2-cuda13.1", "2.31.2-cuda13.3"),
+    )
+]
+CUDNN = [Release("cudnn", label, {"cudnn": [LINUX]}) for label in ("9.9.0", "9.10.2")]
+CUTENSOR = [Release("cutensor", x, {"libcutensor": [LINUX]}) for x in ("0.10.0", "0.9.0")]
+
+
 @pytest.mark.parametrize(
-    ("cuda_label", "platform", "expected"),
+    ("releases", "cuda_label", "platform", "expected"),
     [
-        ("12.6.3", LINUX, "10.14.1"),
-        ("12.6.3", SBSA, "10.13.0"),
-        ("12.6.3", JETSON, "10.7.0"),
-        ("13.0.2", SBSA, "10.13.3"),
-        ("13.0.2", JETSON, None),
-        ("11.8.0", LINUX, None),
+        (TENSORRT, "12.6.3", LINUX, "10.14.1"),
+        (TENSORRT, "12.6.3", SBSA, "10.13.0"),
+        (TENSORRT, "12.6.3", JETSON, "10.7.0"),
+        (TENSORRT, "13.0.2", SBSA, "10.13.3"),
+        (TENSORRT, "13.0.2", JETSON, None),
+        (TENSORRT, "11.8.0", LINUX, None),
+        # Versions are compared as numbers.
+        (CUDNN, "12.9.1", LINUX, "9.10.2"),
+        (CUTENSOR, "12.9.1", LINUX, "0.10.0"),
+        # Policy has constraints.
+        (CUSPARSELT, "11.8.0", LINUX, "0.5.2"),
+        (CUSPARSELT, "12.0.1", LINUX, "0.6.3"),
+        (CUSPARSELT, "12.6.3", LINUX, "0.6.3"),
+        (CUSPARSELT, "12.8.1", LINUX, "0.7.1"),
+        (CUSPARSELT, "12.9.1", LINUX, "0.8.1"),
+        (CUSPARSELT, "13.0.2", LINUX, "0.10.0"),
+        # The newest build for the same major and minor, or for a later minor, is selected.
+        (NCCL, "12.9.1", LINUX, "2.29.2-cuda12.9"),
+        (NCCL, "12.6.3", LINUX, "2.29.2-cuda12.4"),
+        (NCCL, "12.0.1", LINUX, "2.29.2-cuda12.2"),
+        (NCCL, "13.0.2", LINUX, "2.31.2-cuda13.3"),
+        (NCCL, "13.2.0", LINUX, "2.29.2-cuda13.1"),
+        (NCCL, "11.8.0", LINUX, None),
     ],
+    ids=lambda value: value[0].redist if isinstance(value, list) else None,
 )
 def test_newest_supported_release_is_selected(
-    cuda_label: str, platform: str, expected: str | None
+    releases: Sequence[Release], cuda_label: str, platform: str, expected: str | None
 ) -> None:
-    assert chosen(TENSORRT, "tensorrt", cuda_label, platform) == expected
+    for ordered in (releases, releases[::-1]):
+        assert chosen(ordered, releases[0].redist, cuda_label, platform) == expected
 
 
 def test_newer_releases_are_rejected_with_reasons() -> None:
@@ -300,32 +334,6 @@ def test_newer_releases_are_rejected_with_reasons() -> None:
         ("10.14.1", f"tensorrt is not published for {SBSA}; published: {LINUX}"),
         ("10.13.3", f"tensorrt for {SBSA} is published for cuda13, not for CUDA 12.9.1"),
     ]
-
-
-def test_versions_are_compared_as_numbers() -> None:
-    releases = [Release("cudnn", label, {"cudnn": [LINUX]}) for label in ("9.9.0", "9.10.2")]
-    assert chosen(releases, "cudnn", "12.9.1", LINUX) == "9.10.2"
-    releases = [Release("cutensor", x, {"libcutensor": [LINUX]}) for x in ("0.10.0", "0.9.0")]
-    assert chosen(releases, "cutensor", "12.9.1", LINUX) == "0.10.0"
-
-
-@pytest.mark.parametrize(
-    ("cuda_label", "expected"),
-    [
-        ("11.8.0", "0.5.2"),
-        ("12.0.1", "0.6.3"),
-        ("12.6.3", "0.6.3"),
-        ("12.8.1", "0.7.1"),
-        ("12.9.1", "0.8.1"),
-        ("13.0.2", "0.10.0"),
-    ],
-)
-def test_policy_constraints_limit_releases(cuda_label: str, expected: str) -> None:
-    releases = [
-        Release("cusparselt", label, {"libcusparse_lt": [LINUX]})
-        for label in ("0.5.2", "0.6.3", "0.7.0", "0.7.1", "0.8.1", "0.9.0", "0.10.0")
-    ]
-    assert chosen(releases, "cusparselt", cuda_label, LINUX) == expected
 
 
 @pytest.mark.parametrize("label", ["0.6.0", "0.6.1", "0.6.2", "0.6.3"])
@@ -376,32 +384,6 @@ def test_unknown_pins_are_refused(pins: dict[str, str], error: str, hint: str) -
     with pytest.raises(UsageError, match=error) as raised:
         build(set_data_of(cuda(), *TENSORRT), pins=pins)
     assert hint in (raised.value.hint or "")
-
-
-NCCL = [
-    Release("nccl", label, {"nccl": [LINUX]})
-    for label in (
-        *("2.28.9-cuda12.9", "2.29.2-cuda12.2", "2.29.2-cuda12.4", "2.29.2-cuda12.9"),
-        *("2.29.2-cuda13.1", "2.31.2-cuda13.3"),
-    )
-]
-
-
-@pytest.mark.parametrize(
-    ("cuda_label", "expected"),
-    [
-        ("12.9.1", "2.29.2-cuda12.9"),
-        ("12.6.3", "2.29.2-cuda12.4"),
-        ("12.0.1", "2.29.2-cuda12.2"),
-        ("13.0.2", "2.31.2-cuda13.3"),
-        ("13.2.0", "2.29.2-cuda13.1"),
-        ("11.8.0", None),
-    ],
-)
-def test_label_with_toolkit_is_selected_by_cuda(cuda_label: str, expected: str | None) -> None:
-    """The newest build for the same major and minor, or for a later minor, is selected."""
-    for releases in (NCCL, NCCL[::-1]):
-        assert chosen(releases, "nccl", cuda_label, LINUX) == expected
 
 
 def test_newer_labels_of_same_version_are_explained() -> None:
