@@ -235,8 +235,7 @@ class _Chooser:
         refusals: dict[Version, _Refusal | None] = {}
         best: Version | None = None
         for label in sorted(manifests, reverse=True):
-            is_settled = best is not None and not is_for_later_cuda(best, cuda)
-            if best is not None and is_settled and label.components < best.components:
+            if best and not is_for_later_cuda(best, cuda) and label.components < best.components:
                 break
             refusals[label] = self._refusal(manifests[label], checks)
             if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):

@@ -138,6 +138,8 @@ def test_unknown_capability_suggests_nearest() -> None:
         ("12.8.1", LINUX, "7.5 8.0 8.6 8.9 9.0 10.0 12.0"),
         ("12.9.1", LINUX, "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
         ("13.0.2", LINUX, "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
+        ("12.9.1", SBSA, "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
+        ("13.0.2", SBSA, "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
         ("11.8.0", JETSON, "7.2 8.7"),
         ("12.2.2", JETSON, "7.2 8.7"),
         ("12.4.1", JETSON, "8.7"),
@@ -151,11 +153,6 @@ def test_default_capabilities_depend_on_cuda_release_and_platform(
     assert " ".join(result.default) == expected
     assert (result.effective, result.requested) == (result.default, ())
     assert set(result.default) <= set(result.supported)
-
-
-def test_default_capabilities_on_linux_sbsa_are_servers() -> None:
-    for label in ("12.9.1", "13.0.2"):
-        assert flags(label, platform=SBSA).default == flags(label, platform=LINUX).default
 
 
 def test_default_jetsons_start_at_oldest_of_policy() -> None:

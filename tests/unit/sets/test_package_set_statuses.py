@@ -442,7 +442,7 @@ def cudnn_data() -> SetData:
 
 
 def test_additional_version_has_its_own_name() -> None:
-    result = valid(build(cudnn_data(), also=(("cudnn", "8.9.7"),)))
+    result = valid(build(cudnn_data(), also=(("cudnn", "8.9.7"),) * 2))
     assert result.packages["cudnn"].release == "9.1.0"
     added = result.packages["cudnn_8_9"]
     assert (added.attr, added.pname, added.release) == ("cudnn_8_9", "cudnn", "8.9.7")
@@ -495,11 +495,6 @@ def test_invalid_additional_versions_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         build(cudnn_data(), also=also)
-
-
-def test_duplicate_additional_version_is_one() -> None:
-    result = build(cudnn_data(), also=(("cudnn", "8.9.7"), ("cudnn", "8.9.7")))
-    assert result.packages["cudnn_8_9"].status == "available"
 
 
 # -- the compatibility driver: section 5

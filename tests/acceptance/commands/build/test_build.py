@@ -341,15 +341,12 @@ def test_redist_map_of_other_cuda_release_is_refused(build: Run) -> None:
     assert "--cuda does not match the cuda release" in error(result)
 
 
-def test_also_option_adds_second_version(build: Run) -> None:
-    packages = printed(build(*ONE, "--also", "cudnn=8.9.7", "--json"))["packages"]
-    assert packages["cudnn_8_9"]["status"] == "available"
-    assert packages["cudnn"]["release"] == "9.2.0"
-
-
-def test_gcc_options_select_host_compiler(build: Run) -> None:
-    options = (*ONE, "--json", "--default-gcc", "15", "--available-gcc")
-    assert printed(build(*options, "12,13"))["host_compiler"]["gcc"]["selected"] == 13
+def test_options_add_second_version_and_select_host_compiler(build: Run) -> None:
+    options = (*ONE, "--json", "--also", "cudnn=8.9.7", "--default-gcc", "15", "--available-gcc")
+    document = printed(build(*options, "12,13"))
+    assert document["packages"]["cudnn_8_9"]["status"] == "available"
+    assert document["packages"]["cudnn"]["release"] == "9.2.0"
+    assert document["host_compiler"]["gcc"]["selected"] == 13
     message = "accepts GCC 6 to 14, but the available versions are 16"
     assert message in error(build(*options, "16"))
 
