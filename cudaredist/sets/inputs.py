@@ -262,17 +262,15 @@ class SetData:
         packages = {name for redist in REDISTS.values() for name in redist.packages}
         packages |= {name for name, known in self.names.items() if known.redist is not None}
         for name, entry in self.policies.withheld.withheld.items():
-            if self.policies.is_overlaid(entry) and _is_mistyped(name, packages):
-                yield _unknown("package", name, packages, f"withheld.{name}")
+            if self.policies.is_overlaid(entry):
+                yield from _mistyped("package", name, packages, f"withheld.{name}")
         packages.update(self.policies.packages())
         for number, fixup in enumerate(fixups.fixups):
-            if _is_mistyped(fixup.package, packages):
-                path = f"fixups.fixups[{number}].package"
-                yield _unknown("package", fixup.package, packages, path)
+            path = f"fixups.fixups[{number}].package"
+            yield from _mistyped("package", fixup.package, packages, path)
         redists = self.manifests.keys() | REDISTS.keys()
         for name in fixups.urls:
-            if _is_mistyped(name, redists):
-                yield _unknown("redistributable", name, redists, f"fixups.urls.{name}")
+            yield from _mistyped("redistributable", name, redists, f"fixups.urls.{name}")
 
     @cached_property
     def names(self) -> Mapping[str, KnownName]:
@@ -364,8 +362,9 @@ def _contradictions(policies: Policies) -> Iterator[Problem]:
             yield Problem(f"fixups.fixups[{number}]", text)
 
 
-def _is_mistyped(name: str, known: Collection[str]) -> bool:
-    return name not in known and bool(difflib.get_close_matches(name, known, n=1, cutoff=0.8))
+def _mistyped(what: str, name: str, known: Collection[str], path: str) -> Iterator[Problem]:
+    if name not in known and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+        yield _unknown(what, name, known, path)
 
 
 def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem:

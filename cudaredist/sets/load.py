@@ -140,9 +140,7 @@ def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:
     return store.relative(path) if store is stores[0] else str(path)
 
 
-def _features_reader(
-    stores: Sequence[Store],
-) -> Callable[[str, Version], InputFeatures | None]:
+def _features_reader(stores: Sequence[Store]) -> Callable[[str, Version], InputFeatures | None]:
     @cache
     def read(redist: str, label: Version) -> InputFeatures | None:
         for store in reversed(stores):

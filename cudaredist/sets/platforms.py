@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import JetsonThreshold, PlatformPolicy
-from cudaredist.formats.tables import Gpus
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
-from cudaredist.sets.inputs import is_within
+from cudaredist.sets.inputs import SetData, is_within
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import supported_capabilities
 
@@ -27,42 +26,38 @@ class Absence(NamedTuple):
 
 
 def platform_of_system(
-    system: str, capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
+    system: str, capabilities: Iterable[str], cuda: Version, data: SetData
 ) -> Platform:
     """Return the platform of a Nix system.
 
     For ARM, that is the server build if it supports all Jetsons among the capabilities (or if there
     are none), and Jetson's own build otherwise.
     """
-    names = sorted(name for name, entry in policy.platforms.items() if system in entry.nix_systems)
+    platforms = data.policies.platforms.platforms
+    names = sorted(name for name, entry in platforms.items() if system in entry.nix_systems)
     if {SBSA, JETSON} <= set(names):
-        return JETSON if below_threshold(capabilities, cuda, policy, gpus) else SBSA
+        return JETSON if below_threshold(capabilities, cuda, data) else SBSA
     return Platform(names[0]) if names else UNSUPPORTED
 
 
-def below_threshold(
-    capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
-) -> list[str]:
+def below_threshold(capabilities: Iterable[str], cuda: Version, data: SetData) -> list[str]:
     """Return the Jetson capabilities that `linux-sbsa` does not support."""
-    threshold = threshold_of(cuda, policy)
+    threshold = threshold_of(cuda, data.policies.platforms)
     if threshold is None:
         return []
     at = Capability.parse(threshold.capability)
-    return [
-        name
-        for name in capabilities
-        if gpus.capabilities[name].jetson and Capability.parse(name) < at
-    ]
+    jetsons = (name for name in capabilities if data.gpus.capabilities[name].jetson)
+    return [name for name in jetsons if Capability.parse(name) < at]
 
 
-def jetson_defaults(cuda: Version, policy: PlatformPolicy, gpus: Gpus) -> tuple[str, ...]:
+def jetson_defaults(cuda: Version, data: SetData) -> tuple[str, ...]:
     """Return the default capabilities of Jetson's own build."""
-    supported = supported_capabilities(cuda.line, gpus)
-    names = below_threshold(supported, cuda, policy, gpus)
-    plain = [name for name in names if gpus.capabilities[name].variant is None]
-    if policy.oldest_jetson is None:
-        return tuple(plain)
-    oldest = Capability.parse(policy.oldest_jetson.capability)
+    names = below_threshold(supported_capabilities(cuda.line, data.gpus), cuda, data)
+    plain = tuple(name for name in names if data.gpus.capabilities[name].variant is None)
+    limit = data.policies.platforms.oldest_jetson
+    if limit is None:
+        return plain
+    oldest = Capability.parse(limit.capability)
     return tuple(name for name in plain if Capability.parse(name) >= oldest)
 
 

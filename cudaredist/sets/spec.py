@@ -113,13 +113,12 @@ def requests_by_capability(request: Request, cuda: Version, data: SetData) -> li
 
 
 def _has_build(name: str, request: Request, cuda: Version, data: SetData) -> bool:
-    policy, gpus = data.policies.platforms, data.gpus
-    of_system = platform_of_system(request.system or "", (name,), cuda, policy, gpus)
+    of_system = platform_of_system(request.system or "", (name,), cuda, data)
     platform = Platform(request.platform or of_system)
     if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
         return False
     if platform == JETSON:
-        return name in jetson_defaults(cuda, policy, gpus)
+        return name in jetson_defaults(cuda, data)
     return not any(_jetson_problems((name,), platform, cuda, data))
 
 
@@ -128,10 +127,10 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
 
     Raises `UsageError` for names that are wrong for every release.
     """
-    names = (capability_of(text, data.gpus, cuda.line) for text in request.capabilities)
-    request = replace(request, capabilities=tuple(names))
+    names = tuple(capability_of(text, data.gpus, cuda.line) for text in request.capabilities)
+    request = replace(request, capabilities=names)
     pins = {name: find_manifest(name, text, cuda, data) for name, text in request.pins.items()}
-    also = [find_manifest(name, text, cuda, data) for name, text in dict.fromkeys(request.also)]
+    also = tuple(find_manifest(*release, cuda, data) for release in dict.fromkeys(request.also))
     named = None if request.platform is None else _check_platform(request.platform, data)
     platform = named
     try:
@@ -139,13 +138,9 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
         if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
             unpublished = _unpublished(request, platform, cuda, data)
             return RefusedSet(cuda, named, unpublished, is_unpublished=True)
-        flags = make_flags(
-            request.capabilities,
-            _default_capabilities(platform, cuda, data),
-            cuda,
-            data.gpus,
-            forward_compat=request.forward_compat,
-        )
+        default = _default_capabilities(platform, cuda, data)
+        portable = request.forward_compat
+        flags = make_flags(names, default, cuda, data.gpus, forward_compat=portable)
     except UsageError as error:
         return RefusedSet(cuda, platform, error)
     if CUDA in dict(request.also):
@@ -153,13 +148,7 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
         several = UsageError("a set has only one CUDA release", hint=hint)
         return RefusedSet(cuda, platform, several)
     return SetSpec(
-        cuda=cuda,
-        platform=platform,
-        flags=flags,
-        pins=pins,
-        also=tuple(also),
-        request=request,
-        data=data,
+        cuda=cuda, platform=platform, flags=flags, pins=pins, also=also, request=request, data=data
     )
 
 
@@ -182,8 +171,7 @@ def _resolve_platform(
     platform = named
     if platform is None:
         capabilities = good or release_defaults(cuda, data.gpus)
-        policy = data.policies.platforms
-        platform = platform_of_system(request.system or "", capabilities, cuda, policy, data.gpus)
+        platform = platform_of_system(request.system or "", capabilities, cuda, data)
     problems += _jetson_problems(good, platform, cuda, data)
     if problems:
         raise UsageError(
@@ -196,9 +184,7 @@ def _resolve_platform(
 def _default_capabilities(platform: Platform, cuda: Version, data: SetData) -> tuple[str, ...]:
     """Return a platform's default capabilities."""
     default = release_defaults(cuda, data.gpus)
-    if platform != JETSON:
-        return default
-    return jetson_defaults(cuda, data.policies.platforms, data.gpus) or default
+    return (jetson_defaults(cuda, data) if platform == JETSON else ()) or default
 
 
 def _jetson_problems(
@@ -206,7 +192,7 @@ def _jetson_problems(
 ) -> Iterable[str]:
     """Yield the reasons against the requested Jetsons."""
     jetson = [name for name in requested if data.gpus.capabilities[name].jetson]
-    below = below_threshold(requested, cuda, data.policies.platforms, data.gpus)
+    below = below_threshold(requested, cuda, data)
     others = [name for name in requested if name not in below]
     above = [name for name in jetson if name not in below]
     if jetson and platform not in {JETSON, SBSA}:

@@ -44,7 +44,6 @@ DATA = set_data_of(
     *(cuda(label, (LINUX, SBSA, WINDOWS)) for label in ("13.0.2", "13.2.0", "13.3.0")),
 )
 FIXTURES = REPOSITORY / "tests/fixtures" / "manifests"
-POLICY, GPUS = DATA.policies.platforms, DATA.gpus
 
 
 # -- platforms: sections 1.1 and 1.2
@@ -74,7 +73,7 @@ def test_platform_depends_on_system_and_arm_platform_on_capabilities_and_cuda(
 ) -> None:
     label = Version.parse(cuda_label)
     for names in choices:
-        assert platform_of_system(system, names.split(), label, POLICY, GPUS) == platform
+        assert platform_of_system(system, names.split(), label, DATA) == platform
 
 
 def test_set_describes_its_platform() -> None:
