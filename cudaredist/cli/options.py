@@ -270,6 +270,14 @@ class Requests(OptionGroup):
     )
 
 
+class RecordOptions(Options):
+    """Options of commands that record the hashes of files."""
+
+    accept_changed: bool
+    requests: Requests = dataclasses.field(default_factory=Requests)
+    data_dir: Path | None = data_dir_option()
+
+
 class Network(Requests):
     """Options for the connections to sources."""
 

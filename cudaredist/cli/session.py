@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import typer
 
 from cudaredist.cli.console import Console, configure_logging
-from cudaredist.cli.options import Data, Network, Options, SettingOrigin, parameters_of
+from cudaredist.cli.options import (
+    Data,
+    Network,
+    Options,
+    RecordOptions,
+    SettingOrigin,
+    parameters_of,
+)
 from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError
 from cudaredist.hints import again, calling
 from cudaredist.locks import exit_interrupted
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from cudaredist.formats.report import Answer, ErrorReport, Report
     from cudaredist.progress import Progress
     from cudaredist.sources.chain import SourceChain
+    from cudaredist.sources.hashed_file import Recorder
     from cudaredist.sources.protocol import Settings
     from cudaredist.store.archive_service import ArchiveService
     from cudaredist.store.cache import Cache
@@ -293,6 +301,15 @@ class Session(contextlib.ExitStack):
         from cudaredist.tasks import Workers
 
         return Workers(jobs, self.settings.stop, self.progress(title))
+
+    def recorder(self, options: RecordOptions, root: Path, title: str) -> "Recorder":
+        """Lock a folder, and return the reader of files to record in it."""
+        from cudaredist.sources.hashed_file import Recorder
+        from cudaredist.sources.protocol import Settings
+
+        settings = Settings(timeout=options.requests.timeout, retries=options.requests.retries)
+        begin = self.lock(root)
+        return Recorder(settings, self.progress(title), begin, options.accept_changed)
 
     # -- output of a command
 

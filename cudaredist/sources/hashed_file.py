@@ -34,41 +34,49 @@ class HashedFile(NamedTuple):
             )
 
 
-def read_hashed(
-    location: str,
-    settings: Settings,
-    progress: Progress,
-    check: Callable[[str, Iterable[bytes]], _T],
-) -> tuple[HashedFile, _T]:
-    """Read a file once, and return it with the result of a check of its bytes.
+class Recorder(NamedTuple):
+    """Reads files to record their hashes."""
 
-    `check` gets the name and all bytes. Raises `ReadError` if a local file is missing or cannot be
-    reached, `UsageError` for plain http to another machine, and the errors of sources and `check`.
-    """
-    name = location.rpartition("/")[2]
+    settings: Settings
+    progress: Progress
+    begin: Callable[[], None]
+    """Called before the first write."""
+    accept_changed: bool
+    """Whether to replace records that have other hashes."""
 
-    def use(place: str, stream: ByteStream) -> tuple[HashedFile, _T]:
-        size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    def read(
+        self, location: str, check: Callable[[str, Iterable[bytes]], _T]
+    ) -> tuple[HashedFile, _T]:
+        """Read a file once, and return it with the result of a check of its bytes.
 
-        def chunks() -> Iterator[bytes]:
-            nonlocal size
-            for chunk in stream(0):
-                sha256.update(chunk)
-                md5.update(chunk)
-                size += len(chunk)
-                progress.advance(number, len(chunk))
-                yield chunk
+        `check` gets the name and all bytes. Raises `ReadError` if a local file is missing or cannot
+        be reached, `UsageError` for plain http to another machine, and the errors of sources and
+        `check`.
+        """
+        name = location.rpartition("/")[2]
 
-        result = check(place, chunks())
-        url = place if sources.has_server else None
-        return HashedFile(name, url, size, sha256.hexdigest(), md5.hexdigest()), result
+        def use(place: str, stream: ByteStream) -> tuple[HashedFile, _T]:
+            size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
 
-    with contextlib.closing(_opened(location, settings)) as sources:
-        progress.expect(1, None)
-        number = progress.begin(name, None)
-        answer = sources.consume([name], use)
-        progress.end(number)
-    return answer
+            def chunks() -> Iterator[bytes]:
+                nonlocal size
+                for chunk in stream(0):
+                    sha256.update(chunk)
+                    md5.update(chunk)
+                    size += len(chunk)
+                    self.progress.advance(number, len(chunk))
+                    yield chunk
+
+            result = check(place, chunks())
+            url = place if sources.has_server else None
+            return HashedFile(name, url, size, sha256.hexdigest(), md5.hexdigest()), result
+
+        with contextlib.closing(_opened(location, self.settings)) as sources:
+            self.progress.expect(1, None)
+            number = self.progress.begin(name, None)
+            answer = sources.consume([name], use)
+            self.progress.end(number)
+        return answer
 
 
 def _opened(location: str, settings: Settings) -> SourceChain:

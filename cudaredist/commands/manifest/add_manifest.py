@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +29,8 @@ from cudaredist.primitives import (
     parse_label,
     place_name,
 )
-from cudaredist.progress import Progress
 from cudaredist.redists import REDISTS, Redist, find_redist
-from cudaredist.sources.hashed_file import HashedFile, read_hashed
-from cudaredist.sources.protocol import Settings
+from cudaredist.sources.hashed_file import HashedFile, Recorder
 from cudaredist.store.files import read_file, update_output
 
 _is_request = re.compile(
@@ -55,28 +53,25 @@ def add_manifest(
     label_text: str,
     archives: Iterable[str],
     root: Path,
-    *,
-    accept_changed: bool,
-    begin: Callable[[], None],
-    settings: Settings,
-    progress: Progress,
+    recorder: Recorder,
 ) -> ManifestReport:
     """Read archives once, verify them, and add them to the manifest of a release.
 
-    `begin` is called before the first write. Raises `UsageError` for an invalid request,
-    `ContentError` for an archive of another product or version, `IntegrityError` for an archive
-    that differs from the manifest unless `accept_changed`, and the errors of `read_hashed`.
+    Raises `UsageError` for an invalid request, `ContentError` for an archive of another product or
+    version, `IntegrityError` for an archive that differs from the manifest unless this is accepted,
+    and the errors of `Recorder.read`.
     """
     redist, label = _release(name, label_text)
     requests = [_request(text, redist) for text in archives]
     check = partial(_version_inside, redist=redist, label=label)
-    read = [read_hashed(one.location, settings, progress, check) for one in requests]
+    read = [recorder.read(request.location, check) for request in requests]
     versions = sorted({version for _, version in read})
     if len(versions) > 1:
         raise ContentError(f"the archives have several versions: {', '.join(versions)}")
-    begin()
+    recorder.begin()
     path = root / redist.manifest_folders[0] / manifest_name(label)
     current = read_file(path)
+    accept_changed = recorder.accept_changed
     document = _document(current, redist, label, versions[0], accept_changed=accept_changed)
     added = [
         _add_archive(document[redist.packages[0]], request, file, accept_changed=accept_changed)

@@ -1,22 +1,18 @@
 """manifest: manifests of redistributables for which NVIDIA publishes none."""
 
-from dataclasses import field
-from pathlib import Path
 from typing import Literal
 
 from cudaredist.cli.options import (
-    Options,
-    Requests,
+    RecordOptions,
     argument,
     complete_redist,
-    data_dir_option,
     safety_option,
     select_option,
 )
 from cudaredist.cli.session import Session, command
 
 
-class ManifestAddOptions(Options):
+class ManifestAddOptions(RecordOptions):
     """Options of manifest."""
 
     typical = ("archive", "accept_changed", "data_dir")
@@ -35,8 +31,6 @@ class ManifestAddOptions(Options):
         default=...,
     )
     accept_changed: bool = safety_option("Replace archives that have other bytes.")
-    requests: Requests = field(default_factory=Requests)
-    data_dir: Path | None = data_dir_option()
 
 
 @command(ManifestAddOptions)
@@ -57,18 +51,9 @@ def manifest(options: ManifestAddOptions, session: Session) -> int:
     """
     from cudaredist.commands.manifest.add_manifest import add_manifest
     from cudaredist.commands.manifest.text import manifest_text
-    from cudaredist.sources.protocol import Settings
     from cudaredist.store.locate import data_folder
 
     root = data_folder(options.data_dir, writing=True)
-    report = add_manifest(
-        options.redist,
-        options.label,
-        options.archive,
-        root,
-        accept_changed=options.accept_changed,
-        begin=session.lock(root),
-        settings=Settings(timeout=options.requests.timeout, retries=options.requests.retries),
-        progress=session.progress("archives"),
-    )
+    recorder = session.recorder(options, root, "archives")
+    report = add_manifest(options.redist, options.label, options.archive, root, recorder)
     return session.finish(report, manifest_text)

@@ -1,7 +1,6 @@
 """Add records of runfile installers, from a file or an address."""
 
 import re
-from collections.abc import Callable
 
 from cudaredist.archives.makeself import check_makeself
 from cudaredist.commands.runfile.report import RunfileReport
@@ -10,45 +9,35 @@ from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName
 from cudaredist.hints import redacted
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sri_of
-from cudaredist.progress import Progress
-from cudaredist.sources.hashed_file import read_hashed
-from cudaredist.sources.protocol import Settings, without_credentials
+from cudaredist.sources.hashed_file import Recorder
+from cudaredist.sources.protocol import without_credentials
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import write_file
 from cudaredist.store.read_data import RUNFILES, read_runfiles
 
 
-def add_runfile(
-    location: str,
-    url: str | None,
-    store: Store,
-    *,
-    accept_changed: bool,
-    begin: Callable[[], None],
-    settings: Settings,
-    progress: Progress,
-) -> RunfileReport:
+def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder) -> RunfileReport:
     """Read a runfile once, verify it, and write its record.
 
-    A file's address is `url` if it is given, else that of a record with the same bytes. `begin` is
-    called before the first write. Raises `UsageError` for a name that is not NVIDIA's or an address
-    that cannot be recorded, `IntegrityError` for other bytes than those of the record unless
-    `accept_changed`, and the errors of sources and `check_makeself`.
+    A file's address is `url` if it is given, else that of a record with the same bytes. Raises
+    `UsageError` for a name that is not NVIDIA's or an address that cannot be recorded,
+    `IntegrityError` for other bytes than those of the record unless these are accepted, and the
+    errors of sources and `check_makeself`.
     """
     name = location.rpartition("/")[2]
     parsed = _parsed(location, name)
     if url is not None:
         url = _recordable(url)
-    file, _ = read_hashed(location, settings, progress, check_makeself)
+    file, _ = recorder.read(location, check_makeself)
     url = file.url or url
-    begin()
+    recorder.begin()
     store.sweep_table(RUNFILES)
     table = read_runfiles(store.read_table(RUNFILES)).runfiles
     of_release = table.get(parsed.release, {})
     recorded = of_release.get(parsed.platform)
     if recorded is not None:
-        record_name = f"the record of {recorded.name}"
-        file.compare(recorded.sha256, record_name, accept_changed=accept_changed)
+        is_accepted, record_name = recorder.accept_changed, f"the record of {recorded.name}"
+        file.compare(recorded.sha256, record_name, accept_changed=is_accepted)
         if recorded.sha256 == file.sha256:
             url = url or recorded.url
     record = Runfile(

@@ -1,21 +1,17 @@
 """runfile: records of the runfile installers of CUDA."""
 
-from dataclasses import field
-from pathlib import Path
 from typing import Literal
 
 from cudaredist.cli.options import (
-    Options,
-    Requests,
+    RecordOptions,
     argument,
-    data_dir_option,
     output_option,
     safety_option,
 )
 from cudaredist.cli.session import Refusal, Session, command
 
 
-class RunfileOptions(Options):
+class RunfileOptions(RecordOptions):
     """Options of runfile."""
 
     typical = ("url", "accept_changed", "data_dir")
@@ -26,8 +22,6 @@ class RunfileOptions(Options):
     )
     url: str | None = output_option("Address to record for a local file.", metavar="URL")
     accept_changed: bool = safety_option("Replace a record that has other bytes.")
-    requests: Requests = field(default_factory=Requests)
-    data_dir: Path | None = data_dir_option()
 
 
 REFUSED: tuple[Refusal[RunfileOptions], ...] = (
@@ -55,18 +49,10 @@ def runfile(options: RunfileOptions, session: Session) -> int:
     """
     from cudaredist.commands.runfile.add_runfile import add_runfile
     from cudaredist.commands.runfile.text import runfile_text
-    from cudaredist.sources.protocol import Settings
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder
 
     root = data_folder(options.data_dir, writing=True)
-    report = add_runfile(
-        options.location,
-        options.url,
-        Store(root),
-        accept_changed=options.accept_changed,
-        begin=session.lock(root),
-        settings=Settings(timeout=options.requests.timeout, retries=options.requests.retries),
-        progress=session.progress("runfiles"),
-    )
+    recorder = session.recorder(options, root, "runfiles")
+    report = add_runfile(options.location, options.url, Store(root), recorder)
     return session.finish(report, runfile_text)
