@@ -33,10 +33,8 @@ def mirror(options: MirrorOptions, session: Session) -> int:
     session.share_files(with_group=True)
     folder = MirrorFolder(options.folder)
     if options.action == "verify":
-        verification = MirrorVerification(
-            mirror=folder, jobs=options.jobs.count, progress=session.progress("files")
-        )
-        return session.finish(verification.run(), verify_text)
+        jobs, progress = options.jobs.count, session.progress("files")
+        return session.finish(MirrorVerification(folder, jobs, progress).run(), verify_text)
     if options.action == "prune":
         return session.finish(MirrorPrune(options, session, folder).run(), prune_text)
     report = MirrorSync(options, session, folder).run()

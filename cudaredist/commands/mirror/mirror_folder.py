@@ -5,6 +5,7 @@ progress. Each file of the mirror gets its final name in one step.
 """
 
 import contextlib
+import itertools
 import os
 import secrets
 import shlex
@@ -134,13 +135,9 @@ class MirrorFolder:
         """Remove a file, and the folders that become empty. Raises `WriteError`."""
         with WritingTo(path):
             path.unlink(missing_ok=True)
-        for folder in path.parents:
-            if folder == self.root:
-                break
-            try:
+        with contextlib.suppress(OSError):
+            for folder in itertools.takewhile(lambda folder: folder != self.root, path.parents):
                 folder.rmdir()
-            except OSError:
-                break
 
     def sweep(self) -> None:
         """Remove temporary files of killed runs, while the mirror is locked."""

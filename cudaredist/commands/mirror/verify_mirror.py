@@ -28,7 +28,7 @@ from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import Sha256, parse_label, sha256_of
-from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.progress import Progress
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 
@@ -44,13 +44,13 @@ _EXIT_CODES: Mapping[DefectKind, int] = {
 }
 
 
-@dataclass(kw_only=True)
+@dataclass
 class MirrorVerification:
     """One run of mirror verify."""
 
     mirror: MirrorFolder
-    jobs: int = 1
-    progress: Progress = NO_PROGRESS
+    jobs: int
+    progress: Progress
     _files: dict[str, MirrorFile] = field(default_factory=dict)
     _inodes: dict[str, _Inode] = field(default_factory=dict)
     """Each recorded regular file's inode."""
@@ -66,13 +66,9 @@ class MirrorVerification:
         self._read_contents()
         defects = [*self._altered(), *self._unlinked()]
         pages = generated_files(self._files)
-        defects += self._pages(pages)
-        for channel in ("redist", "wheels"):
-            defects += self._manifests(channel)
-        known = {*self._files, *pages, MIRROR_LOCK}
-        for path in self.mirror.served():
-            if path not in known:
-                defects.append(self._defect("extra", path, f"is not in {MIRROR_LOCK}"))
+        defects += [*self._pages(pages), *self._manifests("redist"), *self._manifests("wheels")]
+        strays = set(self.mirror.served()) - {*self._files, *pages, MIRROR_LOCK}
+        defects += (self._defect("extra", path, f"is not in {MIRROR_LOCK}") for path in strays)
         sizes = {file.sha256: file.size for file in self._files.values()}
         return MirrorVerifyReport(
             folder=str(self.mirror.root),
@@ -84,17 +80,14 @@ class MirrorVerification:
         )
 
     def _defect(self, kind: DefectKind, path: str, message: str) -> MirrorDefect:
-        root = quoted(str(self.mirror.root))
+        root, code = quoted(str(self.mirror.root)), _EXIT_CODES[kind]
         hint = f"run `{command_line('mirror sync', root)}` with the selection of the mirror"
         if kind == "extra":
             hint = f"run `cudaredist mirror prune {root}`"
         elif kind in {"altered", "wrong-link"}:
-            hint = (
-                f"run `rm {quoted(str(self.mirror.path(path)))}`, then {hint.removeprefix('run ')}"
-            )
-        return MirrorDefect(
-            kind=kind, path=path, message=message, hint=hint, exit_code=_EXIT_CODES[kind]
-        )
+            file = quoted(str(self.mirror.path(path)))
+            hint = f"run `rm {file}`, then {hint.removeprefix('run ')}"
+        return MirrorDefect(kind=kind, path=path, message=message, hint=hint, exit_code=code)
 
     # -- recorded files
 
@@ -135,13 +128,12 @@ class MirrorVerification:
             sha256 = self._hashes[inode]
             if sha256 == file.sha256:
                 continue
-            others = (x for x in linked[inode] if self._files[x].sha256 == sha256)
-            other = next(others, None)
+            other = next((x for x in linked[inode] if self._files[x].sha256 == sha256), None)
             if other is not None:
                 yield self._defect("wrong-link", path, f"is a hard link to {other}")
-                continue
-            message = f"SHA-256 is {sha256}, and {MIRROR_LOCK} states {file.sha256}"
-            yield self._defect("altered", path, message)
+            else:
+                message = f"SHA-256 is {sha256}, and {MIRROR_LOCK} states {file.sha256}"
+                yield self._defect("altered", path, message)
 
     def _unlinked(self) -> Iterator[MirrorDefect]:
         """Report intact files that are copies instead of hard links.

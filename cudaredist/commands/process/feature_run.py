@@ -264,14 +264,13 @@ class FeatureRun:
     def _write(self, file: FeatureFile) -> None:
         """Write a manifest's feature file, and record the outcome."""
         statuses = Counter(item.status for item in file.items)
-        examined = len(file.items)
         error: ErrorReport | None = None
-        status: ManifestStatus = "unchanged"
+        status: ManifestStatus = "failed"
+        examined = 0
         try:
-            if not self._is_done(file):
-                status, examined = self._write_if_changed(file, statuses)
+            status, examined = self._write_if_changed(file, statuses)
         except CudaRedistError as failure:
-            status, error, examined = "failed", ErrorReport.of(failure), 0
+            error = ErrorReport.of(failure)
         redist, release = file.key
         self._outcomes[file.key] = FeatureOutcome(
             redist=redist,
@@ -293,6 +292,8 @@ class FeatureRun:
 
         Returns the status, and the number of archives with features.
         """
+        if self._is_done(file):
+            return "unchanged", len(file.items)
         before = file.read()
         document = file.document(self.cache, is_new=self.options.legacy)
         entries = [e for p in document["packages"].values() for e in p["archives"]]
