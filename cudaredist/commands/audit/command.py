@@ -34,21 +34,17 @@ class AuditOptions(Options):
     typical = ("package_set", "require_gpu", "cuda", "max_glibc", "format")
 
     paths: list[Path] = argument(
-        "Environments, wheels, programs, folders and archives.",
-        metavar="PATH...",
-        default=...,
+        "Environments, wheels, programs, folders and archives.", metavar="PATH...", default=...
     )
     package_set: Path | None = select_option(
         "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
     )
     require_gpu: list[str] | None = select_option(
-        "Require native or PTX code for this GPU. Repeatable.",
-        metavar="GPU",
+        "Require native or PTX code for this GPU. Repeatable.", metavar="GPU"
     )
     gpu: bool = select_option("Require the same for the GPUs of this machine.", default=False)
     cuda: str | None = select_option(
-        "Require its libraries and symbols in this CUDA release.",
-        metavar="LABEL",
+        "Require its libraries and symbols in this CUDA release.", metavar="LABEL"
     )
     driver: str | None = select_option(
         "Driver on which the CUDA release must run.", metavar="VERSION"

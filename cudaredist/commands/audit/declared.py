@@ -126,7 +126,6 @@ def _findings(
     allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
     others = [each for each in declared if any(map(each.names_other_major, known))]
     newest = max(known, key=lambda library: library.label)
-    may_be_newer = any(d.names(newest) and d.allows(newest) for d in named)
     nearest = named or others
     shown = ", ".join(map(str, nearest))
     users = f"{need.soname}, which {some_of(need.by)} needs"
@@ -134,13 +133,13 @@ def _findings(
     if not nearest:
         message = f"no declared requirement has {users}; it is in {projects}"
         yield make_finding("undeclared", message, need.by[0])
-    elif not allowed and not may_be_newer:
+    elif not allowed:
         message = f"the declared {shown} does not have {users}; it is in {projects}"
         yield make_finding("declared", message, need.by[0])
-    elif (
-        fitting is not None
-        and not may_be_newer
-        and not any((library.redist, library.label) in fitting for library in allowed)
+    elif not (
+        fitting is None
+        or newest in allowed
+        or any((library.redist, library.label) in fitting for library in allowed)
     ):
         message = f"no known version of the declared {shown} has all symbols of {users}"
         yield make_finding("declared", message, need.by[0])

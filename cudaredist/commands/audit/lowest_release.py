@@ -99,10 +99,7 @@ def exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> se
 
 
 def required_releases(
-    needs: Sequence[LibraryNeed],
-    program: Sequence[ProgramFile],
-    tables: Tables,
-    majors: Majors,
+    needs: Sequence[LibraryNeed], program: Sequence[ProgramFile], tables: Tables, majors: Majors
 ) -> tuple[RequiredRelease, ...]:
     """Return the releases that fit a program, for each redistributable that it needs.
 

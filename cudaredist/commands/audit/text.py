@@ -18,6 +18,7 @@ from cudaredist.commands.audit.report import (
     AuditedRelease,
     AuditReport,
     AuditReports,
+    DeclaredWheel,
     NeedKind,
 )
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
@@ -171,8 +172,7 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         title = "Wheels of NVIDIA that it needs, with unknown versions"
         yield _Section(title, ("wheel", "provides"), unknown)
     if unnamed := unnamed_wheels(report):
-        extra = {True: ", in an extra", False: ""}
-        rows = [(n.requirement, f"by {n.package}{extra[n.is_optional]}") for n in unnamed]
+        rows = [(n.requirement, f"by {n.package}{_extra(n)}") for n in unnamed]
         title = "Wheels of NVIDIA that it declares, but that no file needs by name"
         yield _Section(title, ("wheel", "declared"), rows)
     if by_major or unknown or unnamed:
@@ -188,6 +188,10 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("No file needs a CUDA library, but the program may load some when it runs")
     else:
         yield _Section("It needs no CUDA library")
+
+
+def _extra(wheel: DeclaredWheel) -> str:
+    return ", in an extra" if wheel.is_optional else ""
 
 
 def _environments(report: AuditReport) -> Iterator[_Section]:

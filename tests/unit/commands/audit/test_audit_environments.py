@@ -10,6 +10,7 @@ import pytest
 from support.binaries import Image, Symbol, elf, fatbin
 from support.environments import install, library, user
 from support.programs import audit_data, cuda, cudnn, known, table
+from support.releases import put
 
 from cudaredist.commands.audit.environment import JudgedEnvironment
 from cudaredist.commands.audit.installed import find_environment
@@ -24,9 +25,7 @@ CUBLAS = "libcublas.so.12"
 FOLDER = "nvidia/cublas/lib"
 TO_CUBLAS = "$ORIGIN/../nvidia/cublas/lib"
 LABELS = ("12.4.1", "12.5.1", "13.0.2")
-TABLES = {
-    CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.5.1": ["old", "new"]}, f"@@{CUBLAS}"),
-}
+TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.5.1": ["old", "new"]}, f"@@{CUBLAS}")}
 
 
 def judge(
@@ -121,23 +120,16 @@ def test_library_counts_by_the_name_of_its_file(tmp_path: Path) -> None:
     assert finding.hint == "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.4.1.7"
 
 
-def put_files(root: Path, files: Mapping[str, bytes | str]) -> None:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
 def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
     real = f"opt/real/lib64/{CUBLAS}.4"
-    files: dict[str, bytes | str] = {
-        "etc/ld.so.conf": "# a comment\ninclude /\ninclude ld.so.conf.d/*.conf\n",
-        "etc/ld.so.conf.d/cuda.conf": "/usr/local/cuda/lib64\n",
+    files = {
+        "etc/ld.so.conf": b"# a comment\ninclude /\ninclude ld.so.conf.d/*.conf\n",
+        "etc/ld.so.conf.d/cuda.conf": b"/usr/local/cuda/lib64\n",
         "usr/bin/a": user(CUBLAS, "old", "new"),
-        "usr/local/x": "",
+        "usr/local/x": b"",
         real: library(CUBLAS, "old"),
     }
-    put_files(tmp_path, files)
+    put(tmp_path, files)
     (tmp_path / "usr/local/cuda").symlink_to("/opt/real")
     (tmp_path / "opt/real/lib64" / CUBLAS).symlink_to(f"/{real}")
     (each,) = loaded(tmp_path)
@@ -147,7 +139,7 @@ def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
 def put_root(root: Path) -> None:
     """Make a root file system with cuBLAS in a configured folder."""
     files = {f"opt/cuda/{CUBLAS}": library(CUBLAS, "old"), "usr/bin/a": user(CUBLAS, "old")}
-    put_files(root, {**files, "etc/ld.so.conf": "/opt/cuda\n"})
+    put(root, {**files, "etc/ld.so.conf": b"/opt/cuda\n"})
 
 
 def loader_cache(*paths: str, processors: int = 0) -> bytes:
@@ -204,7 +196,7 @@ def test_unusual_cache_of_the_loader_is_not_read(tmp_path: Path, kind: str) -> N
     ],
 )
 def test_kind_of_an_environment(tmp_path: Path, names: Sequence[str], kind: str | None) -> None:
-    put_files(tmp_path, dict.fromkeys(names, ""))
+    put(tmp_path, dict.fromkeys(names, b""))
     environment = find_environment(tmp_path)
     assert (environment and environment.kind) == kind
 
@@ -317,7 +309,7 @@ def test_driver_is_not_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["conda-meta/history", ".cudaredist.json"])
 def test_fix_is_no_wheel_if_pip_does_not_install_the_libraries(tmp_path: Path, name: str) -> None:
-    put_files(tmp_path, {name: "", "a.so": user(CUBLAS)})
+    put(tmp_path, {name: b"", "a.so": user(CUBLAS)})
     (finding,) = findings(tmp_path)
     assert (finding.kind, finding.hint) == ("missing-library", None)
 

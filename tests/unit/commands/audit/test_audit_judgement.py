@@ -61,11 +61,9 @@ def test_library_name_loses_hash_and_version(name: str, original: str, family: s
 
 
 def test_possible_sonames_are_shortened() -> None:
-    assert list(possible_sonames("libcudart-d0da41ae.so.12.4.127")) == [
-        "libcudart.so.12.4.127",
-        "libcudart.so.12.4",
-        "libcudart.so.12",
-    ]
+    name = "libcudart.so.12"
+    sonames = possible_sonames("libcudart-d0da41ae.so.12.4.127")
+    assert list(sonames) == [f"{name}.4.127", f"{name}.4", name]
 
 
 # -- libraries
@@ -99,13 +97,14 @@ def test_needed_library_has_a_status(needed: str, status: str, *, is_cuda: bool)
     assert (found.kind, found.by) == ("needed", ("a.so",))
 
 
-def test_missing_library_is_a_finding_with_known_versions() -> None:
-    report = judged([file("a.so", "libcublas.so.10")], cuda("12.4.1"))
-    assert kinds(report) == ["missing-library"]
+@pytest.mark.parametrize(
+    "user", [file("a.so", "libcublas.so.10"), file("a.so", CUBLAS, machine="aarch64")]
+)
+def test_missing_library_is_a_finding_with_known_versions(user: ProgramFile) -> None:
+    report = judged([user], cuda("12.4.1"))
+    assert statuses(report) == {user.binary.needed[0]: "missing"}
+    assert (kinds(report), report.exit_code) == (["missing-library"], 1)
     assert "known: libcublas.so.12" in report.findings[0].message
-    assert report.exit_code == 1
-    report = judged([file("a.so", CUBLAS, machine="aarch64")], cuda("12.4.1"))
-    assert statuses(report) == {CUBLAS: "missing"}
 
 
 def test_opened_libraries_are_those_of_cuda() -> None:
@@ -139,6 +138,8 @@ def test_second_copy_of_a_library_is_a_warning(other: str, found: list[str]) -> 
     program = [file(f"x/{soname}", soname=soname), file(other, soname=soname)]
     report = judged(program, cuda("12.4.1"))
     assert (kinds(report), report.exit_code) == (found, 0)
+    other_findings = "No other findings" if found else "No findings"
+    assert f"{other_findings}. Compared with these libraries." in audit_text(report)
 
 
 # -- releases
@@ -227,21 +228,26 @@ def test_symbols_of_unreadable_files_and_other_archives_are_unknown() -> None:
         assert (release.lowest, release.unknown) == (None, RELEASES)
 
 
-def test_symbol_that_no_release_exports_is_a_finding() -> None:
-    report = judged(program_with(VERSIONED), cuda(*RELEASES), cublas(OLD))
-    assert kinds(report) == ["missing-symbols"]
-    assert report.releases[0].unresolved == ("new",)
-
-
-def test_symbols_that_no_release_exports_together_are_a_finding() -> None:
+@pytest.mark.parametrize(
+    ("exports", "message"),
+    [
+        ({"12.4.1": ["old"]}, "cuda 12.4.1 does not export new"),
+        ({"12.4.1": ["old"], "12.9.1": ["old"]}, "no release of cuda exports new"),
+        (
+            {"12.4.1": ["old"], "12.9.1": ["new"]},
+            "no release of cuda exports all symbols: 12.9.1 lacks old",
+        ),
+    ],
+)
+def test_symbols_that_no_release_exports_are_a_finding(
+    exports: dict[str, list[str]], message: str
+) -> None:
     program = program_with(("old", "", CUBLAS), ("new", "", CUBLAS))
-    exports = {"12.4.1": ["old"], "12.6.3": ["old"], "12.9.1": ["new"]}
-    report = judged(program, cuda(*RELEASES), cublas(exports))
-    (finding,) = report.findings
-    assert finding.kind == "missing-symbols"
-    assert finding.message == "no release of cuda exports all symbols: 12.9.1 lacks old"
+    report = judged(program, cuda(*exports), cublas(exports))
+    assert [(each.kind, each.message) for each in report.findings] == [("missing-symbols", message)]
     assert report.exit_code == 1
-    assert any("no release exports all symbols" in line for line in audit_text(report))
+    unresolved = "new" if message.endswith("new") else "all symbols"
+    assert any(f"no release exports {unresolved}" in line for line in audit_text(report))
 
 
 def test_symbols_of_a_dll_are_found_in_any_case() -> None:
@@ -422,10 +428,7 @@ def test_copy_that_no_file_needs_states_no_major_for_the_others() -> None:
     [
         [file("a.so", CUBLAS, "libcudart.so.13")],
         [file("a.so", CUBLAS, "libb.so"), file("libb.so", "libcudart.so.13")],
-        [
-            file("a.so", CUBLAS, "libcudart-9335f6a2.so.11.0"),
-            file("libcudart-9335f6a2.so.11.0"),
-        ],
+        [file("a.so", CUBLAS, "libcudart-9335f6a2.so.11.0"), file("libcudart-9335f6a2.so.11.0")],
     ],
     ids=["needs", "through its own library", "bundled"],
 )
@@ -438,11 +441,7 @@ def test_file_with_libraries_of_several_majors_is_a_finding(program: list[Progra
 
 def test_majors_pass_through_many_libraries_and_cycles() -> None:
     chain = [file(f"lib{n}.so", f"lib{n + 1}.so", "lib0.so") for n in range(3000)]
-    program = [
-        file("a.so", CUBLAS, "lib0.so"),
-        *chain,
-        file("lib3000.so", "libcudart.so.13"),
-    ]
+    program = [file("a.so", CUBLAS, "lib0.so"), *chain, file("lib3000.so", "libcudart.so.13")]
     report = judged(program, cuda("12.4.1", "13.0.2"))
     assert [each.path for each in report.findings] == ["a.so"]
 

@@ -145,25 +145,22 @@ def test_run_paths_of_many_files_with_one_name_are_followed_once() -> None:
     assert len(library.not_found_by) == len(program)
 
 
-def test_run_path_to_an_archive_is_not_reported() -> None:
-    """Archives of NVIDIA have no folder below site-packages."""
-    libraries = [each._replace(wheel=None) for each in TWELVE]
-    report = judged([installed("a.so", CUBLAS)], libraries)
-    assert warnings(report, "run-path") == []
-
-
 @pytest.mark.parametrize(
-    "other",
+    ("other", "libraries"),
     [
-        file("a.so", CUBLAS),
-        installed("a.so", CUBLAS, unread=("runpath",)),
-        installed("a.dll", "cublas64_12.dll", kind="pe"),
-        installed("a.so", opens=(CUBLAS,)),
+        (file("a.so", CUBLAS), TWELVE),
+        (installed("a.so", CUBLAS, unread=("runpath",)), TWELVE),
+        (installed("a.dll", "cublas64_12.dll", kind="pe"), TWELVE),
+        (installed("a.so", opens=(CUBLAS,)), TWELVE),
+        # Archives of NVIDIA have no folder below site-packages.
+        (installed("a.so", CUBLAS), [each._replace(wheel=None) for each in TWELVE]),
     ],
-    ids=["not in a wheel", "unread", "DLL", "only opens it"],
+    ids=["not in a wheel", "unread", "DLL", "only opens it", "in an archive"],
 )
-def test_run_path_that_does_not_matter_is_not_reported(other: ProgramFile) -> None:
-    assert warnings(judged([other], TWELVE), "run-path") == []
+def test_run_path_that_does_not_matter_is_not_reported(
+    other: ProgramFile, libraries: list[KnownLibrary]
+) -> None:
+    assert warnings(judged([other], libraries), "run-path") == []
 
 
 # -- symbols of libraries that a file does not need
@@ -195,15 +192,9 @@ def test_symbol_of_a_library_that_is_not_needed_is_a_warning() -> None:
 
 def test_unlinked_symbol_decides_the_lowest_release() -> None:
     program = [file("a.so", "libcublasLt.so.12", symbols=undefined(CREATE))]
-    tables = {
-        **TABLES,
-        "libcublasLt.so.12": table("libcublasLt.so.12", dict.fromkeys(RELEASES, ())),
-    }
-    (release,) = judged(program, LIBRARIES, tables).releases
+    without = table("libcublasLt.so.12", {"12.4.1": [], "12.9.1": []})
+    (release,) = judged(program, LIBRARIES, {**TABLES, without.soname: without}).releases
     assert (release.lowest, release.decisive) == ("12.9.1", ("cublasCreate",))
-
-
-RELEASES = ("12.4.1", "12.9.1")
 
 
 def test_symbols_that_no_library_exports_are_not_kept() -> None:
