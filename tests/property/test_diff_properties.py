@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.factory import archive, archive_path, feature_document, name_policy
+from support.factory import blank, feature_document, manifest, name_policy
 from support.package_sets import example_set, package
 
 from cudaredist.commands.diff.comparable import (
@@ -18,7 +18,7 @@ from cudaredist.commands.diff.comparable import (
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
 from cudaredist.commands.diff.text import diff_markdown, diff_text
-from cudaredist.formats.features import Features
+from cudaredist.formats.features import ExaminedArchive, Features, Library
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 
@@ -33,18 +33,16 @@ POLICY = name_policy()
 def manifest_files(draw: st.DrawFn) -> Manifest:
     document: dict[str, Any] = {"release_label": "13.0.2"}
     for pkg in draw(st.sets(NAMES, min_size=1)):
-        version = draw(VERSIONS)
-        platforms = draw(st.sets(PLATFORMS, min_size=1))
-        salts = st.sampled_from(["", "other"])
-        document[pkg] = {
-            "name": pkg,
-            "license": draw(st.sampled_from(["MIT", "CUDA Toolkit"])),
-            "version": version,
-            **{
-                platform: archive(archive_path(pkg, platform, version), salt=draw(salts))
-                for platform in platforms
-            },
-        }
+        versions, platforms = {pkg: draw(VERSIONS)}, draw(st.sets(PLATFORMS, min_size=1))
+        document |= json.loads(
+            manifest(
+                packages=[pkg],
+                platforms=platforms,
+                versions=versions,
+                salt=draw(st.sampled_from(["", "other"])),
+                license=draw(st.sampled_from(["MIT", "CUDA Toolkit"])),
+            )
+        )
     return read_manifest(json.dumps(document).encode())
 
 
@@ -67,45 +65,26 @@ def _archive(draw: st.DrawFn, platform: str) -> dict[str, Any]:
     if draw(st.booleans()):
         return {**head, "status": "not-examined", "reason": "excluded by --platform"}
     soname = draw(st.sampled_from(["a.so.1", "a.so.2", None]))
-    library = {
-        "path": "lib/a.so",
-        "output": "lib",
-        "soname": soname,
-        "links": [],
-        "needed": sorted(draw(WORDS)),
-        "runpath": [],
-        "stub": draw(st.booleans()),
-        "glibc": draw(st.sampled_from(["2.17", "2.9", None])),
-        "libstdcxx": None,
-    }
-    return {
-        **head,
-        "status": "examined",
-        "machine": None,
-        "outputs": {"lib": {"files": 1, "bytes": draw(st.integers(0, 3))}},
-        "libraries": [library],
-        "programs": [],
-        "device_code": {},
-        "cuda_versions_in_lib": [],
-        "unnested": {},
-        "python": [],
-        "notes": [],
-    }
+    library = blank(
+        Library,
+        path="lib/a.so",
+        output="lib",
+        soname=soname,
+        needed=sorted(draw(WORDS)),
+        stub=draw(st.booleans()),
+        glibc=draw(st.sampled_from(["2.17", "2.9", None])),
+    )
+    outputs = {"lib": {"files": 1, "bytes": draw(st.integers(0, 3))}}
+    values = {**head, "status": "examined", "outputs": outputs, "libraries": [library]}
+    return blank(ExaminedArchive, **values)
 
 
 @st.composite
 def package_sets(draw: st.DrawFn, name: str = "") -> Comparable:
-    return of_package_set(
-        name,
-        example_set(
-            packages={
-                pkg: package(
-                    pkg, draw(VERSIONS), status=draw(st.sampled_from(["available", "broken"]))
-                )
-                for pkg in draw(st.sets(NAMES))
-            }
-        ),
-    )
+    statuses = st.sampled_from(["available", "broken"])
+    names = draw(st.sets(NAMES))
+    packages = {name: package(name, draw(VERSIONS), status=draw(statuses)) for name in names}
+    return of_package_set(name, example_set(packages=packages))
 
 
 @st.composite

@@ -17,18 +17,18 @@ Platform = Literal["linux", "sbsa", "windows"]
 Profile = tuple[str, str]
 
 
-def _profiles(text: str) -> Sequence[Profile]:
+def profiles_in(text: str) -> Sequence[Profile]:
     """Return the profiles in a text such as `90 Hopper, 90a`."""
     return tuple((name, family) for name, _, family in (p.partition(" ") for p in text.split(", ")))
 
 
-PROFILES_11_8 = _profiles("35 Kepler, 37, 70 Volta, 72, 75 Turing, 80 Ampere, 90 Hopper")
-PROFILES_12_9 = _profiles(
+PROFILES_11_8 = profiles_in("35 Kepler, 37, 70 Volta, 72, 75 Turing, 80 Ampere, 90 Hopper")
+PROFILES_12_9 = profiles_in(
     "70 Volta, 72, 75 Turing, 80 Ampere, 90 Hopper, 90a, 100 Blackwell, 100a, 100f, "
     "101, 101a, 101f, 103, 103a, 103f"
 )
 # Not in numeric order, as from CUDA 13.0.
-PROFILES_13_4 = _profiles(
+PROFILES_13_4 = profiles_in(
     "75 Turing, 80 Ampere, 90 Hopper, 90a, 100 Blackwell, 100a, 100f, 110, 110a, 110f, "
     "103, 103a, 103f, 107 Rubin, 107a, 107f"
 )
