@@ -22,7 +22,6 @@ from cudaredist.tables.symbols.symbol_table import (
     Import,
     LibrarySource,
     SymbolColumns,
-    labels_in,
     release_ranges,
 )
 
@@ -65,7 +64,8 @@ ALL = " ".join(LABELS)
 
 
 def test_document_has_symbols_of_same_releases_in_one_group() -> None:
-    columns = table("libx.so.1", {"b": ALL, "a": ALL, "new": "12.9.1 12.10.0", "old": "12.0.1"})
+    names = {"b": ALL, "a": ALL, "new": "12.9.1 12.10.0", "old": "12.0.1"}
+    columns = table("libx.so.1", names | {"restored": "12.0.1 12.9.1 12.10.0"})
     columns.add(column(SBSA, "12.9.1"), [Export("a"), Export("v", "@@V1")])
     made = document(columns)
     assert [provider.platform for provider in made.providers] == ["linux-sbsa", "linux-x86_64"]
@@ -73,14 +73,10 @@ def test_document_has_symbols_of_same_releases_in_one_group() -> None:
         ("", (), "a"),
         ("", ("", "*"), "b"),
         ("", ("", "12.0.1"), "old"),
+        ("", ("", "12.0.1 12.9.1..12.10.0"), "restored"),
         ("", ("", "12.9.1..12.10.0"), "new"),
         ("@@V1", ("*", ""), "v"),
     ]
-
-
-def test_intervals_of_restored_symbol_have_a_gap() -> None:
-    made = document(table("libx.so.1", {"a": "12.0.1 12.9.1 12.10.0", "b": ALL}))
-    assert made.exports[1].releases == ("12.0.1 12.9.1..12.10.0",)
 
 
 names = st.sampled_from(["a", "b", "_Z1cv", "d"])
@@ -196,12 +192,6 @@ def test_packed_names_above_limit_are_refused() -> None:
         ExportGroup(packed=bomb).symbols()
 
 
-def test_labels_of_range_follow_their_order() -> None:
-    assert labels_in("12.4.1..12.10.0", LABELS) == ["12.4.1", "12.9.1", "12.10.0"]
-    assert labels_in("*", LABELS) == list(LABELS)
-    assert labels_in("", LABELS) == []
-
-
 # -- patterns
 
 
@@ -283,33 +273,31 @@ def test_library_next_to_older_one_lacks_symbols(
     assert check.unknown == ()
 
 
+def exporting(*exports: Export) -> LibraryRelease | None:
+    columns = SymbolColumns("lib.so.1")
+    columns.add(column(LINUX, "12.9.1"), exports)
+    return release(columns, "12.9.1")
+
+
+PROVIDER = LinkedLibrary("libl.so.1", "libl", "1")
+
+
 def test_symbol_without_version_is_found_in_another_library() -> None:
     libraries = linked("12.9.1", "12.9.1")
-    mover = SymbolColumns("libm.so.1")
-    mover.add(column(LINUX, "12.9.1", "m"), [Export("plain")])
-    bare = SymbolColumns("libl.so.1")
-    bare.add(
-        column(LINUX, "12.9.1", "b"),
-        [Export("ltNew", "@@libl.so.1"), Export("ltOld", "@libl.so.1")],
-    )
-    libraries[LinkedLibrary("libl.so.1", "libl", "1")] = release(bare, "12.9.1", "b")
-    assert [one.names for one in check_links(libraries).missing] == [("plain",)]
-    libraries[LinkedLibrary("libm.so.1", "libm", "2")] = release(mover, "12.9.1", "m")
+    libraries[PROVIDER] = exporting(Export("ltNew", "@@libl.so.1"), Export("ltOld", "@libl.so.1"))
+    assert [library.names for library in check_links(libraries).missing] == [("plain",)]
+    libraries[LinkedLibrary("libm.so.1", "libm", "2")] = exporting(Export("plain"))
     assert check_links(libraries).missing == ()
 
 
 def test_symbol_with_another_version_is_missing() -> None:
     libraries = linked("12.9.1", "12.9.1")
-    other = SymbolColumns("libl.so.1")
-    exports = [Export("ltNew", "@@libl.so.2"), Export("ltOld"), Export("plain")]
-    other.add(column(LINUX, "12.9.1", "o"), exports)
-    libraries[LinkedLibrary("libl.so.1", "libl", "1")] = release(other, "12.9.1", "o")
-    assert [one.names for one in check_links(libraries).missing] == [("ltNew@libl.so.1",)]
+    libraries[PROVIDER] = exporting(
+        Export("ltNew", "@@libl.so.2"), Export("ltOld"), Export("plain")
+    )
+    assert [library.names for library in check_links(libraries).missing] == [("ltNew@libl.so.1",)]
 
 
 def test_library_without_table_is_unknown_and_misses_nothing() -> None:
-    libraries = linked("12.9.1", "12.9.1")
-    unknown = LinkedLibrary("libl.so.1", "libl", "1")
-    libraries[unknown] = None
-    check = check_links(libraries)
-    assert (check.missing, check.unknown) == ((), (unknown,))
+    check = check_links(linked("12.9.1", "12.9.1") | {PROVIDER: None})
+    assert (check.missing, check.unknown) == ((), (PROVIDER,))

@@ -37,26 +37,6 @@ STORE = Store(DATA, "wheels")
 NAMES = ("7.0", "7.5", "8.0", "12.0")
 
 
-def is_known(redist: str) -> bool:
-    """Check if every examined archive of a redistributable states its device code by file."""
-    documents = (
-        json.loads(path.read_bytes())
-        for path in (DATA / "features/wheels" / redist).glob("feature_*.json")
-    )
-    return all(
-        "code_by_file" in archive
-        for document in documents
-        for entry in document["packages"].values()
-        for archive in entry["archives"]
-        if archive["status"] == "examined"
-    )
-
-
-pytestmark = pytest.mark.skipif(
-    not is_known("cutensor"), reason="the feature files are of rules without code by file"
-)
-
-
 GPUS = read_own_file((DATA / "gpus.json").read_bytes(), Gpus)
 PLAIN = tuple(name for name, entry in GPUS.capabilities.items() if entry.variant is None)
 
@@ -110,67 +90,45 @@ def test_newest_cublas_with_native_code_is_expected() -> None:
     assert list(newest_native("libcublas")) == [last_of_12, *[newest("cuda")] * 3]
 
 
-def test_first_cublas_for_new_gpu_is_expected() -> None:
-    (entry,) = history()["libcublas", "12.0"]
-    span = entry.native
-    assert span is not None
-    assert span.first == "12.8.2"
+SHIPPED = """
+# cuDNN supports Maxwell to Volta until 9.10, by its support matrix and release notes.
+cudnn 9.1.1 cudnn cuda12 5.0: native 778 of 974 modules
+cudnn 9.3.0 cudnn cuda12 7.5: native 516 of 622 modules
+cudnn 9.5.1 cudnn cuda12 7.0: native 487 of 632 modules
+cudnn 9.8.0 cudnn cuda11 7.0: native 533 of 688 modules
+cudnn 9.10.2 cudnn cuda12 7.0: native 525 of 1,180 modules
+cudnn 9.11.1 cudnn cuda12 7.0: partial: 1 of 5 files, native 291 of 1,180 modules
+cudnn 9.11.1 cudnn cuda12 7.5: native 528 of 1,180 modules
+cudnn 9.12.0 cudnn cuda13 7.0: none
+# CUDA 13 supports 7.5 and later.
+cuda 12.9.1 libcusparse - 7.0: native 142, ptx 8 of 163 modules
+cuda 13.0.2 libcusparse - 7.0: none
+cuda 13.5.0 libcusparse - 7.0: none
+cuda 13.5.0 libcusparse - 7.5: native 171 of 171 modules
+cuda 12.9.1 libcublas - 5.0: native 280 of 2,080 modules
+# cuTENSOR: the last of Pascal, of Volta, and what is left of them.
+cutensor 2.0.2 libcutensor cuda12 6.0: native 132 of 544 modules
+cutensor 2.2.0 libcutensor cuda11 6.0: partial: 0 of 1 files, native 7 of 113 modules
+cutensor 2.2.0 libcutensor cuda12 7.0: native 65 of 185 modules
+cutensor 2.3.1 libcutensor cuda12 7.0: partial: 0 of 1 files, native 4, ptx 1 of 189 modules
+# The other library, cutensorMp, has no kernels yet.
+cutensor 2.4.1 libcutensor cuda12 12.0: native 145, ptx 116 of 333 modules
+# cuSPARSELt supports 8.0 and later.
+cusparselt 0.7.1 libcusparse_lt cuda12 8.0: native 39 of 829 modules
+cusparselt 0.8.1 libcusparse_lt cuda13 7.5: partial: 0 of 1 files, native 1, ptx 1 of 804 modules
+# Of NCCL 2.17, there is no wheel for CUDA 11, the last CUDA for Kepler.
+nccl 2.16.5 nccl cuda11 3.5: native 363 of 363 modules
+nccl 2.17.1 nccl cuda12 3.5: none
+nccl 2.18.3 nccl cuda11 3.7: native 363 of 363 modules
+"""
+"""Release, package, variant, capability and coverage, as NVIDIA documents it."""
 
 
-@pytest.mark.parametrize(
-    ("release", "package", "variant", "capability", "expected"),
-    [
-        # cuDNN supports Maxwell to Volta until 9.10, by its support matrix and release notes.
-        ("cudnn 9.1.1", "cudnn", "cuda12", "5.0", "native 778 of 974 modules"),
-        ("cudnn 9.3.0", "cudnn", "cuda12", "7.5", "native 516 of 622 modules"),
-        ("cudnn 9.5.1", "cudnn", "cuda12", "7.0", "native 487 of 632 modules"),
-        ("cudnn 9.8.0", "cudnn", "cuda11", "7.0", "native 533 of 688 modules"),
-        ("cudnn 9.10.2", "cudnn", "cuda12", "7.0", "native 525 of 1,180 modules"),
-        (
-            *("cudnn 9.11.1", "cudnn", "cuda12", "7.0"),
-            "partial: 1 of 5 files, native 291 of 1,180 modules",
-        ),
-        ("cudnn 9.11.1", "cudnn", "cuda12", "7.5", "native 528 of 1,180 modules"),
-        ("cudnn 9.12.0", "cudnn", "cuda13", "7.0", "none"),
-        # CUDA 13 supports 7.5 and later.
-        ("cuda 12.9.1", "libcusparse", None, "7.0", "native 142, ptx 8 of 163 modules"),
-        ("cuda 13.0.2", "libcusparse", None, "7.0", "none"),
-        ("cuda 13.5.0", "libcusparse", None, "7.0", "none"),
-        ("cuda 13.5.0", "libcusparse", None, "7.5", "native 171 of 171 modules"),
-        ("cuda 12.9.1", "libcublas", None, "5.0", "native 280 of 2,080 modules"),
-        # cuTENSOR: the last of Pascal, of Volta, and what is left of them.
-        ("cutensor 2.0.2", "libcutensor", "cuda12", "6.0", "native 132 of 544 modules"),
-        (
-            *("cutensor 2.2.0", "libcutensor", "cuda11", "6.0"),
-            "partial: 0 of 1 files, native 7 of 113 modules",
-        ),
-        ("cutensor 2.2.0", "libcutensor", "cuda12", "7.0", "native 65 of 185 modules"),
-        (
-            *("cutensor 2.3.1", "libcutensor", "cuda12", "7.0"),
-            "partial: 0 of 1 files, native 4, ptx 1 of 189 modules",
-        ),
-        # The other library, cutensorMp, has no kernels yet.
-        (
-            *("cutensor 2.4.1", "libcutensor", "cuda12", "12.0"),
-            "native 145, ptx 116 of 333 modules",
-        ),
-        # cuSPARSELt supports 8.0 and later.
-        ("cusparselt 0.7.1", "libcusparse_lt", "cuda12", "8.0", "native 39 of 829 modules"),
-        (
-            *("cusparselt 0.8.1", "libcusparse_lt", "cuda13", "7.5"),
-            "partial: 0 of 1 files, native 1, ptx 1 of 804 modules",
-        ),
-        # Of NCCL 2.17, there is no wheel for CUDA 11, the last CUDA for Kepler.
-        ("nccl 2.16.5", "nccl", "cuda11", "3.5", "native 363 of 363 modules"),
-        ("nccl 2.17.1", "nccl", "cuda12", "3.5", "none"),
-        ("nccl 2.18.3", "nccl", "cuda11", "3.7", "native 363 of 363 modules"),
-    ],
-)
-def test_shipped_release_on_gpu_has_expected_coverage(
-    release: str, package: str, variant: str | None, capability: str, expected: str
-) -> None:
-    redist, _, text = release.partition(" ")
-    label = parse_label(text)
+@pytest.mark.parametrize("row", [x for x in SHIPPED.splitlines() if x and not x.startswith("#")])
+def test_shipped_release_on_gpu_has_expected_coverage(row: str) -> None:
+    place, _, expected = row.partition(": ")
+    redist, text, package, variant_name, capability = place.split()
+    label, variant = parse_label(text), None if variant_name == "-" else variant_name
     features = load_features(STORE, redist, label)
     assert features is not None
     (files,) = (
@@ -190,16 +148,11 @@ def test_shipped_release_on_gpu_has_expected_coverage(
     ("package", "capability", "expected"),
     [
         # CUDA 13 removed Volta.
-        (
-            *("nccl", "7.0"),
-            {11: "2.13.4 2.21.5 -", 12: "2.16.5 2.32.3 -", 13: "- - 2.27.7"},
-        ),
-        (
-            *("cudnn", "7.0"),
-            {11: "8.5.0 9.10.2 -", 12: "8.8.1 9.10.2 9.11.1", 13: "- - 9.12.0"},
-        ),
+        ("nccl", "7.0", {11: "2.13.4 2.21.5 -", 12: "2.16.5 2.32.3 -", 13: "- - 2.27.7"}),
+        ("cudnn", "7.0", {11: "8.5.0 9.10.2 -", 12: "8.8.1 9.10.2 9.11.1", 13: "- - 9.12.0"}),
         ("nccl", "8.0", {None: "2.13.4 2.32.3 -"}),
         ("libcublas", "7.0", {None: "11.8.0 12.9.2 13.0.2"}),
+        ("libcublas", "12.0", {None: f"12.8.2 {newest('cuda')} -"}),
     ],
 )
 def test_releases_on_gpu_have_one_range_for_each_cuda_major_that_differs(

@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from support.factory import manifest, name_policy
+from support.factory import blank, manifest, name_policy
 from support.package_sets import example_set
 
 from cudaredist.commands.diff.comparable import Comparable, of_manifest, of_package_set
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.report import Delta
 from cudaredist.commands.diff.text import diff_markdown, diff_text
+from cudaredist.formats.runfile_records import Runfile
 from cudaredist.manifests.manifest_changes import manifest_changes
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import sri_of
@@ -39,22 +40,18 @@ def test_formatting_is_not_a_change() -> None:
 @pytest.mark.parametrize(
     ("new", "line"),
     [
-        pytest.param(edited(release_date="2026-01-01"), "release_date: 2025-06-04 -> 2026-01-01"),
-        pytest.param(edited(release_product="x"), "release_product: cuda -> x"),
-        pytest.param(
-            edited(cuda_cudart__version="12.9.10"), "cuda_cudart: version 12.9.1 -> 12.9.10"
-        ),
-        pytest.param(
-            edited(cuda_cudart__license="MIT"), "cuda_cudart: license 'CUDA Toolkit' -> 'MIT'"
-        ),
-        pytest.param(manifest(platforms=("linux-x86_64",)), "cuda_cudart: linux-sbsa: removed"),
-        pytest.param(
+        (edited(release_date="2026-01-01"), "release_date: 2025-06-04 -> 2026-01-01"),
+        (edited(release_product="x"), "release_product: cuda -> x"),
+        (edited(cuda_cudart__version="12.9.10"), "cuda_cudart: version 12.9.1 -> 12.9.10"),
+        (edited(cuda_cudart__license="MIT"), "cuda_cudart: license 'CUDA Toolkit' -> 'MIT'"),
+        (manifest(platforms=("linux-x86_64",)), "cuda_cudart: linux-sbsa: removed"),
+        (
             manifest(platforms=("linux-x86_64", "linux-sbsa", "linux-all")),
             "cuda_cudart: linux-all: added",
         ),
-        pytest.param(manifest(packages=("cuda_cudart", "cuda_nvcc")), "cuda_nvcc: added"),
-        pytest.param(manifest(packages=("cuda_nvcc",)), "cuda_cudart: removed"),
-        pytest.param(edited(more={"a": 1}), "unknown keys changed"),
+        (manifest(packages=("cuda_cudart", "cuda_nvcc")), "cuda_nvcc: added"),
+        (manifest(packages=("cuda_nvcc",)), "cuda_cudart: removed"),
+        (edited(more={"a": 1}), "unknown keys changed"),
     ],
 )
 def test_manifest_changes_name_change(new: bytes, line: str) -> None:
@@ -228,19 +225,14 @@ def test_changes_of_platforms_and_bytes_are_in_report_and_markdown() -> None:
     assert compare(*SECTIONS["files of a renamed package"][:2], NAMES).moves
 
 
-RUNFILE = {
-    "name": "cuda_12.9.1_575.57.08_linux.run",
-    "url": None,
-    "size": 1,
-    "sha256": "0" * 64,
-    "sri": sri_of("0" * 64),
-    "md5": "0" * 32,
-    "driver": "575.57.08",
-}
+HASHES = {"sha256": "0" * 64, "sri": sri_of("0" * 64), "md5": "0" * 32}
+RUNFILE = blank(Runfile, name="cuda_12.9.1_linux.run", driver="575.57.08", size=1, **HASHES)
+NEWER = {"version": "580", "source": "a guide"}
 DRIVER = {
     "published": {"version": "575.57.08", "source": "a manifest"},
     "lowest": {"version": "525", "source": "a guide"},
 }
+UNPUBLISHED = DRIVER | {"published": None}
 
 
 @pytest.mark.parametrize(
@@ -251,11 +243,7 @@ DRIVER = {
             {"driver": DRIVER | {"published": None}},
             ["driver: 575.57.08 -> none"],
         ),
-        (
-            {"driver": DRIVER},
-            {"driver": DRIVER | {"lowest": {"version": "580", "source": "a guide"}}},
-            ["lowest driver: 525 -> 580"],
-        ),
+        ({"driver": DRIVER}, {"driver": DRIVER | {"lowest": NEWER}}, ["lowest driver: 525 -> 580"]),
         ({}, {"driver": DRIVER}, []),  # a set of an earlier version does not state drivers
         ({}, {"runfile": RUNFILE}, [f"runfile: none -> {RUNFILE['name']} ({'0' * 64})"]),
     ],
@@ -294,10 +282,10 @@ def test_harmless_change_is_listed_as_changed(
 
 
 def test_unknown_hash_is_not_a_difference() -> None:
-    places = {"a": {"1.0": {"linux-x86_64": "a/linux-x86_64/a-1.0.tar.gz"}}}
+    places = {"a": {"1.0": {X86: "a/linux-x86_64/a-1.0.tar.gz"}}}
     early = of_manifest("a", read_manifest(json.dumps(places).encode()))
-    later = of_manifest("b", read_manifest(manifest(packages=("a",), platforms=("linux-x86_64",))))
-    later.packages["a"][("version", "")] = "1.0"
+    with_hash = manifest(packages=("a",), platforms=(X86,), versions={"a": "1.0"})
+    later = of_manifest("b", read_manifest(with_hash))
     for old, new in ((early, later), (later, early)):
         assert "sha256" not in "\n".join(diff_text(compare(old, new)))
 
@@ -380,15 +368,13 @@ def test_unrelated_files_are_not_a_move(old: Comparable, new: Comparable) -> Non
 
 
 def test_one_file_of_three_is_not_a_split() -> None:
-    report = compare(with_files(a="x/1 x/2"), with_files(a="x/1", b="x/2 x/3 x/4"))
+    old, new = with_files(a="x/1 x/2"), with_files(a="x/1", b="x/2 x/3 x/4")
+    report = compare(old, new)
     assert [package.origin for package in report.packages] == [None]
     assert [(move.old, move.new) for move in report.moves] == [("a", "b")]
-
-
-def test_package_with_unknown_files_has_no_moves() -> None:
-    new = with_files(a="", b="x/1")
+    # A package with unknown files has no moves.
     del new.files["a"]
-    assert compare(with_files(a="x/1"), new).moves == ()
+    assert compare(old, new).moves == ()
 
 
 @pytest.mark.parametrize(
@@ -398,38 +384,28 @@ def test_package_with_unknown_files_has_no_moves() -> None:
 def test_large_size_changes_of_other_versions_are_listed(
     old: str, new: str, *, is_listed: bool
 ) -> None:
-    def sized(version: str, size: str) -> Comparable:
-        return side(a={("version", ""): version, ("archive size", "linux-x86_64"): size})
-
-    lines = list(diff_text(compare(sized("1", old), sized("2", new))))
+    before = side(x=x(X86, archive_size=old))
     line = f"      archive size [linux-x86_64]: {old} bytes -> {new} bytes"
-    assert (line in lines) is is_listed
-    assert f"      archive size [linux-x86_64]: {old} bytes -> {new} bytes" in list(
-        diff_text(compare(sized("1", old), sized("1", new)))
-    )
+    for version, expected in (("2.0", is_listed), ("1.0", True)):
+        after = side(x=x(X86, archive_size=new, version=version))
+        assert (line in list(diff_text(compare(before, after)))) is expected
 
 
 def test_sizes_of_commit_have_a_line_for_each_platform() -> None:
-    def sized(version: str, **sizes: str) -> dict[tuple[str, str], str]:
-        return {
-            ("version", ""): version,
-            **{(f.replace("_", " "), "linux-x86_64"): v for f, v in sizes.items()},
-        }
-
     old = side(
-        a=sized("1", archive_size="100"),
-        b=sized("1", size="100", archive_size="10"),
-        c=sized("1", size="100"),
+        a=x(X86, archive_size="100"),
+        b=x(X86, size="100", archive_size="10"),
+        c=x(X86, size="100"),
     )
     new = side(
-        a=sized("2", archive_size="50"),
-        b=sized("2", size="200", archive_size="90"),
-        c=sized("1", size="101"),
+        a=x(X86, archive_size="50", version="2"),
+        b=x(X86, size="200", archive_size="90", version="2"),
+        c=x(X86, size="101"),
     )
     assert list(diff_text(compare(old, new), is_commit=True))[1:] == [
         "changed:",
-        "  a 1 -> 2",
-        "  b 1 -> 2",
+        "  a 1.0 -> 2",
+        "  b 1.0 -> 2",
         "  c",
         "      size [linux-x86_64]: 100 bytes -> 101 bytes",
         "sizes:",
