@@ -221,7 +221,7 @@ def test_output_keeps_other_files_links_and_folders(run: Run) -> None:
     for name in ("link", "folder"):
         assert run("query", "--output", name).exit_code == 3
     assert Path("link").is_symlink()
-    assert Path("target").read_bytes() == b"notes"
+    assert path.read_bytes() == content
 
 
 def test_broken_file_is_reported(run: Run, tmp_path: Path) -> None:
