@@ -288,8 +288,8 @@ def test_archive_changed_while_read_exits_4(run: Run, monkeypatch: pytest.Monkey
     stream = FolderSource.stream
     altered = threading.Event()
 
-    def streaming(self: FolderSource, *where: Any) -> Iterator[bytes]:
-        for number, chunk in enumerate(stream(self, *where)):
+    def streaming(self: FolderSource, *where: Any, **size: Any) -> Iterator[bytes]:
+        for number, chunk in enumerate(stream(self, *where, **size)):
             yield chunk
             if number == 3 and not altered.is_set():
                 altered.set()
