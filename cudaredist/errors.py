@@ -439,6 +439,11 @@ def problems_of(error: CudaRedistError) -> tuple[str, ...]:
     return (error.message,)
 
 
+def listed(items: Sequence[object], limit: int = 5) -> str:
+    """Return the first items as one text, and the number of the others if there are any."""
+    return ", ".join(shortened(items, limit))
+
+
 def shortened(items: Sequence[object], limit: int = _LINES_KEPT) -> tuple[str, ...]:
     """Return the first items as text, and the number of the others if there are any."""
     texts, more = map(str, items[:limit]), len(items) - limit

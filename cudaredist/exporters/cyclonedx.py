@@ -132,7 +132,7 @@ def _properties(package: ExportedPackage) -> dict[str, str]:
 
 def document_id(exported: ExportedSet) -> UUID:
     """Return an identifier from the hash of the set."""
-    return uuid5(NAMESPACE_URL, f"urn:sha256:{sha256_of(exported.document)}")
+    return uuid5(NAMESPACE_URL, f"urn:sha256:{sha256_of(exported.package_set.canonical())}")
 
 
 def package_url(package: ExportedPackage) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError, shortened, shown
+from cudaredist.errors import InvalidFileError, Problem, UsageError, listed, shown
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
-from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import join_address, path_problem
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS
 
@@ -23,7 +22,6 @@ T = TypeVar("T")
 
 _is_plain_url = re.compile(r"[a-z][a-z0-9+.-]*://[!#-;=?-Z_a-z~\[\]]+").fullmatch
 _CMAKE_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "$": "\\$"})
-_SHOWN = 5
 
 
 class ExportedPackage(NamedTuple):
@@ -60,11 +58,6 @@ class ExportedSet:
     """Further sets, for formats that describe several."""
     host: PackageSet | None = None
     """The set of the compiler, if the set is the target of a cross toolkit."""
-
-    @cached_property
-    def document(self) -> bytes:
-        """The set's JSON document, as written by `build`."""
-        return canonical_json(self.package_set.model_dump(mode="json", by_alias=True))
 
     @property
     def all_sets(self) -> tuple[PackageSet, ...]:
@@ -122,9 +115,8 @@ class ExportedSet:
         """Raise `UsageError` if the URL of an archive is unknown."""
         unknown = [package.attr for package in self.packages if package.archive.url is None]
         if unknown:
-            names = ", ".join(shortened(unknown, _SHOWN))
             raise UsageError(
-                f"unknown URLs of {len(unknown)} archives: {names}",
+                f"unknown URLs of {len(unknown)} archives: {listed(unknown)}",
                 hint=f"run `{again('--resolve')}` to use the package index, or add --wheel-base "
                 "URL to use a mirror"
                 if self.package_set.channel == "wheels"

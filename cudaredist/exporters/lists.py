@@ -21,7 +21,7 @@ def nix(exported: ExportedSet) -> Files:
     exported.require_addresses()
     folder = resources.files("cudaredist.exporters")
     code = {name: (folder / name).read_bytes() for name in _NIX_CODE}
-    return {"package-set.json": exported.document, **code}
+    return {"package-set.json": exported.package_set.canonical(), **code}
 
 
 @exporter("urls", "urls.txt", takes_addresses=True)

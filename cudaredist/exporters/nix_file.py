@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from cudaredist.errors import ContentError
@@ -50,31 +51,33 @@ class NixFile:
         return binding
 
     def _find(self, name: str, start: int, end: int) -> Binding | None:
-        previous, begin, value, depth = None, None, 0, 0
-        for token in self._words(start, end):
-            word = token["word"]
-            if begin is None:
-                if word == "=" and previous is not None and previous["word"].strip('"') == name:
-                    begin, value = previous.start(), token.end()
-                previous = token
-            elif word == ";" and depth == 0:
-                return Binding(begin, value, token.end())
-            depth += 0 if begin is None else (word in _OPENING) - (word in _CLOSING)
+        for word, sign in pairwise(self._words(start, end)):
+            if sign["word"] == "=" and word["word"].strip('"') == name:
+                outer = self._outer_words(sign.end(), end)
+                ends = (token.end() for token in outer if token["word"] == ";")
+                return next((Binding(word.start(), sign.end(), last) for last in ends), None)
         return None
 
     def _words(self, start: int, end: int) -> Iterator[re.Match[str]]:
         return (token for token in _tokens(self.text, start, end) if token["word"])
 
+    def _outer_words(self, start: int, end: int) -> Iterator[re.Match[str]]:
+        """Yield the outermost brackets, and the words outside of them."""
+        depth = 0
+        for token in self._words(start, end):
+            depth -= token["word"] in _CLOSING
+            if depth == 0:
+                yield token
+            depth += token["word"] in _OPENING
+
     def body(self, *names: str) -> tuple[int, int]:
         """Return the offsets of the last braces in the value of an attribute."""
         binding = self.find(*names)
-        depth, start, braces = 0, 0, None
-        for token in self._words(*(binding or (0, 0, 0))[1:]):
-            word = token["word"]
-            if word == "{" and depth == 0:
+        start, braces = 0, None
+        for token in self._outer_words(*(binding or (0, 0, 0))[1:]):
+            if token["word"] == "{":
                 start = token.start()
-            depth += (word in _OPENING) - (word in _CLOSING)
-            if word == "}" and depth == 0:
+            elif token["word"] == "}":
                 braces = start, token.end()
         if braces is None:
             raise ContentError(f"{self.path}: no attributes in {'.'.join(names)}")

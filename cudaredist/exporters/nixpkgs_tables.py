@@ -34,6 +34,7 @@ from cudaredist.jsontext import load_json
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import last_release
 from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 CUDA_FOLDER = "pkgs/development/cuda-modules/_cuda"
@@ -200,8 +201,6 @@ def capability_fields(gpus: Gpus) -> dict[str, dict[str, str | bool | None]]:
 
 
 def _fields(name: str, entry: CapabilityEntry) -> dict[str, str | bool | None]:
-    ends = [fact.value for fact in entry.policy if fact.field == "last_cuda"]
-    ends += [entry.last_cuda] if entry.last_cuda else []
     return {
         "archName": entry.family,
         "cudaCapability": name,
@@ -209,7 +208,7 @@ def _fields(name: str, entry: CapabilityEntry) -> dict[str, str | bool | None]:
         "isArchitectureSpecific": entry.variant == "a",
         "isFamilySpecific": entry.variant == "f",
         "minCudaMajorMinorVersion": entry.first_cuda,
-        "maxCudaMajorMinorVersion": min(ends, key=Version.parse, default=None),
+        "maxCudaMajorMinorVersion": last_release(entry),
         "dontDefaultAfterCudaMajorMinorVersion": entry.dont_default_after,
     }
 

@@ -68,15 +68,14 @@ def _wheels(exported: ExportedSet) -> Iterator[tuple[Wheel, SetArchive]]:
     Raises `UsageError` for another channel, and for two versions of one project, which no
     environment can contain.
     """
-    release, platform = exported.package_set.cuda.release, exported.package_set.platform
-    if platform.redist_system not in PLATFORMS:
-        raise UsageError(f"NVIDIA publishes no wheels for {shown(platform.redist_system)}")
-    if exported.package_set.channel != "wheels":
-        on = platform.redist_system
-        build = command_line("build", channel="wheels", cuda=release, platform=on)
+    package_set = exported.package_set
+    release, platform = package_set.cuda.release, package_set.platform.redist_system
+    if platform not in PLATFORMS:
+        raise UsageError(f"NVIDIA publishes no wheels for {shown(platform)}")
+    if package_set.channel != "wheels":
+        build = command_line("build", channel="wheels", cuda=release, platform=platform)
         raise UsageError(
-            "pip and uv install wheels, and this set has NVIDIA's archives",
-            hint=f"run `{build}`",
+            "pip and uv install wheels, and this set has NVIDIA's archives", hint=f"run `{build}`"
         )
     wheels: dict[str, tuple[Wheel, SetArchive]] = {}
     for package in exported.packages:

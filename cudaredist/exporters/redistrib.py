@@ -57,7 +57,6 @@ def _manifest(redist: str, label: str, packages: Mapping[str, object]) -> bytes:
 
 def _package(package: ExportedPackage, platform: str) -> dict[str, object]:
     entry, archive = package.entry, package.archive
-    license_path = _license_path(package)
     fields = {
         "relative_path": archive.relative_path,
         "sha256": archive.sha256,
@@ -67,7 +66,7 @@ def _package(package: ExportedPackage, platform: str) -> dict[str, object]:
     return {
         "name": entry.description or entry.pname,
         "license": entry.license.manifest or entry.license.short_name,
-        **({} if license_path is None else {"license_path": license_path}),
+        **without_nulls({"license_path": _license_path(package)}),
         "version": entry.version,
         platform: without_nulls(fields),
     }

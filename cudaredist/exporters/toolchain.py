@@ -43,12 +43,10 @@ def _host_compiler(exported: ExportedSet) -> str | None:
     """
     gcc = exported.package_set.host_compiler.gcc
     name = f"{_MACHINE}-linux-gnu-g++" if exported.host else "g++"
-    selected = None
-    if gcc is not None and gcc.default is not None and not gcc.uses_default:
-        selected = gcc.selected
-    if selected is None or _is_windows(exported):
+    is_set = gcc is not None and gcc.default is not None and not gcc.uses_default
+    if gcc is None or not is_set or gcc.selected is None or _is_windows(exported):
         return name if exported.host else None
-    return f"{name}-{selected}"
+    return f"{name}-{gcc.selected}"
 
 
 def _accepted_compilers(exported: ExportedSet) -> str:

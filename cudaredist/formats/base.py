@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import LABEL_PATTERN, SHA256_PATTERN
 
 
@@ -41,6 +42,10 @@ class OwnModel(BaseModel):
     """Base class of models: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def canonical(self) -> bytes:
+        """Return the content of a file."""
+        return canonical_json(self.model_dump(mode="json", by_alias=True))
 
 
 class Reasoned(OwnModel):

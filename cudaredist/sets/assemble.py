@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from cudaredist.errors import IncompleteError, UsageError, shortened
+from cudaredist.errors import IncompleteError, UsageError, listed, shortened
 from cudaredist.formats.packageset import (
     PACKAGE_SET_FORMAT,
     CudaRelease,
@@ -17,7 +17,7 @@ from cudaredist.formats.packageset import (
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version, manifest_name
 from cudaredist.redists import CUDA
-from cudaredist.sets.draft import Draft
+from cudaredist.sets.draft import PRECEDENCE, Draft
 from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
 from cudaredist.sets.flags import set_attribute
@@ -191,7 +191,7 @@ def _diagnostics(
     if missing:
         text = (
             f"{len(missing)} packages were not examined; their outputs and libraries are unknown: "
-            f"{_some([draft.attr for draft in missing], ', ')}"
+            f"{listed([draft.attr for draft in missing])}"
         )
         yield warning("features-missing", "packages", text)
     # Feature files in nixpkgs' form have only outputs.
@@ -200,8 +200,7 @@ def _diagnostics(
     if partial:
         text = (
             f"only the outputs of {len(partial)} packages are known, from a feature file in "
-            "nixpkgs' form; their libraries and dependencies are unknown: "
-            f"{_some(partial, ', ')}"
+            f"nixpkgs' form; their libraries and dependencies are unknown: {listed(partial)}"
         )
         yield warning("outputs-only", "packages", text)
     text = "is not available; nothing can be compiled with this set"
@@ -284,16 +283,11 @@ def _platform_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
         yield note("no-jetson-capability", ", ".join(spec.flags.effective), text)
 
 
-def _some(texts: Sequence[str], separator: str) -> str:
-    """Join the first few texts, and count the rest."""
-    return separator.join(shortened(texts, _SHOWN))
-
-
 def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
-    packages = _some([f"{draft.attr} ({draft.missing})" for draft in missing], "; ")
+    packages = [f"{draft.attr} ({draft.missing})" for draft in missing]
     return IncompleteError(
         f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
-        f"{packages}",
+        f"{'; '.join(shortened(packages, _SHOWN))}",
         hint=f"run `{command_line('process-manifests')}` to create them, or use "
         "--allow-missing-features",
     )
@@ -315,12 +309,9 @@ def _hollow_error(
     )
 
 
-_STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld", "foreign")
-
-
 def count_statuses(package_set: PackageSet) -> dict[Status, int]:
     """Count the packages with each status, without aliases."""
     counts = Counter(
         package.status for package in package_set.packages.values() if package.alias_of is None
     )
-    return {status: counts[status] for status in _STATUSES}
+    return {status: counts[status] for status in reversed(PRECEDENCE)}

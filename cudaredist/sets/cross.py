@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cudaredist.errors import UsageError, shortened
+from cudaredist.errors import UsageError, listed
 from cudaredist.formats.packageset import Cross, PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sets.platforms import JETSON, SBSA
@@ -10,8 +10,6 @@ from cudaredist.sets.read_set import read_package_set
 
 HOST = "linux-x86_64"
 """The platform of NVIDIA's cross compilers."""
-
-_SHOWN = 5
 
 
 def check_pair(pair: Cross, *, option: str = "SET") -> None:
@@ -66,8 +64,7 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
             "build", channel=host.channel, cuda=host.cuda.release, platform=platform, output=path
         )
         raise UsageError(
-            f"the sets for {host_platform} and {platform} differ: "
-            f"{', '.join(shortened(differences, _SHOWN))}",
+            f"the sets for {host_platform} and {platform} differ: {listed(differences)}",
             hint=f"run `{command}` to build a set for the target",
         )
     return target, sha256

@@ -17,7 +17,8 @@ from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.sets.inputs import ArchiveHeaders, InputManifest
 from cudaredist.sets.outputs import OutputSplit
 
-_PRECEDENCE: tuple[Status, ...] = ("foreign", "withheld", "unsupported", "broken", "available")
+PRECEDENCE: tuple[Status, ...] = ("foreign", "withheld", "unsupported", "broken", "available")
+"""The statuses, most severe first."""
 _WITHOUT_ARCHIVE: frozenset[Status] = frozenset({"foreign", "unsupported"})
 
 
@@ -56,12 +57,13 @@ class Draft:
     @property
     def status(self) -> Status:
         """The status of the most severe refusal, or available."""
-        return min((status for status, _ in self.refusals), key=_rank, default="available")
+        statuses = (status for status, _ in self.refusals)
+        return min(statuses, key=PRECEDENCE.index, default="available")
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """The reasons of all refusals, most severe first."""
-        ordered = sorted(self.refusals, key=lambda refusal: _rank(refusal[0]))
+        ordered = sorted(self.refusals, key=lambda refusal: PRECEDENCE.index(refusal[0]))
         return tuple(reason for _, reason in ordered)
 
     @property
@@ -100,7 +102,3 @@ class Draft:
     def noted(self, *notes: str) -> Self:
         """Return the package with notes on changes by an overlay."""
         return replace(self, overlay=tuple(dict.fromkeys((*self.overlay, *notes))))
-
-
-def _rank(status: Status) -> int:
-    return _PRECEDENCE.index(status)

@@ -10,8 +10,8 @@ from cudaredist.primitives import Version
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
-    fact_of,
     is_supported,
+    last_release,
     supported_capabilities,
 )
 
@@ -120,6 +120,5 @@ def _digits(name: str) -> str:
 
 
 def _supported_by(entry: CapabilityEntry) -> str:
-    ends = filter(None, (fact_of(entry.policy, "last_cuda"), entry.last_cuda))
-    last = min(ends, key=Version.parse, default=None)
+    last = last_release(entry)
     return f"{entry.first_cuda} {'and newer' if last is None else f'to {last}'} do"

@@ -82,10 +82,8 @@ def _provided(draft: Draft) -> Iterator[str]:
     if draft.headers is None or draft.split is None or not draft.has_files:
         return
     for path in draft.headers.paths:
-        placed = draft.split.place(path)
-        for root in ROOTS if placed is not None else ():
-            if path.startswith(root):
-                yield path.removeprefix(root)
+        if draft.split.place(path) is not None:
+            yield from (path.removeprefix(root) for root in ROOTS if path.startswith(root))
 
 
 def _included(
@@ -98,9 +96,8 @@ def _included(
             # An include in quotes prefers a header in the folder of the including one.
             sibling = f"{path.rpartition('/')[0].removeprefix('include').lstrip('/')}/{name}"
             attrs = index.get(sibling.lstrip("/")) or index.get(name, [])
-            providers = [
-                attr for attr in attrs if attr != draft.attr and draft.can_use(drafts[attr])
-            ]
+            others = (attr for attr in attrs if attr != draft.attr)
+            providers = [attr for attr in others if draft.can_use(drafts[attr])]
             if providers and holds(condition, platform):
                 yield Included(name, path, tuple(sorted(providers)))
                 break

@@ -151,8 +151,7 @@ class ArchiveHeaders(NamedTuple):
 
 def archive_headers(files: Iterable[str], missing: MissingHeaders) -> ArchiveHeaders:
     """Return the headers of an archive with these files."""
-    paths = (path for path in files if path.startswith("include/"))
-    return ArchiveHeaders(tuple(sorted(paths)), missing)
+    return ArchiveHeaders(tuple(path for path in files if path.startswith("include/")), missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +238,8 @@ class SetData:
     def platforms(self) -> frozenset[str]:
         """The platforms in policy or in any CUDA manifest."""
         manifests = self.manifests.get(CUDA, {}).values()
-        published = frozenset[str]().union(*(entry.manifest.platforms for entry in manifests))
-        return (published | self.policies.platforms.platforms.keys()) - {SOURCE, LINUX_ALL}
+        published = (entry.manifest.platforms for entry in manifests)
+        return frozenset(self.policies.platforms.platforms).union(*published) - {SOURCE, LINUX_ALL}
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
@@ -314,17 +313,11 @@ def is_within(version: Version, bounds: Bounds) -> bool:
 
     An upper bound of `12.9` includes 12.9.1. Suffixes are ignored.
     """
-    low, high = bounds.min, bounds.max
-    if low is not None:
-        least = Version.parse(low).components
-        # 0.7 is not older than 0.7.0.
-        filled = version.components + (0,) * (len(least) - len(version.components))
-        if filled < least:
-            return False
-    if high is None:
-        return True
-    end = Version.parse(high).components
-    return version.components[: len(end)] <= end
+    least = Version.parse(bounds.min).components if bounds.min else ()
+    # 0.7 is not older than 0.7.0.
+    filled = version.components + (0,) * (len(least) - len(version.components))
+    end = Version.parse(bounds.max).components if bounds.max else ()
+    return filled >= least and version.components[: len(end)] <= end
 
 
 def bounds_text(bounds: Bounds) -> str:
@@ -345,9 +338,8 @@ def _contradictions(policies: Policies) -> Iterator[Problem]:
         while (to := onward.get(path[-1])) and to not in path:
             path.append(to)
         if to == start:
-            yield Problem(
-                f"names.{start}", f"is renamed in a circle: {' -> '.join([*path, start])}"
-            )
+            circle = " -> ".join([*path, start])
+            yield Problem(f"names.{start}", f"is renamed in a circle: {circle}")
     for name in sorted(names.renames.keys() & names.aliases.keys()):
         yield Problem(f"names.{name}", "is both an alias and an old name")
     for where, value in policies.entries():

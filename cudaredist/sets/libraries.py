@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import lru_cache
+from operator import attrgetter
 from typing import Literal
 
 from cudaredist.formats.base import OutputName
@@ -322,17 +323,17 @@ def stem_of(name: str) -> str:
     return name.partition(".so")[0]
 
 
-def _library_depends(draft: Draft) -> Iterable[Depends]:
-    """Return a package's dependencies by libraries, each output once."""
-    depends: dict[tuple[str, str], Depends] = {}
-    for need in draft.needs:
-        by = need.satisfied_by
-        if isinstance(by, InSet) and by.attr != draft.attr:
-            kind: Literal["runtime", "dlopen"] = "runtime" if need.kind == "needed" else "dlopen"
-            key = (by.attr, by.output)
-            if key not in depends or kind == "runtime":
-                depends[key] = Depends(attr=by.attr, output=by.output, kind=kind)
-    return depends.values()
+def _library_depends(draft: Draft) -> Iterator[Depends]:
+    """Yield a package's dependencies by libraries, each output once."""
+    # The last kind counts: a library that is needed is not only loaded at run time.
+    kinds = {
+        by: need.kind
+        for need in sorted(draft.needs, key=attrgetter("kind"))
+        if isinstance(by := need.satisfied_by, InSet) and by.attr != draft.attr
+    }
+    for by, kind in kinds.items():
+        depends_kind: Literal["runtime", "dlopen"] = "runtime" if kind == "needed" else "dlopen"
+        yield Depends(attr=by.attr, output=by.output, kind=depends_kind)
 
 
 def warning(code: str, subject: str, text: str) -> Diagnostic:

@@ -75,9 +75,8 @@ def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:
     channel has two stores.
     """
     for overlay in overlays:
-        redist_store = Store(overlay.root)
-        yield redist_store
-        if overlay.channel != redist_store.channel:
+        yield Store(overlay.root)
+        if overlay.channel != "redist":
             yield overlay
 
 

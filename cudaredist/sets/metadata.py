@@ -32,13 +32,13 @@ _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
 def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPackage:
     """Return the finished entry of a package."""
-    has_files = draft.has_files
-    split = draft.split if has_files else None
-    outputs = draft.outputs if has_files else ("out",)
+    files = draft if draft.has_files else Draft(attr=draft.attr, pname=draft.pname, redist=None)
+    split, outputs = files.split, files.outputs
     package = draft.package or _NO_PACKAGE
     versions, manifest, archive = package.versions, draft.manifest, draft.archive
     address = _address(draft, spec)
-    has_binaries = draft.split is None or bool(draft.split.binaries)
+    coverage = package_coverage(split, spec.flags.effective, spec.data) if draft.has_files else {}
+    has_binaries = split is None or bool(split.binaries)
     policies, redist = spec.policies, draft.redist or ""
     terms = find_license(draft.pname, redist, package.license, policies.licenses)
     of_redist, own = policies.meta.redists.get(redist), policies.meta.packages.get(draft.pname)
@@ -60,14 +60,14 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
         contents=dict(split.contents) if split else {},
         normalise=split.changes if split else (),
         propagates=propagated(draft.pname, outputs, policies.outputs),
-        provides=tuple(sorted(draft.provides, key=lambda p: (p.stub, p.path))) if has_files else (),
-        needs=draft.needs if has_files else (),
-        opens=draft.opens if has_files else (),
-        depends=draft.depends if has_files else (),
-        driver_runpath=has_files and spec.platform.os == "linux" and has_binaries,
+        provides=tuple(sorted(files.provides, key=lambda p: (p.stub, p.path))),
+        needs=files.needs,
+        opens=files.opens,
+        depends=files.depends,
+        driver_runpath=draft.has_files and spec.platform.os == "linux" and has_binaries,
         compat_runpath=compat_runpath,
         gpu_architectures={} if split is None else _architectures(split),
-        coverage=package_coverage(split, spec.flags.effective, spec.data) if has_files else {},
+        coverage=coverage,
         license=_license(draft, terms, address, policies),
         meta=_meta(of_redist, own),
         overlay=draft.noted(*notes).overlay,

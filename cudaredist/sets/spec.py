@@ -138,7 +138,8 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
         if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
             unpublished = _unpublished(request, platform, cuda, data)
             return RefusedSet(cuda, named, unpublished, is_unpublished=True)
-        default = _default_capabilities(platform, cuda, data)
+        default = release_defaults(cuda, data.gpus)
+        default = (platform == JETSON and jetson_defaults(cuda, data)) or default
         portable = request.forward_compat
         flags = make_flags(names, default, cuda, data.gpus, forward_compat=portable)
     except UsageError as error:
@@ -179,12 +180,6 @@ def _resolve_platform(
             hint=f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities",
         )
     return platform
-
-
-def _default_capabilities(platform: Platform, cuda: Version, data: SetData) -> tuple[str, ...]:
-    """Return a platform's default capabilities."""
-    default = release_defaults(cuda, data.gpus)
-    return (jetson_defaults(cuda, data) if platform == JETSON else ()) or default
 
 
 def _jetson_problems(

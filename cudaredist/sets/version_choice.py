@@ -126,13 +126,12 @@ def choose_releases(
     chooser = _Chooser(target, data, coverage)
     for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
         manifest = fixed.get(redist)
-        chooser.choices[redist] = _pinned(manifest) if manifest else chooser.fitting(redist)
+        if manifest is None:
+            chooser.choices[redist] = chooser.fitting(redist)
+        else:
+            pinned = ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
+            chooser.choices[redist] = Choice(manifest, pinned)
     return dict(sorted(chooser.choices.items()))
-
-
-def _pinned(manifest: InputManifest) -> Choice:
-    chosen = ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
-    return Choice(manifest, chosen)
 
 
 def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> InputManifest:

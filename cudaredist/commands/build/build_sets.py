@@ -26,7 +26,6 @@ from cudaredist.formats.packageset import (
 )
 from cudaredist.formats.report import ErrorReport, ManifestStatus
 from cudaredist.hints import again
-from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
@@ -223,11 +222,6 @@ def build_one(
     return package_set
 
 
-def set_bytes(package_set: PackageSet) -> bytes:
-    """Return the file content of a set."""
-    return canonical_json(package_set.model_dump(mode="json", by_alias=True))
-
-
 def _set_path(spec: SetSpec) -> Path:
     """Return a set's relative path, such as `linux-sbsa/cuda-13.0.2-9.0a.json`."""
     parts = [f"cuda-{spec.cuda}"]
@@ -255,7 +249,7 @@ def _write(
     if isinstance(spec, RefusedSet):
         raise spec.error
     path = output if output.suffix == ".json" else output / _set_path(spec)
-    document, counts = set_bytes(package_set), count_statuses(package_set)
+    document, counts = package_set.canonical(), count_statuses(package_set)
     status = update_output(path, document, may_write=may_write)
     flags = package_set.capabilities
     outcome = SetOutcome(
@@ -302,15 +296,14 @@ def _refuse_warnings(package_set: PackageSet) -> None:
     """
     allowed = _ALLOWED if package_set.capabilities.requested else _ALLOWED | COVERAGE_WARNINGS
     warnings = [
-        entry
+        f"{entry.subject}: {entry.text}"
         for entry in package_set.diagnostics
         if entry.level != "note" and entry.code not in allowed
     ]
     if warnings:
-        lines = shortened([f"{entry.subject}: {entry.text}" for entry in warnings], _SHOWN)
         raise IncompleteError(
             f"warnings for CUDA {package_set.cuda.release} on "
-            f"{package_set.platform.redist_system}: {'; '.join(lines)}",
+            f"{package_set.platform.redist_system}: {'; '.join(shortened(warnings, _SHOWN))}",
             hint="to write the set with these warnings in its diagnostics, run "
             f"`{again(without=['--strict'])}`",
         )
@@ -338,11 +331,9 @@ def _write_index(
         sets=tuple(sorted(sets.values(), key=_order)),
         skipped=tuple(sorted(skipped, key=_order)),
     )
-    document = canonical_json(index.model_dump(mode="json"))
     is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
-    return update_output(path, document, may_write=may_write and not is_read_only)
+    return update_output(path, index.canonical(), may_write=may_write and not is_read_only)
 
 
 def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:
-    path = entry.path if isinstance(entry, IndexedSet) else ""
-    return (parse_label(entry.cuda), entry.platform, path)
+    return (parse_label(entry.cuda), entry.platform, getattr(entry, "path", ""))

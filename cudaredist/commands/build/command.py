@@ -128,7 +128,6 @@ def build(options: BuildOptions, session: Session) -> int:
     from cudaredist.commands.build.build_sets import (
         build_one,
         make_sets,
-        set_bytes,
         skipped_releases,
         specs_for,
         write_sets,
@@ -153,7 +152,7 @@ def build(options: BuildOptions, session: Session) -> int:
     if options.json and options.output is None and not options.check:
         _require_one(specs, "--json")
         package_set = build_one(specs[0], data, strict=options.strict, symbols=symbols)
-        session.console.result(set_bytes(package_set).decode())
+        session.console.result(package_set.canonical().decode())
         return EXIT_OK
     output = options.output or Path("build")
     if output.suffix == ".json":

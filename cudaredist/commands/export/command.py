@@ -16,7 +16,7 @@ from cudaredist.cli.options import (
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, shortened
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, listed
 from cudaredist.hints import again
 from cudaredist.redists import REDISTS
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.store.data_folder import Store
-
-
-_SHOWN = 5
 
 
 def complete_format(incomplete: str) -> list[tuple[str, str]]:
@@ -203,18 +200,16 @@ def export(options: ExportOptions, session: Session) -> int:
     if options.target is not None:
         host, package_set = package_set, read_target_set(package_set, options.target)[0]
     exported = ExportedSet(package_set, options.root, host=host, others=tuple(others))
-    files = None
     if exporter.reads_tables:
         store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
         exported = _with_tables(exported, store, session)
         folder = options.diff or options.output or Path()
         if options.diff or is_checkout(folder):
-            nvcc, gpus = read_nvcc_policy(store), read_gpu_policy(store)
-            checkout = Checkout(folder, exported, nvcc, gpus)
+            checkout = Checkout(folder, exported, read_nvcc_policy(store), read_gpu_policy(store))
             if options.diff:
                 return session.finish(checkout.report, table_diff_text)
-            files = _merged(checkout, options, session)
-    files = exporter.files(exported) if files is None else files
+            return _finish(_merged(checkout, options, session), options, session)
+    files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
         session.console.warning(f"skipped {len(skipped)} packages without features")
@@ -286,7 +281,7 @@ def _merged(checkout: "Checkout", options: ExportOptions, session: Session) -> "
     downgrades = [f"{cell.cell} {cell.nixpkgs}" for cell in report.cells if cell.is_downgrade]
     if downgrades and not options.allow_downgrade:
         raise UsageError(
-            f"{report.checkout} has newer releases: {', '.join(shortened(downgrades, _SHOWN))}",
+            f"{report.checkout} has newer releases: {listed(downgrades)}",
             hint="download these releases and build the set again, or run "
             f"`{again('--allow-downgrade')}`",
         )
@@ -324,6 +319,5 @@ def _with_addresses(
     changes = zip(mirrored.packages.values(), package_set.packages.values(), strict=True)
     kept = [new.attr for new, old in changes if new.archive and new.archive == old.archive]
     if kept and not is_wheels:
-        names = ", ".join(shortened(kept, _SHOWN))
-        session.console.warning(f"kept the URLs of {names}: they are not on NVIDIA's server")
+        session.console.warning(f"kept the URLs of {listed(kept)}: they are not on NVIDIA's server")
     return mirrored

@@ -19,7 +19,7 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
     UsageError,
-    shortened,
+    listed,
 )
 from cudaredist.exporters.export_format import ExportedSet, Files, SharedTables
 from cudaredist.exporters.nixpkgs_tables import (
@@ -57,7 +57,6 @@ _FACTS = {
 }
 _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
 _SHOWN = 400
-_CELLS_SHOWN = 5
 
 
 def is_checkout(folder: Path) -> bool:
@@ -106,8 +105,7 @@ class Checkout:
         wrong = [cell.cell for cell in rest.cells] + lost
         if wrong:
             raise ContentError(
-                f"{self.folder}: cannot change {', '.join(shortened(wrong, _CELLS_SHOWN))}: its "
-                "files have an unknown format",
+                f"{self.folder}: cannot change {listed(wrong)}: its files have an unknown format",
                 hint="edit them by hand",
             )
         return files

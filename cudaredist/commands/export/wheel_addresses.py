@@ -2,14 +2,12 @@
 
 import contextlib
 
-from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, shortened
+from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, listed
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.sources.wheel_index import INDEX
 from cudaredist.sources.wheel_source import WheelSource
-
-_SHOWN = 5
 
 
 def with_index_addresses(package_set: PackageSet, settings: Settings) -> PackageSet:
@@ -32,8 +30,7 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
     if missing:
         raise NotAtSourceError(
             INDEX,
-            f"{len(missing)} wheels of the set are missing: "
-            f"{', '.join(shortened(missing, _SHOWN))}",
+            f"{len(missing)} wheels of the set are missing: {listed(missing)}",
             hint="build the set from current manifests: "
             f"`{command_line('download-manifests', channel='wheels')}`",
         )

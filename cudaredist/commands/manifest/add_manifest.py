@@ -177,8 +177,9 @@ def _add_archive(
     platform, variant = request.platform, request.variant
     below = package.setdefault(platform, {})
     if below and ("sha256" in below) != (variant is None):
-        message = f"the archives of {platform} must all have a CUDA release, or none of them"
-        raise UsageError(message)
+        raise UsageError(
+            f"the archives of {platform} must all have a CUDA release, or none of them"
+        )
     known = below if variant is None else below.get(variant, {})
     place = place_name(platform, variant)
     file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)

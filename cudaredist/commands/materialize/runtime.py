@@ -12,7 +12,7 @@ from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.library_code import library_code
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.report import LibraryCode
-from cudaredist.errors import ContentError, UsageError, shortened
+from cudaredist.errors import ContentError, UsageError, listed
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform
@@ -23,7 +23,6 @@ from cudaredist.store.locate import store_to_read
 _log = logging.getLogger(__name__)
 
 _WITHOUT_PROVIDER = frozenset({"missing", "unknown"})
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,7 @@ def _problems(report: AuditReport) -> Iterator[str]:
             yield f"neither the set nor the system provides {need.soname} for {need.by[0]}"
     for release in report.releases:
         if release.unresolved:
-            names = ", ".join(shortened(release.unresolved, _SHOWN))
+            names = listed(release.unresolved)
             yield f"{release.redist} of the set does not export {names}"
         elif release.last is not None and release.lowest is None and not release.unknown:
             yield f"no release of {release.redist} in the set exports all symbols"

@@ -10,10 +10,8 @@ from cudaredist.commands.mirror.report import (
     MirrorSyncReport,
     MirrorVerifyReport,
 )
-from cudaredist.errors import shortened
+from cudaredist.errors import listed
 from cudaredist.formats.report import ErrorReport
-
-_SHOWN = 5
 
 
 def sync_text(report: MirrorSyncReport) -> Iterator[str]:
@@ -25,7 +23,7 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
         counted(dict(sorted(Counter(one.status for one in outcomes).items()))) or "none"
         for outcomes in (report.manifests, report.archives)
     )
-    names = ", ".join(shortened([o.subject for o in report.manifests], _SHOWN))
+    names = listed([o.subject for o in report.manifests])
     yield f"manifests: {manifests}" + (f" ({names})" if names else "")
     yield (
         f"archives: {archives}; {report.fetched_bytes:,} bytes fetched; existing files compared "
@@ -55,7 +53,7 @@ def prune_text(report: MirrorPruneReport) -> Iterator[str]:
     """List the removed files, then the totals."""
     yield from report.removed
     verb = "to remove" if report.is_dry_run else "removed"
-    releases = ", ".join(shortened(report.releases, _SHOWN)) or "no release"
+    releases = listed(report.releases) or "no release"
     yield (
         f"{len(report.removed)} files {verb}, {report.freed_bytes:,} bytes; {report.kept} kept, of "
         f"{releases}"

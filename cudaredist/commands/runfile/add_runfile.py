@@ -7,7 +7,6 @@ from cudaredist.commands.runfile.report import RunfileReport
 from cudaredist.errors import UsageError, shown
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
 from cudaredist.hints import redacted
-from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sri_of
 from cudaredist.sources.hashed_file import Recorder
 from cudaredist.sources.protocol import without_credentials
@@ -50,8 +49,8 @@ def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder
         driver=parsed.driver,
     )
     table = table | {parsed.release: of_release | {parsed.platform: record}}
-    document = Runfiles(schema_version=1, runfiles=table).model_dump(mode="json")
-    is_written = write_file(store.table_path(RUNFILES), canonical_json(document))
+    document = Runfiles(schema_version=1, runfiles=table)
+    is_written = write_file(store.table_path(RUNFILES), document.canonical())
     return RunfileReport(
         release=parsed.release,
         platform=parsed.platform,

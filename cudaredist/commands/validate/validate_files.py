@@ -228,14 +228,13 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVer
     redist = REDISTS.get(path.absolute().parent.name)
     label = label_of_manifest_name(path.name)
     manifest, warnings = validate_manifest(data, label, redist, strict=strict)
-    archives = list(manifest.archives)
     verdict = FileVerdict(
         path=str(path),
         kind="manifest",
         valid=True,
         summary=(
             f"valid manifest, {manifest.shape}, label {manifest.label or 'unknown'}: "
-            f"{len(manifest.packages)} packages, {len(archives)} archives, "
+            f"{len(manifest.packages)} packages, {len(list(manifest.archives))} archives, "
             f"{len(manifest.platforms)} platforms"
         ),
         warnings=shortened(warnings),

@@ -84,10 +84,9 @@ def _contents(files: SetFiles) -> Iterator[Broken]:
             continue
         # Features also count the files that policy drops, so the document's counts are maximums.
         has_dropped = any(change.op == "drop" for change in entry.normalise)
-        counts: Counter[OutputName] = Counter()
+        counts = Counter(tree.outputs[path] for path in tree.files)
         sizes: Counter[OutputName] = Counter()
         for path, file in tree.files.items():
-            counts[tree.outputs[path]] += 1
             sizes[tree.outputs[path]] += file.size
         for output in sorted(counts.keys() | entry.contents.keys()):
             count, size = counts[output], sizes[output]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cudaredist.errors import shortened
+from cudaredist.errors import listed
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.sets.invariants.set_invariants import (
     Violation,
@@ -84,7 +84,7 @@ def missing_text(missing: MissingSymbols) -> str:
     count = f"{len(names)} symbol{'' if len(names) == 1 else 's'}"
     return (
         f"{missing.library.soname} needs {count} that {provider.soname} of {provider.owner} "
-        f"does not export: {', '.join(shortened(list(names), _NAMES_SHOWN))}"
+        f"does not export: {listed(list(names), _NAMES_SHOWN)}"
     )
 
 

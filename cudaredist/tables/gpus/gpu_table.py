@@ -166,8 +166,13 @@ class _TableMaker:
 
 def is_supported(entry: CapabilityEntry, cuda_minor: str) -> bool:
     """Check if ptxas and policy support a capability in a release."""
-    ends = (entry.last_cuda, fact_of(entry.policy, "last_cuda"))
-    return all(is_between(cuda_minor, entry.first_cuda, end) for end in ends)
+    return is_between(cuda_minor, entry.first_cuda, last_release(entry))
+
+
+def last_release(entry: CapabilityEntry) -> str | None:
+    """Return the last CUDA minor that supports a capability, by ptxas and by policy."""
+    ends = filter(None, (fact_of(entry.policy, "last_cuda"), entry.last_cuda))
+    return min(ends, key=Version.parse, default=None)
 
 
 def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:

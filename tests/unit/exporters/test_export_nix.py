@@ -47,7 +47,7 @@ def nix(tmp_path: Path) -> Evaluate:
     ) -> Any:
         for name in CODE:
             (tmp_path / name).write_bytes(exported()[name])
-        document = ExportedSet(package_set or example_set()).document
+        document = (package_set or example_set()).canonical()
         (tmp_path / "package-set.json").write_bytes(document)
         return evaluate_nix(tmp_path, expression, arguments)
 
