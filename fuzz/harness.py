@@ -17,7 +17,7 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 import atheris
 
 with atheris.instrument_imports(include=["cudaredist.binaries"]):
-    from cudaredist.binaries.examine_file import examine
+    from support.binaries import examined
 
 LIMITS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=16384", "-print_final_stats=1")
 _FACTS_LIMIT = 1 << 20
@@ -26,10 +26,10 @@ _FACTS_LIMIT = 1 << 20
 
 def check(data: bytes) -> None:
     """Compare whole files and small chunks."""
-    whole = examine([data])
+    whole = examined([data])
     step = 1 + len(data) % 61
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
-    assert examine(chunks) == whole, "chunks change the result"
+    assert examined(chunks) == whole, "chunks change the result"
     assert len(repr(whole)) < _FACTS_LIMIT, "too many facts"
     if whole is not None:
         assert not any(getattr(whole, field) for field in whole.unread), "unread field has a value"

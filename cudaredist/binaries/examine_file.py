@@ -1,6 +1,5 @@
 """Examine one file: find its kind by its first bytes, then read it at any position."""
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC
-from cudaredist.binaries.file_content import FileContent, Scratch, Storage
+from cudaredist.binaries.file_content import FileContent, Scratch
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import Reader
 from cudaredist.errors import ReadingFrom
@@ -33,22 +32,19 @@ def examine_content(content: FileContent) -> Binary | None:
     return _facts(content.read(0, pe.FIRST_BYTES), lambda: content)
 
 
-def examine(chunks: Iterable[bytes], storage: Storage | None = None) -> Binary | None:
+def examine(chunks: Iterable[bytes], scratch: Scratch) -> Binary | None:
     """Return the facts of one file, None for an irrelevant one.
 
     An irrelevant file is not read to its end. The bytes of others are stored until the facts are
-    read. Only errors of `chunks` and `storage` are raised.
+    read. Only errors of `chunks` and `scratch` are raised.
     """
-    if storage is None:
-        with contextlib.closing(Scratch()) as scratch:
-            return examine(chunks, scratch)
     rest = iter(chunks)
     first: list[bytes] = []
     size = 0
     while size < pe.FIRST_BYTES and (chunk := next(rest, None)) is not None:
         first.append(chunk)
         size += len(chunk)
-    return _facts(b"".join(first), lambda: storage.store(chain(first, rest)))
+    return _facts(b"".join(first), lambda: scratch.store(chain(first, rest)))
 
 
 def _facts(first: bytes, content: Callable[[], FileContent]) -> Binary | None:

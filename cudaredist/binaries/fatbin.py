@@ -83,16 +83,6 @@ def _module_text(content: _Content) -> str:
     return " ".join(name if count == 1 else f"{name}*{count}" for name, count in ordered)
 
 
-class ContainerCode(NamedTuple):
-    """The device code of one file."""
-
-    sections: tuple[CodeSection, ...]
-    images: DeviceImages | None
-    notes: set[str]
-    ranges: list[tuple[int, int]]
-    """The bytes of containers. Containers that are close together share a range."""
-
-
 class _Entry(NamedTuple):
     """The header of an image, or of several that are compressed together."""
 
@@ -137,22 +127,18 @@ class CodeScanner:
         self._counts = Counter[str]()
         self._first_damaged = 0
         self._oddities: set[str] = set()
-        self._ranges: list[tuple[int, int]] = []
+        self.ranges: list[tuple[int, int]] = []
+        """The bytes of containers. Containers that are close together share a range."""
 
-    def read(self, skipped: Iterable[tuple[int, int]]) -> ContainerCode:
-        """Search the file, except in the ranges of bytes to skip."""
-        notes = set()
-        try:
-            self._search(skipped)
-        except UnreadableError as error:
-            notes.add(str(error))
+    def notes(self) -> Iterator[str]:
+        """Yield the irregularities."""
         if damaged := self._counts[_DAMAGED]:
             first = f"the first at byte {self._first_damaged}"
-            notes.add(f"{damaged} {_DAMAGED} of device code skipped, {first}")
-        notes.update(sorted(self._oddities)[:_KINDS_NOTED])
-        return ContainerCode(tuple(self._sections()), self._images(), notes, self._ranges)
+            yield f"{damaged} {_DAMAGED} of device code skipped, {first}"
+        yield from sorted(self._oddities)[:_KINDS_NOTED]
 
-    def _sections(self) -> Iterator[CodeSection]:
+    def sections(self) -> Iterator[CodeSection]:
+        """Yield the images of each section."""
         for (name, is_declared), modules in sorted(self._modules.items()):
             counts = Counter[str]()
             for module, times in modules.items():
@@ -160,7 +146,7 @@ class CodeScanner:
             ordered = {key: counts[key] for key in sorted(counts, key=architecture_key)}
             yield CodeSection(section=name, is_declared=is_declared, counts=ordered)
 
-    def _images(self) -> DeviceImages | None:
+    def images(self) -> DeviceImages | None:
         """Return sizes and modules of all images, None without images."""
         modules = Counter[str]()
         for section in self._modules.values():
@@ -176,7 +162,8 @@ class CodeScanner:
         if self._counts[subject] > limit:
             raise UnreadableError(f"device code not read to the end: more than {limit:,} {subject}")
 
-    def _search(self, skipped: Iterable[tuple[int, int]]) -> None:
+    def search(self, skipped: Iterable[tuple[int, int]]) -> None:
+        """Search the file, except in ranges of bytes. Raises `UnreadableError`."""
         position, size = 0, BLOCK
         for start, end in outside(skipped, self._content.size):
             position = max(position, start)
@@ -214,9 +201,9 @@ class CodeScanner:
             self._count(_DAMAGED, _FALSE_HIT_LIMIT)
             return at
         self._count("containers", _CONTAINER_LIMIT)
-        is_near = self._ranges and start - self._ranges[-1][1] < _NEAR
-        first = self._ranges.pop()[0] if is_near else start
-        self._ranges.append((first, at))
+        is_near = self.ranges and start - self.ranges[-1][1] < _NEAR
+        first = self.ranges.pop()[0] if is_near else start
+        self.ranges.append((first, at))
         if images.counts:
             module, section = tuple(sorted(images.counts.items())), self._section_at(start)
             if module not in self._modules.get(section, ()):

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Protocol
+from typing import IO
 
 from cudaredist.errors import ReadError, WritingTo
 
@@ -89,18 +89,9 @@ def outside(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int,
 
 def text_of_name(raw: bytes) -> str | None:
     """Return a name as text, None if not printable UTF-8."""
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return None
+    # Other bytes than those of UTF-8 become surrogates, which are not printable.
+    text = raw.decode(errors="surrogateescape")
     return text if text.isprintable() else None
-
-
-class Storage(Protocol):
-    """Stores the bytes of a file, so that they can be read at any position."""
-
-    def store(self, chunks: Iterable[bytes]) -> FileContent:
-        """Store the chunks of a file. Its bytes are valid until the next file is stored."""
 
 
 class Scratch:
@@ -119,7 +110,10 @@ class Scratch:
         )
 
     def store(self, chunks: Iterable[bytes]) -> FileContent:
-        """Store the chunks of a file instead of the previous one. Raises `WriteError`."""
+        """Store the chunks of a file, so that they can be read at any position.
+
+        Its bytes are valid until the next file is stored. Raises `WriteError`.
+        """
         size = 0
         with WritingTo(self._path):
             self._file.seek(0)

@@ -61,10 +61,13 @@ class Reader:
         """Return the facts. Raises `ReadError`."""
         self.read_tables()
         self.sections.ranges.sort()
-        code = CodeScanner(self.content, self.sections.at).read(self.skipped)
+        code = CodeScanner(self.content, self.sections.at)
+        with self.losing():
+            code.search(self.skipped)
         self.skipped += code.ranges
-        self._notes.update(code.notes)
-        if code.sections and not self.are_sections_read:
+        self._notes.update(code.notes())
+        sections = tuple(code.sections())
+        if sections and not self.are_sections_read:
             self.note("section of device code unknown: the section headers are not read")
         facts = {field: fact for field, fact in self.found.items() if field not in self.lost}
         if self.opens is not None:
@@ -75,8 +78,8 @@ class Reader:
         return Binary(
             kind=self.kind,
             **facts,
-            device_code=code.sections,
-            images=code.images,
+            device_code=sections,
+            images=code.images(),
             unread=tuple(sorted(self.lost)),
             notes=tuple(sorted(self._notes)),
         )

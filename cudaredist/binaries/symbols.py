@@ -8,6 +8,7 @@ below it the names of the group.
 import binascii
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -75,39 +76,31 @@ def unpack_groups(packed: str) -> Iterator[Group]:
 
     Nothing is yielded after damaged text.
     """
-    header: tuple[str, ...] | None = None
+    header = ""
     for text in _unpacked_texts(packed):
-        names, *groups = text.removeprefix(_TAB).split(_END + _TAB)
-        if text.startswith(_TAB):
-            groups.insert(0, names)
-        elif header is not None:
-            yield Group(header[0], header[1:], tuple(names.split(_END)))
-        for group in groups:
-            first, _, names = group.partition(_END)
-            header = tuple(first.split(_TAB))
-            if names:
-                yield Group(header[0], header[1:], tuple(names.split(_END)))
+        # A block may begin inside a group, whose header is in an earlier block.
+        rest, *groups = f"{_END}{text}".split(_END + _TAB)
+        for group in (header + rest, *groups):
+            header, _, names = group.partition(_END)
+            if header and names:
+                kind, *properties = header.split(_TAB)
+                yield Group(kind, tuple(properties), tuple(names.split(_END)))
 
 
 def _unpacked_texts(packed: str) -> Iterator[str]:
     """Yield blocks of complete lines of a packed text, without the last line end."""
-    try:
-        data = binascii.a2b_base64(packed)
-    except (binascii.Error, ValueError):
-        return
     unpacker = zlib.decompressobj()
     room, rest = _UNPACKED_LIMIT, b""
-    for at in range(0, len(data), _PIECE):
-        try:
+    with suppress(ValueError, zlib.error):
+        data = binascii.a2b_base64(packed)
+        for at in range(0, len(data), _PIECE):
             part = unpacker.decompress(data[at : at + _PIECE])
-        except zlib.error:
-            return
-        room -= len(part)
-        if room < 0:
-            return
-        text, _, rest = (rest + part).rpartition(b"\n")
-        if text:
-            yield text.decode(errors="replace")
+            room -= len(part)
+            if room < 0:
+                return
+            text, _, rest = (rest + part).rpartition(b"\n")
+            if text:
+                yield text.decode(errors="replace")
 
 
 def unreadable(reason: str) -> UnreadableError:
@@ -126,10 +119,8 @@ def plain_name(raw: bytes) -> str:
 def _lines(names: list[bytes]) -> bytes:
     """Return a line for each name."""
     data = b"\n".join([*names, b""])
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = ""
+    # Other bytes than those of UTF-8 become surrogates, which are not printable.
+    text = data.decode(errors="surrogateescape")
     if text.count(_END) == len(names) and text.replace(_END, "").isprintable():
         return data
     return "".join(plain_name(name) + _END for name in names).encode()

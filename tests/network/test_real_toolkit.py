@@ -12,7 +12,7 @@ import pytest
 from conftest import REPOSITORY
 from support.optional_programs import needs
 
-from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.formats.features import Features
 from cudaredist.sets.headers import ROOTS
@@ -52,7 +52,7 @@ def cudaredist(*words: object, code: int = 0) -> "subprocess.CompletedProcess[st
 
 
 def read(path: Path) -> Binary:
-    binary = examine([path.read_bytes()])
+    binary = examine_file(path)
     assert binary is not None
     return binary
 

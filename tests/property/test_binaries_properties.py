@@ -17,13 +17,13 @@ from support.binaries import (
     dll_with_symbols,
     elf,
     entry,
+    examined,
     fatbin,
     import_library,
     pe,
 )
 from support.optional_programs import needs
 
-from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from tools.oracles import elf_oracle, pe_oracle
 from tools.symbol_oracles import elf_symbols, readelf_symbols
@@ -83,7 +83,7 @@ FIXTURE = settings(suppress_health_check=[HealthCheck.too_slow])
 @FIXTURE
 @given(lengths=sizes)
 def test_examine_is_the_same_for_any_chunks(data: bytes, lengths: list[int]) -> None:
-    assert examine(cut(data, lengths)) == examine([data])
+    assert examined(cut(data, lengths)) == examined([data])
 
 
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
@@ -97,8 +97,8 @@ def test_examine_of_broken_file_never_raises(
         broken[at % len(broken)] = value
     if end % 2:
         del broken[end % len(broken) :]
-    result = examine([bytes(broken)])
-    assert examine(cut(bytes(broken), lengths)) == result
+    result = examined([bytes(broken)])
+    assert examined(cut(bytes(broken), lengths)) == result
     assert result is None or len(repr(result)) < 100_000
 
 
@@ -113,7 +113,7 @@ def compared(binary: Binary, oracle: dict[str, Any]) -> dict[str, Any]:
 def test_examine_agrees_with_pyelftools(name: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(FILES[name])
-    binary, oracle = examine([FILES[name]]), elf_oracle(path)
+    binary, oracle = examined([FILES[name]]), elf_oracle(path)
     assert binary is not None
     assert oracle is not None
     assert compared(binary, oracle) == oracle
@@ -125,7 +125,7 @@ def test_examine_agrees_with_pefile(machine: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     data = pe(name="x.dll", imports=["a.dll", "c.dll"], delayed=["b.dll"], machine=machine)
     path.write_bytes(data)
-    binary, oracle = examine([data]), pe_oracle(path)
+    binary, oracle = examined([data]), pe_oracle(path)
     assert binary is not None
     assert oracle is not None
     assert compared(binary, oracle) == oracle
@@ -165,7 +165,7 @@ def test_examine_of_system_files_agrees_with_other_programs() -> None:
     for path in system_files():
         if next(pieces(path), b"")[:4] != b"\x7fELF":
             continue
-        binary, oracle = examine(pieces(path)), elf_oracle(path)
+        binary, oracle = examined(pieces(path)), elf_oracle(path)
         if oracle is None:
             continue
         assert binary is not None
@@ -181,6 +181,6 @@ def test_examine_of_system_files_agrees_with_other_programs() -> None:
 def test_readelf_finds_the_same_symbols_in_the_systems_files() -> None:
     files = [path for path in system_files() if next(pieces(path), b"")[:4] == b"\x7fELF"][:40]
     for path in files:
-        binary = examine(pieces(path))
+        binary = examined(pieces(path))
         assert binary is not None
         assert elf_symbols(binary) == readelf_symbols(path), path

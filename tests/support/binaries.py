@@ -2,9 +2,11 @@
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
 
 KINDS = {"compute": 1, "sm": 2, "lto": 8}
@@ -29,8 +31,14 @@ def patched(data: bytes, at: int, form: str, value: int) -> bytes:
     return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
 
 
+def examined(chunks: Iterable[bytes]) -> Binary | None:
+    """Return the facts of a file's chunks."""
+    with closing(Scratch()) as scratch:
+        return examine(chunks, scratch)
+
+
 def read(data: bytes) -> Binary:
-    binary = examine([data])
+    binary = examined([data])
     assert binary is not None
     return binary
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from support.binaries import elf, with_headers_at_end
+from support.binaries import elf, read, with_headers_at_end
 
 from cudaredist.binaries import file_content
 from cudaredist.binaries.examine_file import examine, examine_file
@@ -38,7 +38,7 @@ def test_member_after_aborted_one_is_read(tmp_path: Path) -> None:
         with pytest.raises(ReadError):
             examine(cut(), scratch)
         binary = examine([OTHER], scratch)
-    assert binary == examine([OTHER])
+    assert binary == read(OTHER)
 
 
 def test_full_disk_is_a_write_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_full_disk_is_a_write_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_folder_is_only_needed_for_large_member(tmp_path: Path) -> None:
     tmp_path.rmdir()
     with closing(Scratch(tmp_path)) as scratch:
-        assert examine([OTHER], scratch) == examine([OTHER])
+        assert examine([OTHER], scratch) == read(OTHER)
         with pytest.raises(WriteError):
             examine([LIBRARY], scratch)
 

@@ -11,6 +11,7 @@ from support.binaries import (
     container,
     elf,
     entry,
+    examined,
     fatbin,
     patched,
     pe,
@@ -19,7 +20,6 @@ from support.binaries import (
 from support.cost import bounded_cost
 
 from cudaredist.binaries import fatbin as scanner
-from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.fatbin import architecture_key
 from cudaredist.binaries.file_facts import Binary, DeviceImages
 
@@ -223,7 +223,7 @@ def test_search_stops_after_many_damaged_containers(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("unit", [fatbin(payload=b""), container([entry(payload=b"")], size=144)])
 def test_expensive_device_code_is_read_within_cost_limit(unit: bytes) -> None:
     with bounded_cost():
-        examine([unit * 20_000])
+        examined([unit * 20_000])
 
 
 def test_record_of_concatenated_code_with_options_is_read() -> None:

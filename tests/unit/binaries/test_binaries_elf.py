@@ -5,9 +5,8 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from support.binaries import elf, fatbin, patched
+from support.binaries import elf, examined, fatbin, patched
 
-from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 
 FULL: dict[str, Any] = {
@@ -20,7 +19,7 @@ FULL: dict[str, Any] = {
 
 
 def read(data: bytes) -> Binary:
-    binary = examine([data])
+    binary = examined([data])
     assert binary is not None
     assert binary.kind == "elf"
     return binary

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from support import binaries
-from support.binaries import ar, coff, elf, fatbin, patched, pe, read
+from support.binaries import ar, coff, elf, examined, fatbin, patched, pe, read
 from support.cost import bounded_cost
 
-from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.script import SCRIPT_LIMIT
 
@@ -38,8 +37,8 @@ def sections_of(binary: Binary) -> list[tuple[str, bool]]:
     ],
 )
 def test_other_files_are_not_binaries(data: bytes) -> None:
-    assert examine([data]) is None
-    assert examine(data[at : at + 1] for at in range(len(data))) is None
+    assert examined([data]) is None
+    assert examined(data[at : at + 1] for at in range(len(data))) is None
 
 
 @pytest.mark.parametrize("first", [b"#pragma once\n", b"/* x */\nint x;\n"])
@@ -48,7 +47,7 @@ def test_rest_of_other_file_is_not_read(first: bytes) -> None:
         yield first + bytes(65536)
         raise AssertionError
 
-    assert examine(chunks()) is None
+    assert examined(chunks()) is None
 
 
 def test_fatbin_file_is_read() -> None:
@@ -358,7 +357,7 @@ def test_empty_library_and_missing_padding_are_read() -> None:
     ],
 )
 def test_linker_script_is_read(text: str, needed: tuple[str, ...] | None) -> None:
-    binary = examine([text.encode()])
+    binary = examined([text.encode()])
     assert (None if needed is None else Binary(kind="script", needed=needed)) == binary
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from support.binaries import Symbol, dll_with_symbols, elf, read
+from support.binaries import Symbol, dll_with_symbols, elf, examined, read
 from support.cost import bounded_cost
 
 from cudaredist.binaries import elf_symbols
-from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.symbols import Group, pack_groups, unpack_groups
 
@@ -193,7 +192,7 @@ def test_symbols_at_limit_stay_within_memory() -> None:
 
     tracemalloc.start()
     held = tracemalloc.get_traced_memory()[0]
-    library = examine(passing())
+    library = examined(passing())
     peak = tracemalloc.get_traced_memory()[1] - held
     tracemalloc.stop()
     assert library is not None

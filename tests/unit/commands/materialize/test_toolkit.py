@@ -11,7 +11,6 @@ from support.cost import calls
 from support.toolkits import MadeSet
 
 from cudaredist.archives.members import MemberKind
-from cudaredist.binaries.examine_file import examine
 from cudaredist.commands.materialize.components import select
 from cudaredist.commands.materialize.merge import Content, Layout, Plan, make_plan
 from cudaredist.errors import (
@@ -30,8 +29,8 @@ from cudaredist.sets.pkgconfig import relocatable
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
 ONE_FILE = {"x": {0: Content(Path("1"), "1", 1)}}
-SHARED = examine([binaries.elf(soname="libx.so.1")])
-PROGRAM = examine([binaries.elf(kind="program", needed=("libc.so.6",))])
+SHARED = binaries.read(binaries.elf(soname="libx.so.1"))
+PROGRAM = binaries.read(binaries.elf(kind="program", needed=("libc.so.6",)))
 SETS = {
     "compiler": ComponentSet(
         packages=("nvcc", "crt"), programs=("nvcc",), reason="to compile", reference="a test"
