@@ -37,7 +37,8 @@ class ArReader(Reader):
     def __init__(self, content: FileContent) -> None:
         super().__init__(content)
         self._is_thin = content.read(0, len(THIN_MAGIC)) == THIN_MAGIC
-        self._members = self._objects = self._imports = 0
+        self._members = 0
+        self.found = {"objects": 0, "imports": 0}
         self._machines: set[str] = set()
 
     def read_tables(self) -> None:
@@ -51,7 +52,6 @@ class ArReader(Reader):
             # The padding byte after a last member of odd size is optional.
             if self.content.size not in {position, position - 1}:
                 self.note("the library ends inside a member")
-        self.found = {"objects": self._objects, "imports": self._imports}
         if len(self._machines) == 1:
             self.found["machine"] = self._machines.pop()
 
@@ -68,7 +68,7 @@ class ArReader(Reader):
         start, size = position + _HEADER_SIZE, int(digits)
         is_table = name in _TABLES or name.startswith(_BSD_TABLE)
         if self._is_thin and not is_table:
-            self._objects += 1
+            self.found["objects"] += 1
             return start
         if not is_table:
             bsd = _is_bsd_name(name)
@@ -83,8 +83,8 @@ class ArReader(Reader):
         if name_size and data.startswith(_BSD_TABLE):
             return
         data = data[name_size:]
-        self._objects += 1
-        self._imports += data.startswith(_IMPORT)
+        self.found["objects"] += 1
+        self.found["imports"] += data.startswith(_IMPORT)
         is_elf = data.startswith(elf.ELF_MAGIC)
         machine = elf.machine_of(data) if is_elf else pe.machine_of_object(data)
         if machine is not None and len(self._machines) < _MACHINES_LIMIT:

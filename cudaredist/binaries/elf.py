@@ -188,8 +188,8 @@ class ElfReader(Reader):
                 self.found["runpath"] = folders
                 self.found["is_rpath"] = bool(folders) and paths == _DT_RPATH
         with self.losing(*_VERSIONS.values()):
-            versions = image.needed_versions("needed versions")
-            names = [name(n, "needed version") for n in dict.fromkeys(v.name for v in versions)]
+            offsets = {version[1]: None for version in image.needed_versions("needed versions")}
+            names = [name(offset, "needed version") for offset in offsets]
             matches = sorted(filter(None, map(_find_version, names)), key=_version_key)
             # The newest version of each library is the last one.
             self.found |= {_VERSIONS[match[1]]: match[2] for match in matches}

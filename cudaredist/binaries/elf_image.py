@@ -5,14 +5,14 @@ The loaded segments map addresses to positions in the file.
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError
 from cudaredist.binaries.reader import whole_entries
 
 _DT_NULL, _DT_NEEDED = 0, 1
 DT_STRTAB, DT_SYMTAB, DT_STRSZ = 5, 6, 10
-_DT_VERDEF, DT_VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
+DT_VERDEF, DT_VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
 
 _VERSIONS_SIZE = 64 << 10
 """Bytes that are searched for versions. Their table does not state its size."""
@@ -37,15 +37,6 @@ class ElfLayout:
 
 Segment: TypeAlias = tuple[int, int, int]
 """A part of the file: its offset, its address in memory, and its size."""
-
-
-class NeededVersion(NamedTuple):
-    """A version of a library that a file needs. The names are offsets in the string table."""
-
-    library: int
-    name: int
-    flags: int
-    number: int
 
 
 class Image:
@@ -89,15 +80,18 @@ class Image:
             raise UnreadableError(f"{subject} not read: their table is not in any segment")
         return self.content.table(place[0], size, subject, limit)
 
-    def needed_versions(self, subject: str) -> Iterator[NeededVersion]:
-        """Yield the needed versions of all libraries. Raises `UnreadableError`."""
+    def needed_versions(self, subject: str) -> Iterator[tuple[int, int, int, int]]:
+        """Yield the library, name, flags and number of each needed version.
+
+        The names are offsets in the string table. Raises `UnreadableError`.
+        """
         for library, version in self._versions(DT_VERNEED, "HHIII", "IHHII", subject):
             _, flags, number, name, _ = version
-            yield NeededVersion(library[2], name, flags, number & VERSION_NUMBER)
+            yield library[2], name, flags, number & VERSION_NUMBER
 
     def defined_versions(self, subject: str) -> Iterator[tuple[int, int, int]]:
-        """Yield each defined version's name, flags and number. Raises `UnreadableError`."""
-        for version, names in self._versions(_DT_VERDEF, "HHHHIII", "II", subject):
+        """Yield the name, flags and number of each defined version. Raises `UnreadableError`."""
+        for version, names in self._versions(DT_VERDEF, "HHHHIII", "II", subject):
             _, flags, number, *_ = version
             yield names[0], flags, number & VERSION_NUMBER
 

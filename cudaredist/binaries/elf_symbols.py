@@ -17,6 +17,7 @@ from cudaredist.binaries.elf_image import (
     DT_STRSZ,
     DT_STRTAB,
     DT_SYMTAB,
+    DT_VERDEF,
     DT_VERNEED,
     VERSION_NUMBER,
     Image,
@@ -35,10 +36,10 @@ from cudaredist.binaries.symbols import (
 )
 
 _DT_HASH = 4
-_DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC
-_ADDRESSES = frozenset(
-    {3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36, _DT_GNU_HASH, _DT_VERSYM, _DT_VERDEF}
-    | {DT_VERNEED}
+_DT_GNU_HASH, _DT_VERSYM = 0x6FFFFEF5, 0x6FFFFFF0
+_ADDRESSES = (
+    *(3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36),
+    *(_DT_GNU_HASH, _DT_VERSYM, DT_VERDEF, DT_VERNEED),
 )
 """The tags whose values are addresses of tables."""
 
@@ -107,29 +108,29 @@ class ElfSymbols:
         """
         if _DT_HASH in self._tags:
             return self._numbers("I", self._table(self._tags[_DT_HASH], 8))[1], True
-        last = self._last_hashed() if _DT_GNU_HASH in self._tags else None
-        if last is not None:
-            return last + 1, True
+        if _DT_GNU_HASH in self._tags and (count := self._count_hashed()):
+            return count, True
         most = self._most()
         if size_of_section is not None and size_of_section <= most * self._size:
             return size_of_section // self._size, True
         return most, False
 
-    def _last_hashed(self) -> int | None:
-        """Return the last symbol's number in a GNU hash table, None if it is empty."""
+    def _count_hashed(self) -> int:
+        """Return the number of symbols up to the last one in a GNU hash table, 0 if it is empty."""
         start = self._tags[_DT_GNU_HASH]
         buckets, first, bloom, _ = self._numbers("I", self._table(start, 16))
         if buckets == 0:
-            return None
+            return 0
         at = start + 16 + bloom * (8 if self._image.layout.is_wide else 4)
         last = max(self._numbers("I", self._table(at, 4 * buckets)))
         if last < max(first, 1):
-            return None
+            return 0
         chain = at + 4 * buckets + 4 * (last - first)
         room = self._image.room(chain, _CHAIN_LIMIT)
-        for length, value in enumerate(self._numbers("I", self._table(chain, room - room % 4))):
+        values = self._numbers("I", self._table(chain, room - room % 4))
+        for count, value in enumerate(values, last + 1):
             if value & 1:
-                return last + length
+                return count
         raise unreadable("their hash table has no end")
 
     def _most(self) -> int:
@@ -235,10 +236,10 @@ class ElfSymbols:
     # -- the versions
 
     def _read_versions(self) -> None:
-        for version in self._image.needed_versions(SYMBOLS):
-            library, name = plain_name(self._text(version.library)), self._text(version.name)
-            self._needed[version.number] = plain_name(name), library
-            strength = "weak" if version.flags & _VER_FLG_WEAK else "strong"
+        for of_library, place, flags, number in self._image.needed_versions(SYMBOLS):
+            library, name = plain_name(self._text(of_library)), self._text(place)
+            self._needed[number] = plain_name(name), library
+            strength = "weak" if flags & _VER_FLG_WEAK else "strong"
             self._versions[NEEDED_VERSIONS, library, strength].append(name)
         for place, flags, number in self._image.defined_versions(SYMBOLS):
             name, is_base = self._text(place), bool(flags & _VER_FLG_BASE)

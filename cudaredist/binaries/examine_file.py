@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC
-from cudaredist.binaries.file_content import FileContent, Scratch
+from cudaredist.binaries.file_content import FileContent, Storage
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import Reader
 from cudaredist.errors import ReadingFrom
@@ -32,11 +32,11 @@ def examine_content(content: FileContent) -> Binary | None:
     return _facts(content.read(0, pe.FIRST_BYTES), lambda: content)
 
 
-def examine(chunks: Iterable[bytes], scratch: Scratch) -> Binary | None:
+def examine(chunks: Iterable[bytes], storage: Storage) -> Binary | None:
     """Return the facts of one file, None for an irrelevant one.
 
     An irrelevant file is not read to its end. The bytes of others are stored until the facts are
-    read. Only errors of `chunks` and `scratch` are raised.
+    read. Only errors of `chunks` and `storage` are raised.
     """
     rest = iter(chunks)
     first: list[bytes] = []
@@ -44,7 +44,7 @@ def examine(chunks: Iterable[bytes], scratch: Scratch) -> Binary | None:
     while size < pe.FIRST_BYTES and (chunk := next(rest, None)) is not None:
         first.append(chunk)
         size += len(chunk)
-    return _facts(b"".join(first), lambda: scratch.store(chain(first, rest)))
+    return _facts(b"".join(first), lambda: storage.store(chain(first, rest)))
 
 
 def _facts(first: bytes, content: Callable[[], FileContent]) -> Binary | None:

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError, outside
 from cudaredist.binaries.file_facts import CodeSection, DeviceImages
+from cudaredist.primitives import natural_order
 
 CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
 """Magic number, version 1, and the header's size of 16, all little-endian."""
@@ -65,21 +66,11 @@ _UNPACKED_LIMIT = 1 << 32
 _KINDS_NOTED = 20
 
 _Content: TypeAlias = tuple[tuple[str, int], ...]
-_split_architecture = re.compile(r"([a-z]+)_([0-9]+)([a-z]*)").fullmatch
-
-
-def architecture_key(name: str) -> tuple[str, int, str]:
-    """Return the sort key of an architecture.
-
-    The order is by number: `sm_75`, `sm_90`, `sm_90a`, `sm_100`, `sm_100f`.
-    """
-    parts = _split_architecture(name)
-    return (parts[1], int(parts[2]), parts[3]) if parts else (name, -1, "")
 
 
 def _module_text(content: _Content) -> str:
     """Return a module's images as text, such as `sm_75 sm_90*2 compute_90`."""
-    ordered = sorted(content, key=lambda item: architecture_key(item[0]))
+    ordered = sorted(content, key=lambda item: natural_order(item[0]))
     return " ".join(name if count == 1 else f"{name}*{count}" for name, count in ordered)
 
 
@@ -143,7 +134,7 @@ class CodeScanner:
             counts = Counter[str]()
             for module, times in modules.items():
                 counts.update({architecture: count * times for architecture, count in module})
-            ordered = {key: counts[key] for key in sorted(counts, key=architecture_key)}
+            ordered = {key: counts[key] for key in sorted(counts, key=natural_order)}
             yield CodeSection(section=name, is_declared=is_declared, counts=ordered)
 
     def images(self) -> DeviceImages | None:

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Protocol
 
 from cudaredist.errors import ReadError, WritingTo
 
@@ -94,6 +94,13 @@ def text_of_name(raw: bytes) -> str | None:
     return text if text.isprintable() else None
 
 
+class Storage(Protocol):
+    """Stores the bytes of a file, so that they can be read at any position."""
+
+    def store(self, chunks: Iterable[bytes]) -> FileContent:
+        """Store the chunks of a file. Its bytes are valid until the next file is stored."""
+
+
 class Scratch:
     """Storage in memory, or in one unnamed file for members above `MEMORY` bytes.
 
@@ -110,10 +117,7 @@ class Scratch:
         )
 
     def store(self, chunks: Iterable[bytes]) -> FileContent:
-        """Store the chunks of a file, so that they can be read at any position.
-
-        Its bytes are valid until the next file is stored. Raises `WriteError`.
-        """
+        """Store the chunks of a file instead of the previous one. Raises `WriteError`."""
         size = 0
         with WritingTo(self._path):
             self._file.seek(0)

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cudaredist.binaries.fatbin import architecture_key
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.symbols import SYMBOLS
 from cudaredist.errors import printable, shortened
@@ -29,6 +28,7 @@ from cudaredist.formats.features import (
     Program,
     WholeFeatures,
 )
+from cudaredist.primitives import natural_order
 
 RULES = 3
 """Version of the rules. Raise it whenever the same facts lead to other features."""
@@ -195,7 +195,7 @@ def _device_code(binaries: Mapping[str, Binary]) -> dict[str, DeviceCode]:
 
 
 def _targets(names: set[str]) -> CodeTargets:
-    ordered = sorted(names, key=architecture_key)
+    ordered = sorted(names, key=natural_order)
 
     def of(prefix: str) -> tuple[str, ...]:
         return tuple(name for name in ordered if name.startswith(prefix))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.binaries.examine_file import examine, examine_content
-from cudaredist.binaries.file_content import Scratch
+from cudaredist.binaries.file_content import Storage
 from cudaredist.features.extracts import Extracts, extract_kind
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.features.includes import INCLUDES_SIZE_LIMIT, Includes, is_header
@@ -17,17 +17,17 @@ _ESCAPED = 0xDC00
 
 
 def gather(
-    reader: ArchiveReader, scratch: Scratch, *, is_wheel: bool = False, only_binaries: bool = False
+    reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False, only_binaries: bool = False
 ) -> Facts:
     """Read an archive to its end and return its facts.
 
     A wheel is compared to its RECORD. With `only_binaries`, headers, licenses and the data for
-    tables are not read. Raises the errors of the reader and of the scratch. Facts are reliable only
+    tables are not read. Raises the errors of the reader and of the storage. Facts are reliable only
     after the caller has verified the archive's hash and size.
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
-    facts = _MemberFacts(scratch, only_binaries=only_binaries)
+    facts = _MemberFacts(storage, only_binaries=only_binaries)
     for position, (member, content) in enumerate(reader):
         # A RECORD has no folders.
         is_recorded = record is not None and member.kind != "directory"
@@ -55,10 +55,10 @@ def gather(
 class _MemberFacts:
     """Reads the facts of an archive's members."""
 
-    def __init__(self, scratch: Scratch, *, only_binaries: bool) -> None:
+    def __init__(self, storage: Storage, *, only_binaries: bool) -> None:
         self._only_binaries = only_binaries
         self.extracts = Extracts()
-        self._scratch = scratch
+        self._storage = storage
         self._includes = Includes()
         self._licenses = 0
 
@@ -68,8 +68,8 @@ class _MemberFacts:
             return _entry(member)
         name, kind = member.name, extract_kind(member.name)
         if self._only_binaries or not (is_header(name) or is_license(name) or kind):
-            return replace(_entry(member), binary=examine(content, self._scratch))
-        file = self._scratch.store(content)
+            return replace(_entry(member), binary=examine(content, self._storage))
+        file = self._storage.store(content)
         header = sha256 = None
         if is_header(name):
             header = self._includes.read(file.read(0, INCLUDES_SIZE_LIMIT + 1))

@@ -20,8 +20,8 @@ from support.binaries import (
 from support.cost import bounded_cost
 
 from cudaredist.binaries import fatbin as scanner
-from cudaredist.binaries.fatbin import architecture_key
 from cudaredist.binaries.file_facts import Binary, DeviceImages
+from cudaredist.primitives import natural_order
 
 
 def counts(data: bytes) -> dict[str, int]:
@@ -35,7 +35,7 @@ def all_counts(binary: Binary) -> list[tuple[str, int]]:
 
 def test_architectures_are_ordered_as_numbers() -> None:
     names = ["sm_100f", "odd", "sm_90a", "lto_75", "sm_100", "compute_90", "sm_75", "sm_90"]
-    assert sorted(names, key=architecture_key) == [
+    assert sorted(names, key=natural_order) == [
         *("compute_90", "lto_75", "odd", "sm_75", "sm_90", "sm_90a", "sm_100", "sm_100f")
     ]
 
