@@ -417,6 +417,11 @@ def shown(text: str, limit: int = 60) -> str:
     return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… ({len(text)} characters)"
 
 
+def cut(text: str, limit: int) -> str:
+    """Return the first `limit` characters of a text, with an ellipsis if it has more."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
 def error_kinds() -> frozenset[tuple[str, int]]:
     """Return the kind and exit code of every error."""
     classes = CudaRedistError.__subclasses__()

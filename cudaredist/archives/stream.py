@@ -17,7 +17,8 @@ class Stream:
 
     def __init__(self, where: str, chunks: Iterable[bytes]) -> None:
         self.where = where
-        self._chunks = iter(chunks)
+        self._source = iter(chunks)
+        self._chunks = filter(None, self._source)
         self._chunk = b""
         self._next = 0
         self._before = 0
@@ -41,11 +42,10 @@ class Stream:
 
         Returns b"" only at the end.
         """
+        if self._next == len(self._chunk):
+            self._before += self._next
+            self._chunk, self._next = next(self._chunks, b""), 0
         chunk, start = self._chunk, self._next
-        if start == len(chunk):
-            if not self._advance():
-                return b""
-            chunk, start = self._chunk, 0
         if start == 0 and len(chunk) <= most:
             self._next = len(chunk)
             return chunk
@@ -79,10 +79,7 @@ class Stream:
             pieces = [self._chunk[self._next :]]
             ready = len(pieces[0])
             self._before += self._next
-            while ready < count:
-                chunk = next(self._chunks, None)
-                if chunk is None:
-                    break
+            while ready < count and (chunk := next(self._chunks, b"")):
                 pieces.append(chunk)
                 ready += len(chunk)
             self._chunk, self._next = b"".join(pieces), 0
@@ -95,20 +92,8 @@ class Stream:
 
     def close(self) -> None:
         """Close the chunks' iterator if it is a generator."""
-        if isinstance(self._chunks, Generator):
-            self._chunks.close()
-
-    def _advance(self) -> bool:
-        """Advance to the next chunk that is not empty.
-
-        Returns False at the end.
-        """
-        for chunk in self._chunks:
-            if chunk:
-                self._before += len(self._chunk)
-                self._chunk, self._next = chunk, 0
-                return True
-        return False
+        if isinstance(self._source, Generator):
+            self._source.close()
 
 
 def text_of(name: bytes) -> str:

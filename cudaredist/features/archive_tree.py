@@ -60,11 +60,12 @@ def build_tree(members: Sequence[Entry]) -> Tree:
     named = _named(members, tree)
     top = _top(named, tree)
     folders: dict[str, bool] = {"": True}
-    placed = {
-        name.removeprefix(top): entry
-        for name, entry in named.items()
-        if _is_inside(name, named, folders, tree) and name != top.rstrip("/")
-    }
+    placed: dict[str, Entry] = {}
+    for name, entry in named.items():
+        if not _is_folder(name.rpartition("/")[0], named, folders):
+            tree.skip(f"is below a path that is not a folder: {name}")
+        elif name != top.rstrip("/"):
+            placed[name.removeprefix(top)] = entry
     known = {name.removeprefix(top) for name, is_one in folders.items() if is_one}
     known |= {path for path, entry in placed.items() if entry.kind == "directory"}
     links = Links(placed, top)
@@ -124,24 +125,16 @@ def _top(named: Mapping[str, Entry], tree: Tree) -> str:
     return ""
 
 
-def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], tree: Tree) -> bool:
-    """Check if all parents of a member are folders.
+def _is_folder(path: str, named: Mapping[str, Entry], folders: dict[str, bool]) -> bool:
+    """Check if a path and all its parents are folders.
 
     `folders` caches the results.
     """
-    above: list[str] = []
-    folder = name.rpartition("/")[0]
-    while folder not in folders:
-        above.append(folder)
-        folder = folder.rpartition("/")[0]
-    is_folder = folders[folder]
-    for folder in reversed(above):
-        entry = named.get(folder)
-        is_folder = is_folder and (entry is None or entry.kind == "directory")
-        folders[folder] = is_folder
-    if not is_folder:
-        tree.skip(f"is below a path that is not a folder: {name}")
-    return is_folder
+    if path not in folders:
+        # The depth of names is limited.
+        is_inside = _is_folder(path.rpartition("/")[0], named, folders)
+        folders[path] = is_inside and (path not in named or named[path].kind == "directory")
+    return folders[path]
 
 
 def _follow(

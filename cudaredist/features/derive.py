@@ -50,6 +50,7 @@ def derive(facts: Facts) -> WholeFeatures:
     versions = _versions_in_lib(tree.files)
     binaries = {path: e.binary for path, e in sorted(tree.files.items()) if e.binary is not None}
     machine, machine_notes = _machine(binaries)
+    libraries, programs = _libraries_and_programs(tree, placed)
     listing, unlisted = _list_files(placed)
     missing, header_notes = missing_headers(tree.files, tree.links)
     notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(binaries)]
@@ -60,8 +61,8 @@ def derive(facts: Facts) -> WholeFeatures:
     return WholeFeatures(
         machine=machine,
         outputs=_sizes(placed),
-        libraries=tuple(_libraries(tree, placed)),
-        programs=tuple(_programs(placed)),
+        libraries=tuple(libraries),
+        programs=tuple(programs),
         device_code=_device_code(binaries),
         code_by_file={
             path: FileCode.of(placed[path].output, binary.images)
@@ -139,36 +140,30 @@ def _machine(binaries: Mapping[str, Binary]) -> tuple[str | None, list[str]]:
     return next(iter(machines), None), []
 
 
-def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
+def _libraries_and_programs(
+    tree: Tree, placed: Mapping[str, Placed]
+) -> tuple[list[Library], list[Program]]:
+    """Return the shared libraries, and the programs that need or may open libraries."""
     links = defaultdict(list)
     for link, end in tree.links.items():
         links[end].append(link)
-    for path, binary, fields in _binaries(placed):
+    libraries, programs = list[Library](), list[Program]()
+    for path, (entry, output) in sorted(placed.items()):
+        if (binary := entry.binary) is None:
+            continue
+        # Feature files do not contain symbols.
+        unread = tuple(fact for fact in binary.unread if fact != SYMBOLS)
+        fields: dict[str, Any] = {
+            fact: getattr(binary, fact) for fact in ("needed", "runpath", "glibc", "libstdcxx")
+        }
+        fields |= {"path": path, "output": output, "opens": _opens(path, binary), "unread": unread}
         if binary.is_shared:
             aliases = tuple(sorted(links[path]))
-            yield Library(**fields, soname=binary.soname, links=aliases, stub=is_stub(path))
-
-
-def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
-    for _, binary, fields in _binaries(placed):
-        is_program = binary.kind in {"elf", "pe"} and not binary.is_shared
-        if is_program and (binary.needed or binary.opens or _unread(binary)):
-            yield Program(**fields)
-
-
-def _binaries(placed: Mapping[str, Placed]) -> Iterable[tuple[str, Binary, dict[str, Any]]]:
-    """Yield each binary with the fields of libraries and programs."""
-    for path, (entry, output) in sorted(placed.items()):
-        if binary := entry.binary:
-            facts = ("needed", "runpath", "glibc", "libstdcxx")
-            fields = {fact: getattr(binary, fact) for fact in facts}
-            fields |= {"opens": _opens(path, binary), "unread": _unread(binary)}
-            yield path, binary, {"path": path, "output": output, **fields}
-
-
-def _unread(binary: Binary) -> tuple[str, ...]:
-    """Return the facts of a feature file that could not be read, which symbols are not."""
-    return tuple(fact for fact in binary.unread if fact != SYMBOLS)
+            library = Library(**fields, soname=binary.soname, links=aliases, stub=is_stub(path))
+            libraries.append(library)
+        elif binary.kind in {"elf", "pe"} and (binary.needed or binary.opens or unread):
+            programs.append(Program(**fields))
+    return libraries, programs
 
 
 def _opens(path: str, binary: Binary) -> tuple[str, ...]:
@@ -182,15 +177,13 @@ def _opens(path: str, binary: Binary) -> tuple[str, ...]:
 
 
 def _device_code(binaries: Mapping[str, Binary]) -> dict[str, DeviceCode]:
-    declared: dict[str, set[str]] = defaultdict(set)
-    embedded: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, dict[bool, set[str]]] = defaultdict(lambda: {True: set(), False: set()})
     for path, binary in binaries.items():
         for section in binary.device_code:
-            folder = path.rpartition("/")[0]
-            (declared if section.is_declared else embedded)[folder].update(section.counts)
+            names[path.rpartition("/")[0]][section.is_declared].update(section.counts)
     return {
-        folder: DeviceCode(declared=_targets(declared[folder]), embedded=_targets(embedded[folder]))
-        for folder in sorted(declared.keys() | embedded.keys())
+        folder: DeviceCode(declared=_targets(declared[True]), embedded=_targets(declared[False]))
+        for folder, declared in sorted(names.items())
     }
 
 

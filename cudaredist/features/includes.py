@@ -6,7 +6,9 @@ include guard is not a condition.
 """
 
 import re
+from functools import reduce
 
+from cudaredist.errors import cut
 from cudaredist.features.facts import Include, IncludeLines
 
 INCLUDES_SIZE_LIMIT = 4 << 20
@@ -80,7 +82,7 @@ def join_conditions(one: str, other: str) -> str:
     """Join two conditions with `&&`. An empty condition is always true."""
     if not one or not other or one == other:
         return one or other
-    return _cut(" && ".join(map(_part, (one, other))))
+    return cut(" && ".join(map(_part, (one, other))), CONDITION_LIMIT)
 
 
 class _ConditionGroup:
@@ -131,15 +133,15 @@ class _HeaderReader:
                 macro = _macro(_words(rest))
                 if macro is not None and macro[0] == guard:
                     groups[-1].own = ""
+            case _ if not groups:
+                # An `#endif` or `#else` without an `#if` is an error in any compiler.
+                pass
             case "endif":
-                if groups:
-                    groups.pop()
+                groups.pop()
+            case "else":
+                groups[-1].turn("")
             case _:
-                # An `#else` without an `#if` is an error in any compiler.
-                is_else = directive == "else"
-                if groups:
-                    own = "" if is_else else _condition(directive.removeprefix("el"), rest)
-                    groups[-1].turn(own)
+                groups[-1].turn(_condition(directive.removeprefix("el"), rest))
 
     def _include(self, rest: bytes) -> None:
         match = _name(rest)
@@ -147,9 +149,7 @@ class _HeaderReader:
         if not name or len(name) > _NAME_LIMIT or not name.isprintable():
             # The name is a macro or invalid.
             return
-        condition = ""
-        for group in self._groups:
-            condition = join_conditions(condition, group.condition)
+        condition = reduce(join_conditions, (group.condition for group in self._groups), "")
         self.includes[Include(name=name, condition=condition)] = None
         if len(self.includes) > _HEADER_INCLUDES_LIMIT:
             self.problem = f"more than {_HEADER_INCLUDES_LIMIT:,}"
@@ -158,7 +158,7 @@ class _HeaderReader:
 def _condition(directive: str, rest: bytes) -> str:
     text = _words(rest)
     if directive == "if":
-        return _cut(text)
+        return cut(text, CONDITION_LIMIT)
     macro = _macro(text)
     return f"{'!' if directive == 'ifndef' else ''}defined({macro[0] if macro else '?'})"
 
@@ -171,13 +171,10 @@ def _words(rest: bytes) -> str:
 def _negated(condition: str) -> str:
     if condition.startswith("!") and _is_single(condition):
         return condition.removeprefix("!").strip()
-    return _cut(f"!{condition}" if _is_single(condition) else f"!({condition})")
+    negated = f"!{condition}" if _is_single(condition) else f"!({condition})"
+    return cut(negated, CONDITION_LIMIT)
 
 
 def _part(condition: str) -> str:
     is_safe = "||" not in condition and "?" not in condition
     return condition if is_safe else f"({condition})"
-
-
-def _cut(condition: str) -> str:
-    return condition if len(condition) <= CONDITION_LIMIT else f"{condition[:CONDITION_LIMIT]}…"

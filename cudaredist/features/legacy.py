@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from cudaredist.formats.base import OutputName
@@ -28,10 +29,9 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
     with sorted keys and an indent of two. The form cannot express that an archive was not examined.
     Such archives are left out, unless the file `before` has them.
     """
-    try:
-        earlier = dict(_stored_outputs(load_json(before or b"{}")))
-    except ValueError:
-        earlier = {}
+    earlier: dict[ArchiveId, Any] = {}
+    with suppress(ValueError):
+        earlier.update(_stored_outputs(load_json(before or b"{}")))
     packages: dict[str, dict[str, dict[str, object]]] = {}
     for name, package in features.packages.items():
         for archive in package.archives:
@@ -46,13 +46,6 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
                 by_variant = packages.setdefault(name, {}).setdefault(archive.platform, {})
                 by_variant |= entry if archive.variant is None else {archive.variant: entry}
     return (json.dumps(packages, indent=2, sort_keys=True) + "\n").encode()
-
-
-def _packages(document: object) -> dict[str, Any]:
-    """Return the packages of a file of this form, or none for another form."""
-    if not isinstance(document, dict) or "schema_version" in document:
-        return {}
-    return document if all(isinstance(value, dict) for value in document.values()) else {}
 
 
 def is_legacy(document: object) -> bool:
@@ -83,8 +76,11 @@ def legacy_outputs(document: object) -> dict[ArchiveId, tuple[OutputName, ...]]:
 
 
 def _stored_outputs(document: object) -> Iterator[tuple[ArchiveId, Any]]:
-    """Yield the value of `outputs` of each archive."""
-    for name, platforms in _packages(document).items():
+    """Yield the value of `outputs` of each archive, nothing for another form."""
+    packages = document if isinstance(document, dict) and "schema_version" not in document else {}
+    if not all(isinstance(platforms, dict) for platforms in packages.values()):
+        return
+    for name, platforms in packages.items():
         for platform, value in platforms.items():
             nested = value if isinstance(value, dict) else {}
             # Without variants, `outputs` is directly below the platform.

@@ -1,19 +1,12 @@
 """Resolution of an archive's links, each only once."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from cudaredist.features.facts import Entry
 
 MEMBER_NAME_LIMIT = 1024
 _LINK_LIMIT = 40
 """Limit for the links followed for one path, as in Linux."""
-
-
-class _End(NamedTuple):
-    path: str
-    links: int
-    """Number of links on the way."""
 
 
 class _Walk:
@@ -32,8 +25,11 @@ class Links:
     def __init__(self, placed: Mapping[str, Entry], top: str) -> None:
         self._placed = placed
         self._top = top
-        self._ends: dict[str, _End | None] = {}
-        """None for links without an end, and during their resolution."""
+        self._ends: dict[str, tuple[str, int] | None] = {}
+        """The final path of each link, and the number of links on the way.
+
+        None for links without an end, and during their resolution.
+        """
 
     def end_of(self, path: str) -> str | None:
         """Return the final path of a link, if inside the archive."""
@@ -46,7 +42,7 @@ class Links:
             else:
                 walks += self._begin(through)
         end = self._ends[path]
-        return end and end.path
+        return end and end[0]
 
     def _begin(self, link: str) -> list[_Walk]:
         """Return the walk to a link's end, if any."""
@@ -75,10 +71,10 @@ class Links:
                 if step not in self._ends:
                     return step
                 end = self._ends[step]
-                if end is None or walk.links + end.links >= _LINK_LIMIT:
+                if end is None or walk.links + end[1] >= _LINK_LIMIT:
                     return None
-                step, walk.links = end.path, walk.links + end.links
+                step, walk.links = end[0], walk.links + end[1]
             walk.here = step
             walk.parts.pop()
-        self._ends[walk.link] = _End(walk.here, walk.links)
+        self._ends[walk.link] = (walk.here, walk.links)
         return None

@@ -80,8 +80,7 @@ def missing_headers(
             if name not in own:
                 ways = includers[name]
                 whole = join_conditions(reached[path], condition)
-                if path not in ways or _rank(whole) < _rank(ways[path]):
-                    ways[path] = whole
+                ways[path] = min(ways.get(path, whole), whole, key=_rank)
     notes = [f"{path}: includes not read: {h.unread}" for path, h in headers.items() if h.unread]
     missing: dict[str, dict[str, str]] = {}
     room = _LIMIT

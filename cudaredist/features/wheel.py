@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cudaredist.errors import printable
+from cudaredist.errors import cut, printable
 from cudaredist.features.facts import Entry
 
 _RECORD_LIMIT = 16 << 20
@@ -77,12 +77,8 @@ class Record:
             *(f"differs from RECORD: {name}" for name in both if hashes[name] != stated[name]),
         ]
         more = len(differences) - _NOTES
-        notes = (printable(_cut(note)) for note in sorted(differences)[:_NOTES])
+        notes = (printable(cut(note, _NOTE_LIMIT)) for note in sorted(differences)[:_NOTES])
         return (*notes, *([f"and {more} more in RECORD"] if more > 0 else []))
-
-
-def _cut(note: str) -> str:
-    return note if len(note) <= _NOTE_LIMIT else f"{note[:_NOTE_LIMIT]}…"
 
 
 def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple[str, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.errors import InvalidFileError, Problem, cut
 from cudaredist.formats.base import OwnModel
 from cudaredist.jsontext import is_plain, join_path, parse_json
 
@@ -142,7 +142,7 @@ def parse_own_json(data: bytes, what: str = "JSON file") -> object:
 def validation_problems(error: ValidationError) -> list[Problem]:
     """Return the violations of a model's rules with their paths."""
     return [
-        Problem(".".join(map(str, item["loc"])), _cut(item["msg"]))
+        Problem(".".join(map(str, item["loc"])), cut(item["msg"], _MESSAGE_LIMIT))
         for item in error.errors(include_url=False, include_input=False)
     ]
 
@@ -158,7 +158,7 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
         path = ""
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
-        problems.append(Problem(path, _cut(error.message)))
+        problems.append(Problem(path, cut(error.message, _MESSAGE_LIMIT)))
     return sorted(problems, key=lambda problem: (problem.path, problem.message))
 
 
@@ -171,7 +171,3 @@ def _cause(error: "JsonSchemaError") -> "JsonSchemaError":
     others = {below.schema_path[0] for below in error.context if below.validator == "const"}
     matching = [below for below in error.context if below.schema_path[0] not in others]
     return _cause(matching[0]) if others and matching else error
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= _MESSAGE_LIMIT else f"{message[:_MESSAGE_LIMIT]}…"
