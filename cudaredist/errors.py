@@ -359,7 +359,6 @@ class InvalidArchiveError(ContentError):
 
     def __init__(self, where: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(f"{where}: {reason}", hint=hint)
-        self.where = where
         self.reason = reason
 
 
@@ -415,11 +414,6 @@ class InvalidFileError(ContentError):
 def shown(text: str, limit: int = 60) -> str:
     """Quote untrusted text for a message: one ASCII line, at most `limit` characters."""
     return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… ({len(text)} characters)"
-
-
-def cut(text: str, limit: int) -> str:
-    """Return the first `limit` characters of a text, with an ellipsis if it has more."""
-    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def error_kinds() -> frozenset[tuple[str, int]]:

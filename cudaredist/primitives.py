@@ -202,6 +202,11 @@ def natural_order(text: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
 
 
+def cut(text: str, limit: int) -> str:
+    """Return the first `limit` characters of a text, with an ellipsis if it has more."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
 def sha256_of(data: bytes) -> Sha256:
     """Return the SHA-256 of bytes."""
     return hashlib.sha256(data).hexdigest()

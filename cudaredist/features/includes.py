@@ -8,8 +8,8 @@ include guard is not a condition.
 import re
 from functools import reduce
 
-from cudaredist.errors import cut
 from cudaredist.features.facts import Include, IncludeLines
+from cudaredist.primitives import cut
 
 INCLUDES_SIZE_LIMIT = 4 << 20
 """Limit for the size of a header in bytes. NVIDIA's headers have 2 MB at most."""

@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cudaredist.errors import cut, printable
+from cudaredist.errors import printable
 from cudaredist.features.facts import Entry
+from cudaredist.primitives import cut
 
 _RECORD_LIMIT = 16 << 20
 _NOTES = 20

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.errors import InvalidFileError, Problem, cut
+from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.base import OwnModel
 from cudaredist.jsontext import is_plain, join_path, parse_json
+from cudaredist.primitives import cut
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as JsonSchemaError
