@@ -53,7 +53,7 @@ def check_makeself(name: str, chunks: Iterable[bytes]) -> None:
 
 
 def _header(stream: Stream) -> tuple[int, list[int], list[str]]:
-    """Return the script's length, and the sizes and MD5 of the files, without reading it."""
+    """Return the script's length, and the files' sizes and MD5, without advancing the stream."""
     # The size doubles, so that the time for a header is linear in its length.
     size = _MARK_WITHIN
     while True:

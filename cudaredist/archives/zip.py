@@ -175,7 +175,7 @@ class ZipReader(StreamReader):
         for index, number in enumerate(widened):
             if number == _FULL32:
                 if len(rest) < _WIDE:
-                    self._refuse(header, "has no sizes of eight bytes")
+                    self._refuse(header, "lacks its zip64 sizes")
                 widened[index] = int.from_bytes(rest[:_WIDE], "little")
                 rest = rest[_WIDE:]
         size, packed, offset = widened

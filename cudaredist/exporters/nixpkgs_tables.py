@@ -46,7 +46,7 @@ VERSIONS_PATH = "pkgs/top-level/cuda-packages.nix"
 HOST_COMPILERS = ("clang", "gcc")
 """Compilers in nixpkgs' table."""
 _IN_NIXPKGS = REDISTS.keys() - {"nccl", "nvshmem"}
-"""Redistributables with manifests in nixpkgs. It builds the others from source."""
+"""Redistributables with manifests in nixpkgs, which builds NCCL and NVSHMEM from source."""
 X86, SERVER_ARM, JETSON = "linux-x86_64", "linux-sbsa", "linux-aarch64"
 
 _CONDITIONS = {JETSON: "hasJetsonCudaCapability", SERVER_ARM: "hostPlatform.isAarch64"}
@@ -231,7 +231,7 @@ def _capability_entry(gpus: Gpus, name: str, fields: Mapping[str, str | bool | N
 def set_versions(sets: Iterable[PackageSet]) -> Versions:
     """Return the releases of package sets.
 
-    Skips sets for Windows, sets of wheels and the redistributables of overlays.
+    Skips sets for Windows, sets of wheels, and redistributables without a manifest in nixpkgs.
     """
     versions: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for package_set in sets:

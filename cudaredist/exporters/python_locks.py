@@ -75,7 +75,7 @@ def _wheels(exported: ExportedSet) -> Iterator[tuple[Wheel, SetArchive]]:
     if package_set.channel != "wheels":
         build = command_line("build", channel="wheels", cuda=release, platform=platform)
         raise UsageError(
-            "pip and uv install wheels, and this set has NVIDIA's archives", hint=f"run `{build}`"
+            "pip and uv require wheels, but the set has NVIDIA's archives", hint=f"run `{build}`"
         )
     wheels: dict[str, tuple[Wheel, SetArchive]] = {}
     for package in exported.packages:

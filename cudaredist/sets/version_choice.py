@@ -239,7 +239,7 @@ class _Chooser:
             refusals[label] = self._refusal(manifests[label], checks)
             if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
                 best = label
-        for_other = _Refusal(f"built for another CUDA {cuda.components[0]} than the set's")
+        for_other = _Refusal(f"built for a CUDA {cuda.components[0]} release other than the set's")
         suffix = f"; the newest release with it is {best}" if best and names_newest else ""
         rejected = []
         uncovered: RejectedRelease | None = None

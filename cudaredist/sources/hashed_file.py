@@ -49,9 +49,9 @@ class Recorder(NamedTuple):
     ) -> tuple[HashedFile, _T]:
         """Read a file once, and return it with the result of a check of its bytes.
 
-        `check` gets the name and all bytes. Raises `ReadError` if a local file is missing or cannot
-        be reached, `UsageError` for plain http to another machine, and the errors of sources and
-        `check`.
+        `check` gets the address or path, and all bytes. Raises `ReadError` if a local file is
+        missing or cannot be read, `UsageError` for plain http to another machine, and the errors of
+        sources and `check`.
         """
         name = location.rpartition("/")[2]
 

@@ -260,7 +260,7 @@ class HttpClient:
     def _new_context(self, kind: str) -> ssl.SSLContext:
         cert = self._access.cert
         if kind == "http":
-            # It trusts nobody, so that it cannot be used for https.
+            # It trusts no authority, so that it cannot be used for https.
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if kind == "trusted":
             context = httpx.create_ssl_context(verify=False)

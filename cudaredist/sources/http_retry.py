@@ -21,7 +21,7 @@ class Attempts:
         self._failures, self._waited, self._pause = 0, 0.0, 0.0
 
     def count(self, error: TransientError) -> None:
-        """Count a failure. Raises its error if there must be no other attempt.
+        """Count a failure. Raises its error if no attempt is left.
 
         The pause is the server's `Retry-After`, but at least the back-off.
         """

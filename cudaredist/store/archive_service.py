@@ -204,7 +204,7 @@ class ArchiveService:
     def _opened(
         self, request: ArchiveRequest, use: Callable[[ArchiveReader], _Result]
     ) -> Callable[[Iterator[bytes]], _Result]:
-        """Return a function that opens the bytes of an archive for another one."""
+        """Return a function that opens the bytes of an archive and passes the reader to `use`."""
 
         def use_bytes(chunks: Iterator[bytes]) -> _Result:
             reader = open_archive(request.name, chunks, size=request.size, jobs=self.threads)

@@ -44,7 +44,7 @@ class AuditOptions(Options):
     )
     gpu: bool = select_option("Require the same for the GPUs of this machine.", default=False)
     cuda: str | None = select_option(
-        "Require its libraries and symbols in this CUDA release.", metavar="LABEL"
+        "CUDA release that must have all libraries and symbols.", metavar="LABEL"
     )
     driver: str | None = select_option(
         "Driver on which the CUDA release must run.", metavar="VERSION"

@@ -84,7 +84,7 @@ class Loader:
     def closure(
         self, main: ProgramFile, preloaded: Mapping[str, FoundFile]
     ) -> Iterator[tuple[ProgramFile, str, FoundFile]]:
-        """Yield each file that is loaded for a file, with each library that is found for it."""
+        """Yield each loaded file, with each library that it needs and the file found for it."""
         loaded = dict(preloaded)
         queue = deque([_Loaded(main, main.path, None)])
         while queue:

@@ -45,7 +45,7 @@ class RequiredRelease(AuditedRelease):
 
     @property
     def lower_bound(self) -> BoundKind:
-        """The meaning of its lowest release for the requirement of a wheel."""
+        """The kind of lower bound for the requirement of a wheel."""
         if self.lowest is not None:
             return "symbols" if self.decisive else "oldest"
         if self.lacks_library:

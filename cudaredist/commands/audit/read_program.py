@@ -48,7 +48,7 @@ _is_library = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll|\.pyd)", re.IGNORECASE).
 
 @dataclass(kw_only=True)
 class ProgramReader:
-    """Reads the paths of one self."""
+    """Reads the paths of one program."""
 
     cache: Cache
     progress: Progress = NO_PROGRESS

@@ -58,7 +58,7 @@ class AuditedLibrary(OwnModel):
     by: Names = Field(description="Files that need it")
     bundled: Names = Field((), description="Files of the program with the library")
     providers: tuple[LibraryProvider, ...] = ()
-    owner: Owner | None = Field(None, description="Of an external library")
+    owner: Owner | None = Field(None, description="Owner of an external library")
     projects: Names = Field(
         default=(),
         description="Wheels of NVIDIA's with an unknown library that are not in the data",

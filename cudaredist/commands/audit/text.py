@@ -71,7 +71,7 @@ def audit_text(report: AuditReport | AuditReports) -> Iterator[str]:
 
 
 def audit_markdown(report: AuditReport | AuditReports) -> Iterator[str]:
-    """Yield the same for a pull request or a step summary."""
+    """Yield the report as Markdown, for a pull request or a step summary."""
     return _programs(report, _program_markdown, markdown_table)
 
 

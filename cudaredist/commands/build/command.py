@@ -49,7 +49,7 @@ class BuildOptions(Options):
     )
     target: str | None = platform_option("Also build the set of this platform for a cross toolkit.")
     capability: list[str] | None = select_option(
-        "Capability, GPU or all; repeatable. Default: the release's.", metavar="X.Y[a|f]|GPU"
+        "Capability, GPU or all. Repeatable. Default: by release.", metavar="X.Y[a|f]|GPU"
     )
     forward_compat: bool | None = capability_option(
         "Also embed PTX for newer GPUs. Default: on, unless only a/f capabilities are requested.",

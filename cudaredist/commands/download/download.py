@@ -101,7 +101,7 @@ class ManifestDownload:
     selection: Selection
     cache: Cache
     workers: Workers
-    """Their event is that of the sources. If the run ends early, it is set, so that none waits."""
+    """They share the stop event of the sources. An early end sets it, so that no thread waits."""
     _: KW_ONLY
     write: bool = True
     """Whether to write files. If not, outcomes report the files that would be written."""

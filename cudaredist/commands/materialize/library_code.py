@@ -1,4 +1,4 @@
-"""Find the device code of a runtime root that no requested GPU uses."""
+"""Find the device code of a runtime root that no GPU of the set uses."""
 
 from collections.abc import Iterable, Mapping
 

@@ -237,7 +237,7 @@ class Materialization:
         sizes = [f"{known:,} bytes"] if known or not unknown else []
         sizes += [f"{unknown} of unknown size"] if unknown else []
         text += f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"
-        self.announce(text + (f", not counting {unexamined} not inspected" if unexamined else ""))
+        self.announce(text + (f", without {unexamined} of unknown size" if unexamined else ""))
         limit = None if self.sources is None else self.sources.max_fetched
         if limit is not None and known > limit:
             raise UsageError(

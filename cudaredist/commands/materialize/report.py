@@ -54,7 +54,9 @@ class ToolkitReport(Report):
     full_size: int | None = Field(
         default=None, description="Bytes of the whole packages of a runtime root"
     )
-    device_code: LibraryCode | None = Field(default=None, description="Of a runtime root")
+    device_code: LibraryCode | None = Field(
+        default=None, description="Device code of a runtime root"
+    )
     image: OciImage | None = None
     fetched_bytes: int = Field(description="Bytes from the network, without local archives")
     problems: tuple[str, ...] = Field(description="Altered files and links")

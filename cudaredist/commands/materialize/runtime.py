@@ -84,18 +84,16 @@ def runtime_libraries(
             f"the programs are for {' and '.join(others)}, and the set is for {platform}",
             hint=f"run `{build}` to build a set for them",
         )
-    problems = list(_problems(audited))
-    if problems:
-        raise ContentError(
-            "; ".join(problems),
-            hint="name the files that provide other libraries with --for, too",
-        )
+    missing = list(_missing(audited))
+    if problems := [*missing, *_problems(audited)]:
+        hint = "name the files that provide other libraries with --for, too" if missing else None
+        raise ContentError("; ".join(problems), hint=hint)
     needs = [need for need in audited.libraries if need.status == "provided"]
     if not needs:
-        raise ContentError(f"no library of the set for {platform} is needed")
+        raise ContentError(f"the programs need no library of the set for {platform}")
     for name in others:
         if name.os == "linux":
-            _log.warning("the root has no libraries for the files that are for %s", name)
+            _log.warning("libraries for %s are not installed: the set is for %s", name, platform)
     for release in audited.releases:
         if release.unknown:
             _log.warning(
@@ -143,15 +141,19 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
     return RuntimeLibraries(dict(paths), frozenset(names), tuple(left))
 
 
-def _problems(report: AuditReport) -> Iterator[str]:
-    """Yield the reasons why the set is not enough for programs.
-
-    The copies of NVIDIA's libraries in an environment do not matter, because the root has its own.
-    """
-    yield from (error.message for error in report.errors)
+def _missing(report: AuditReport) -> Iterator[str]:
+    """Yield the libraries that neither the set nor the system provides."""
     for need in report.libraries:
         if need.status in _WITHOUT_PROVIDER and need.kind != "opened":
             yield f"neither the set nor the system provides {need.soname} for {need.by[0]}"
+
+
+def _problems(report: AuditReport) -> Iterator[str]:
+    """Yield the other reasons why the set is not enough for programs.
+
+    Most findings about the files of an environment are ignored: libraries of the root replace them.
+    """
+    yield from (error.message for error in report.errors)
     for release in report.releases:
         if release.unresolved:
             names = listed(release.unresolved)

@@ -48,6 +48,6 @@ def _code_text(code: LibraryCode) -> str:
     text = f"{code.size:,} bytes of device code"
     if code.unused_size:
         names = ", ".join(code.capabilities)
-        text += f", {code.unused_size:,} of them for no GPU of capability {names}"
+        text += f", of which GPUs of capability {names} do not use {code.unused_size:,}"
     unknown = ", ".join(shortened(code.unknown, _FOREIGN_SHOWN))
     return f"{text}; unknown for {unknown}" if unknown else text

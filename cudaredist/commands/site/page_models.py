@@ -18,7 +18,7 @@ from cudaredist.tables.explanation import Topic
 
 
 class SitePage(OwnModel):
-    """A page. Its file also has the channel of the data."""
+    """A page. Its `index.json` also has the channel."""
 
     schema_version: Literal[1] = 1
     kind: str
@@ -287,4 +287,6 @@ class SearchPage(SitePage):
     kind: Literal["search"] = "search"
     counts: dict[str, int] = Field(description="Entries of the index by kind")
     libraries: int = Field(description="Libraries with known symbols")
-    unknown_libraries: tuple[str, ...] = Field(description="Those with an unknown release")
+    unknown_libraries: tuple[str, ...] = Field(
+        description="Libraries with a release whose symbols are unknown"
+    )

@@ -172,8 +172,8 @@ class CoverageRules:
     ) -> frozenset[str]:
         """Return the architectures of a file whose images some GPUs may use.
 
-        In each module, a GPU uses the newest machine code that it runs, or else the newest portable
-        code. All code for a linker is used. `keeps_portable` includes the newest portable code.
+        In each module, a GPU uses the newest machine code that it runs, or else the newest PTX.
+        Code for a linker is used if a GPU can use it. `keeps_portable` includes the newest PTX.
         """
         gpus = [Capability.parse(name).base for name in capabilities]
         used: set[str] = set()

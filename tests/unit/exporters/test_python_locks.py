@@ -80,7 +80,7 @@ def test_pylock_is_valid_and_limited_to_platform(
 
 @pytest.mark.parametrize("name", ["pylock", "requirements"])
 def test_sets_without_wheels_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="pip and uv install wheels") as raised:
+    with pytest.raises(UsageError, match="pip and uv require wheels") as raised:
         exported(name, example_set())
     assert "cudaredist build --channel wheels" in str(raised.value.hint)
 

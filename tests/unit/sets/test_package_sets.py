@@ -382,7 +382,7 @@ def test_newer_labels_of_same_version_are_explained() -> None:
     assert reasons == {
         "2.31.2-cuda13.3": "built for CUDA 13",
         "2.29.2-cuda13.1": "built for CUDA 13",
-        "2.29.2-cuda12.9": "built for another CUDA 12 than the set's",
+        "2.29.2-cuda12.9": "built for a CUDA 12 release other than the set's",
     }
 
 

@@ -114,7 +114,7 @@ def test_runtime_root_excludes_own_libraries_of_environment(runtime: Run) -> Non
     put_environment(
         {"torch/_C.so": user("libtorch_cuda.so", "run"), "torch/lib/libtorch_cuda.so": own}
     )
-    expect_error(runtime("--for", "env"), 5, "no library of the set for linux-x86_64 is needed")
+    expect_error(runtime("--for", "env"), 5, "need no library of the set for linux-x86_64")
 
 
 def test_runtime_root_of_environment_without_provider_is_refused(runtime: Run) -> None:
@@ -157,7 +157,7 @@ def test_runtime_root_reports_device_code_of_other_gpus(runtime: Run) -> None:
         "unused_size": 4096,
         "unknown": [],
     }
-    text = "16,384 bytes of device code, 4,096 of them for no GPU of capability 9.0"
+    text = "16,384 bytes of device code, of which GPUs of capability 9.0 do not use 4,096"
     # The root has all of it.
     expect_output(runtime("--for", "program"), 0, "unchanged", text)
 
@@ -187,4 +187,4 @@ def test_runtime_root_of_programs_for_several_machines(runtime: Run) -> None:
     words = "the programs are for linux-sbsa, and the set is for linux-x86_64"
     expect_error(runtime("--for", "arm"), 5, words, "--platform linux-sbsa` to build a set")
     result = expect_output(runtime("--for", "x86", "--for", "arm"), 0, "written")
-    assert "no libraries for the files that are for linux-sbsa" in result.stderr
+    assert "libraries for linux-sbsa are not installed: the set is for linux-x86" in result.stderr
