@@ -45,11 +45,13 @@ def _run_here(
 
     def hook(event: str, about: tuple[Any, ...]) -> None:
         nonlocal count
+        if event not in events:
+            return
         # To empty a folder, the program opens it and removes names without a path.
         is_ours = event in {"os.remove", "os.rmdir"} or root in str(about)
         if event == "open" and is_ours:
             is_ours = bool(about[2] & os.O_CREAT)
-        if event in events and is_ours:
+        if is_ours:
             if count == last:
                 os.kill(os.getpid(), signal.SIGKILL)
             count += 1
