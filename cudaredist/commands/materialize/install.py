@@ -12,10 +12,10 @@ from cudaredist.commands.materialize.merge import (
     VERSION_NAME,
     Content,
     CrossTarget,
-    Layout,
     Plan,
     PlannedFile,
 )
+from cudaredist.commands.materialize.options import LayoutName
 from cudaredist.commands.materialize.staging import remove_tree
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
@@ -43,7 +43,7 @@ class Toolkit:
     packages: Mapping[str, SetPackage]
     """Selected packages, by name in the record."""
     target: CrossTarget | None
-    layout: Layout
+    layout: LayoutName
     with_static: bool
     libraries: tuple[str, ...] = ()
     """Names of the libraries of a runtime root."""
@@ -172,8 +172,6 @@ def _link_or_copy(source: Path, destination: Path) -> None:
     """
     try:
         os.link(source, destination)
-    except FileExistsError:
-        raise
     except OSError:
         _copy(source, destination)
 

@@ -32,7 +32,6 @@ from cudaredist.commands.materialize.root import (
     is_intact,
     list_root,
     read_record,
-    real_path,
     toolkit_report,
 )
 from cudaredist.commands.materialize.runtime import runtime_libraries
@@ -84,9 +83,7 @@ class Materialization:
             )
         value, sha256 = read_package_set(package_set)
         limit = parse_size(options.max_download)
-        target = None
-        if options.target is not None:
-            target = CrossTarget(*read_target_set(value, options.target))
+        target = CrossTarget(*read_target_set(value, options.target)) if options.target else None
         self.runtime = runtime_libraries(value, options, session) if options.programs else None
         libraries = () if self.runtime is None else tuple(self.runtime.paths)
         selection = select_packages(value, target, options, libraries)
@@ -121,7 +118,7 @@ class Materialization:
         if bases:
             self.sources = service(chains={(): session.sources(bases)}, max_fetched=limit)
             self._services.append(self.sources)
-        self._staging = StagingDirectory(real_path(self.root))
+        self._staging = StagingDirectory(self.root)
         self._path = self._staging.root
         self._image: OciImage | None = None
         self._sizes: dict[str | None, int | None] = {}
@@ -287,8 +284,7 @@ class Materialization:
         raise_if_stopped(self._services[0].stop)
         request = self._request(package)
         folder = self._staging.archives / archive_of(package).sha256
-        earlier = earlier_content(folder)
-        if earlier is not None:
+        if (earlier := earlier_content(folder)) is not None:
             return earlier
         errors: list[CudaRedistError] = []
         for service in self._services:
@@ -313,8 +309,7 @@ class Materialization:
         It has all possible paths at the source and in the local folder.
         """
         archive = archive_of(package)
-        problem = path_problem(archive.relative_path)
-        if problem is not None:
+        if problem := path_problem(archive.relative_path):
             field_path = f"packages.{package.attr}.archive.relative_path"
             raise InvalidFileError("package-set file", [Problem(field_path, problem)])
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
@@ -400,19 +395,16 @@ class Materialization:
                 )
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
-        fetched = 0 if self.sources is None else self.sources.fetched
-        report = toolkit_report(self.root, record, status, fetched_bytes=fetched)
-        if self.runtime is None:
-            return report
-        packages = self.toolkit.packages.values()
-        about = {
-            "libraries": record.libraries,
-            "optional_libraries": self.runtime.optional,
-            "full_size": sum(map(_unpacked_size, packages)),
-            "device_code": self.runtime.code,
-            "image": self._image,
-        }
-        return report.model_copy(update=about)
+        about: dict[str, object] = {"fetched_bytes": self.sources.fetched if self.sources else 0}
+        if self.runtime is not None:
+            about |= {
+                "libraries": record.libraries,
+                "optional_libraries": self.runtime.optional,
+                "full_size": sum(map(_unpacked_size, self.toolkit.packages.values())),
+                "device_code": self.runtime.code,
+                "image": self._image,
+            }
+        return toolkit_report(self.root, record, status, **about)
 
 
 def _unpacked_size(package: SetPackage) -> int:

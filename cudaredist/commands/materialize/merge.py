@@ -4,17 +4,15 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from cudaredist.commands.materialize.options import LayoutName
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.toolkit_record import PackageName, ToolkitLink
 from cudaredist.primitives import Platform
-from cudaredist.sets.outputs import folders_above
-from cudaredist.sets.package_tree import PackageTree, is_executable
-
-Layout: TypeAlias = Literal["merged", "split"]
+from cudaredist.sets.package_tree import PackageTree, folders_above, is_executable
 
 RECORD_NAME = ".cudaredist.json"
 """File name of the record. A folder without it is not a cudaredist root."""
@@ -101,7 +99,7 @@ def make_plan(
     trees: Mapping[str, PackageTree],
     contents: Mapping[str, Mapping[int, Content]],
     *,
-    layout: Layout,
+    layout: LayoutName,
     with_static: bool,
     platform: Platform,
     target: CrossTarget | None = None,

@@ -61,45 +61,35 @@ class MaterializeOptions(Options):
     jobs: int | None = archive_jobs_option()
     data_dir: Path | None = read_data_dir_option()
 
+    @property
+    def only_root(self) -> bool:
+        """Whether an existing root is verified or removed, without a package set."""
+        return self.verify or self.remove
+
 
 REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify"),
     (
-        lambda o: o.package_set is not None and (o.verify or o.remove),
+        lambda o: o.package_set and o.only_root,
         "--verify and --remove cannot be combined with SET",
         "run `cudaredist materialize --root {root} --verify`",
     ),
-    (
-        lambda o: o.target is not None and (o.verify or o.remove),
-        "--target cannot be combined with --verify or --remove",
-    ),
+    (lambda o: o.target and o.only_root, "--target cannot be combined with --verify or --remove"),
     (lambda o: o.format == "oci" and not o.programs, "--format oci requires --for"),
     (
-        lambda o: bool(o.programs) and o.component != ["runtime"],
+        lambda o: o.programs and o.component != ["runtime"],
         "--for requires --component runtime, and no other component",
     ),
     (
-        lambda o: bool(o.programs) and (o.target is not None or o.layout == "split"),
+        lambda o: o.programs and (o.target or o.layout == "split"),
         "--for cannot be combined with --target or --layout split",
     ),
+    (lambda o: o.programs and o.exclude, "--for cannot be combined with --exclude"),
+    (lambda o: o.programs and o.only_root, "--for cannot be combined with --verify or --remove"),
+    (lambda o: o.target and o.layout == "split", "--target cannot be combined with --layout split"),
+    (lambda o: o.replace and o.only_root, "--replace cannot be combined with --verify or --remove"),
     (
-        lambda o: bool(o.programs) and o.exclude is not None,
-        "--for cannot be combined with --exclude",
-    ),
-    (
-        lambda o: bool(o.programs) and (o.verify or o.remove),
-        "--for cannot be combined with --verify or --remove",
-    ),
-    (
-        lambda o: o.target is not None and o.layout == "split",
-        "--target cannot be combined with --layout split",
-    ),
-    (
-        lambda o: o.replace and (o.verify or o.remove),
-        "--replace cannot be combined with --verify or --remove",
-    ),
-    (
-        lambda o: o.package_set is None and not (o.verify or o.remove),
+        lambda o: not (o.package_set or o.only_root),
         "missing package set",
         "run `cudaredist build --cuda 13 --platform linux-x86_64 --output set.json` to create one",
     ),

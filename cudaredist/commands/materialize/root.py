@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +25,6 @@ from cudaredist.store.read_data import read_file_given
 
 _OWNER_EXECUTE = 0o100
 _SET_ID = 0o6000
-
-
-def real_path(root: Path) -> Path:
-    """Return a root's path without links.
-
-    A rename then moves the folder itself.
-    """
-    return Path(os.path.realpath(root))
 
 
 def read_record(root: Path) -> ToolkitRecord | None:
@@ -101,12 +93,12 @@ def verify_root(root: Path) -> ToolkitReport:
 
     Other files are reported, but are not a failure. Raises `UsageError` if the root has no record.
     """
-    record, folder = _record_of(root), real_path(root)
+    record, folder = _record_of(root), Path(os.path.realpath(root))
     contents = list_root(folder)
-    problems = [f"{path}: {problem}" for path, problem in _problems(folder, record, contents)]
-    status = "altered" if problems else "verified"
+    problems = tuple(f"{path}: {text}" for path, text in _problems(folder, record, contents))
+    status, code = ("altered", EXIT_INTEGRITY) if problems else ("verified", EXIT_OK)
     foreign = contents.foreign_to(record)
-    return toolkit_report(root, record, status, problems=problems, foreign=foreign)
+    return toolkit_report(root, record, status, problems=problems, foreign=foreign, exit_code=code)
 
 
 def altered_paths(root: Path, record: ToolkitRecord) -> frozenset[str]:
@@ -154,8 +146,8 @@ def remove_root(root: Path) -> ToolkitReport:
     Other files stay. Also removes the staging directory of an interrupted run. Raises `UsageError`
     if the root has no record.
     """
-    path = real_path(root)
-    staging = StagingDirectory(path)
+    staging = StagingDirectory(root)
+    path = staging.root
     if os.path.lexists(path) or not staging.exists():
         _record_of(root)
     with staging.locked():
@@ -176,7 +168,8 @@ def remove_root(root: Path) -> ToolkitReport:
             except OSError as error:
                 raise WriteError(error.filename or root, error) from error
         staging.clear()
-    return toolkit_report(root, record, "removed", foreign=foreign)
+    code = EXIT_FINDINGS if foreign else EXIT_OK
+    return toolkit_report(root, record, "removed", foreign=foreign, exit_code=code)
 
 
 def _remove_files(root: Path, record: ToolkitRecord, contents: RootContents) -> None:
@@ -193,21 +186,14 @@ def _remove_files(root: Path, record: ToolkitRecord, contents: RootContents) -> 
 
 
 def toolkit_report(
-    root: Path,
-    record: ToolkitRecord | None,
-    status: str,
-    *,
-    fetched_bytes: int = 0,
-    problems: Sequence[str] = (),
-    foreign: Sequence[str] = (),
+    root: Path, record: ToolkitRecord | None, status: str, **about: object
 ) -> ToolkitReport:
-    """Return the report on a root.
+    """Return the report on a root, with more fields.
 
     The record is None if only a staging directory was removed.
     """
-    code = EXIT_FINDINGS if status == "removed" and foreign else EXIT_OK
     files = record.files if record else {}
-    about = {
+    fields = {
         **{name: getattr(record, name, None) for name in ("cuda", "platform", "layout")},
         "target": next(iter(record.targets), None) if record else None,
         "root": str(root),
@@ -215,18 +201,18 @@ def toolkit_report(
         "packages": tuple(record.packages) if record else (),
         "files": len(files),
         "size": sum(file.size for file in files.values()),
-        "fetched_bytes": fetched_bytes,
-        "problems": tuple(problems),
-        "foreign": tuple(foreign),
-        "exit_code": EXIT_INTEGRITY if problems else code,
+        "fetched_bytes": 0,
+        "problems": (),
+        "foreign": (),
+        "exit_code": EXIT_OK,
     }
-    return ToolkitReport.model_validate(about)
+    return ToolkitReport.model_validate(fields | about)
 
 
 def _record_of(root: Path) -> ToolkitRecord:
     record = read_record(root)
     if record is None:
-        staging = StagingDirectory(real_path(root))
+        staging = StagingDirectory(root)
         if not os.path.lexists(staging.root) and not staging.exists():
             create = f"cudaredist materialize set.json --root {shlex.quote(str(root))}"
             raise UsageError(f"no toolkit root at {root}", hint=f"run `{create}` to create it")

@@ -126,9 +126,8 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
         if path in paths[attr]:
             continue
         paths[attr].add(path)
-        loads: list[Needed | Opened] = [each for each in package.needs if each.by_path == path]
-        loads += (each for each in package.opens if each.by_path == path)
-        for need in loads:
+        loads: tuple[Needed | Opened, ...] = (*package.needs, *package.opens)
+        for need in (load for load in loads if load.by_path == path):
             by = need.satisfied_by
             if isinstance(by, InSet):
                 if isinstance(need, Opened) and by.attr != attr:

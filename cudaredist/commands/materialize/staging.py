@@ -30,12 +30,13 @@ class StagingDirectory:
     """
 
     def __init__(self, root: Path) -> None:
+        # A rename of the path without links moves the folder itself.
+        self.root = root = Path(os.path.realpath(root))
         if not root.name:
             raise UsageError(
                 f"{root} cannot be a toolkit root",
                 hint=f"run `{again('--root cuda-toolkit', without=['--root'])}`",
             )
-        self.root = root
         self.folder = root.with_name(f".{root.name}.cudaredist")
         self.archives = self.folder / "archives"
         """Unpacked archives, each in a folder named by its hash."""
@@ -68,7 +69,9 @@ class StagingDirectory:
         try:
             self._recover()
             if handle is not None:
-                self._remove_incomplete()
+                # A killed run left these incomplete.
+                for folder in (self.new, self._trash, *self.archives.glob(f"*{TEMPORARY}")):
+                    remove_tree(folder)
             yield
         except CudaRedistError as error:
             self._release(handle, missing)
@@ -102,9 +105,7 @@ class StagingDirectory:
         previous root. Raises `WriteError`.
         """
         with WritingTo(self.root):
-            if not os.path.lexists(self.root):
-                self.new.rename(self.root)
-            elif not _exchange(self.new, self.root):
+            if not _exchange(self.new, self.root):
                 self._replace()
         for previous in (self.new, self._old):
             with contextlib.suppress(OSError):
@@ -112,9 +113,10 @@ class StagingDirectory:
         self.clear()
 
     def _replace(self) -> None:
-        """Replace the root in two renames."""
-        remove_tree(self._old)
-        self.root.rename(self._old)
+        """Replace the root, if there is one, in two renames."""
+        if os.path.lexists(self.root):
+            remove_tree(self._old)
+            self.root.rename(self._old)
         try:
             self.new.rename(self.root)
         except BaseException:
@@ -136,11 +138,6 @@ class StagingDirectory:
         if os.path.lexists(self._old) and not os.path.lexists(self.root):
             with WritingTo(self.root):
                 self._old.rename(self.root)
-
-    def _remove_incomplete(self) -> None:
-        """Remove the incomplete files of a killed run."""
-        for folder in (self.new, self._trash, *self.archives.glob(f"*{TEMPORARY}")):
-            remove_tree(folder)
 
     def _release(self, handle: int | None, missing: list[Path]) -> None:
         """Remove everything useless for a later run, and unlock."""

@@ -12,7 +12,8 @@ from support.toolkits import MadeSet
 
 from cudaredist.archives.members import MemberKind
 from cudaredist.commands.materialize.components import select
-from cudaredist.commands.materialize.merge import Content, Layout, Plan, make_plan
+from cudaredist.commands.materialize.merge import Content, Plan, make_plan
+from cudaredist.commands.materialize.options import LayoutName
 from cudaredist.errors import (
     ConflictError,
     ContentError,
@@ -211,7 +212,7 @@ def plan_of(
     packages: Mapping[str, list[Entry]],
     hashes: Mapping[str, Sequence[str]] | None = None,
     *,
-    layout: Layout = "merged",
+    layout: LayoutName = "merged",
     static: bool = True,
     outputs: Sequence[str] = ("out",),
     platform: Platform = LINUX,
