@@ -3,7 +3,7 @@
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -74,6 +74,17 @@ def targets_in_store(
         )
         targets.append(target)
     return tuple(targets)
+
+
+def limited_to(
+    targets: Iterable[FeatureTarget], releases: Collection[tuple[str, Version]]
+) -> list[FeatureTarget]:
+    """Limit targets to releases, and leave out those without manifests of them."""
+    return [
+        replace(target, only=only)
+        for target in targets
+        if (only := tuple(x for x in target.labels() if (target.redist.name, x) in releases))
+    ]
 
 
 def _own_urls(store: Store) -> Mapping[str, str]:

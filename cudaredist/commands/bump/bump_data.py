@@ -5,7 +5,7 @@ validate package sets. Files are written atomically, and a second run resumes an
 a stage fails, the later stages still do as much as they can.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -50,7 +50,12 @@ from cudaredist.store.locate import data_folder, store_to_read
 from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
-from cudaredist.store.targets import FeatureTarget, read_local_manifests, targets_in_store
+from cudaredist.store.targets import (
+    FeatureTarget,
+    limited_to,
+    read_local_manifests,
+    targets_in_store,
+)
 from cudaredist.tasks import Workers
 
 _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
@@ -205,11 +210,7 @@ class Bump:
 
     def _targets_of(self, local: Sequence[Step]) -> list[FeatureTarget]:
         """Return the targets limited to these releases."""
-        return [
-            replace(target, only=labels)
-            for target in self.targets
-            if (labels := tuple(s.label for s in local if s.redist.name == target.redist.name))
-        ]
+        return limited_to(self.targets, {(step.redist.name, step.label) for step in local})
 
     def _update_symbols(self, local: Sequence[Step]) -> None:
         """Add the releases to the tables of symbols, if the data folder has any."""
@@ -303,10 +304,9 @@ class Bump:
                 return ()
         package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
         verdicts = iter(validate_sets(package_sets, cache=self.cache, symbols=layered.symbol_paths))
-        of_sets = [next(verdicts) if isinstance(r, PackageSet) else None for _, r in attempts]
         sets = tuple(
-            _bumped_set(*attempt, verdict, outcome)
-            for attempt, verdict, outcome in zip(attempts, of_sets, written, strict=True)
+            _bumped_set(*attempt, verdicts, outcome)
+            for attempt, outcome in zip(attempts, written, strict=True)
         )
         self._codes += [_never_usage(entry.exit_code) for entry in sets]
         return sets
@@ -314,21 +314,17 @@ class Bump:
     # -- the report
 
     def _bumped(self, step: Step) -> BumpedRelease:
-        name, label = step.redist.name, step.label
-        folder = self.store.manifests(name)
+        name, label, store = step.redist.name, step.label, self.store
+        folder = store.manifests(name)
         if folder.read(label) is None:
             return step.report("failed")
-        paths = [
-            folder.path_of(label),
-            self.store.lock_path,
-            self.store.features(name).path_of(label),
-        ]
+        paths = [folder.path_of(label), store.lock_path, store.features(name).path_of(label)]
         if name == CUDA and self.options.process:
-            paths += [self.store.table_path(table.name) for table in TABLES]
-        paths += (self.store.symbol_path / f"{soname}.json" for soname in self._symbols)
+            paths += [store.table_path(table.name) for table in TABLES]
+        paths += (store.symbol_path / f"{soname}.json" for soname in self._symbols)
         return step.report(
             "incomplete" if step.key in self._failed else "bumped",
-            files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
+            files=tuple(sorted(store.relative(path) for path in paths if path.exists())),
             diff=self._diff(step),
         )
 
@@ -384,13 +380,13 @@ def _redists(store: Store, names: list[str] | None, session: Session) -> list[Re
 def _bumped_set(
     spec: SetSpec | RefusedSet,
     result: PackageSet | CudaRedistError,
-    verdict: SetVerdict | None,
+    verdicts: Iterator[SetVerdict],
     written: SetOutcome | None,
 ) -> BumpedSet:
-    """Report a set or its error, with the outcome of writing it if any."""
+    """Report a set with the next verdict, or its error, and the outcome of writing it if any."""
     package_set = result if isinstance(result, PackageSet) else None
     error = result if isinstance(result, CudaRedistError) else written.error if written else None
-    problems = verdict.problems if verdict else ()
+    problems = next(verdicts).problems if package_set else ()
     code = EXIT_FINDINGS if problems else EXIT_OK
     diagnostics = package_set.diagnostics if package_set else ()
     return BumpedSet(

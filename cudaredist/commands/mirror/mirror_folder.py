@@ -32,7 +32,8 @@ class MirrorFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._partial = root / _HIDDEN / "partial"
+        self.partial = root / _HIDDEN / "partial"
+        """The folder of archives until they are verified."""
 
     def store(self, channel: Channel) -> Store:
         """Return the data folder with the manifests of a channel."""
@@ -84,14 +85,6 @@ class MirrorFolder:
 
     # -- files
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file of the mirror in one step."""
-        write_file(self.path(name), data)
-
-    def partial_path(self, sha256: Sha256, suffix: str) -> Path:
-        """Return the path of an archive until it is verified."""
-        return self._partial / f"{sha256}{suffix}"
-
     def put(self, source: Path, names: Iterable[str]) -> None:
         """Give a verified file its final names, as hard links."""
         for name in names:
@@ -100,7 +93,7 @@ class MirrorFolder:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if os.path.lexists(path) and os.path.samestat(path.lstat(), source.stat()):
                     continue
-                temporary = self._partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+                temporary = self.partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
                 temporary.parent.mkdir(parents=True, exist_ok=True)
                 os.link(source, temporary)
                 temporary.replace(path)
@@ -143,8 +136,8 @@ class MirrorFolder:
         """Remove temporary files of killed runs, while the mirror is locked."""
         for folder, _, _ in os.walk(self.root):
             sweep(Path(folder), "")
-        for name in names_in(self._partial):
-            path = self._partial / name
+        for name in names_in(self.partial):
+            path = self.partial / name
             with contextlib.suppress(OSError):
                 # It already has its final name.
                 if path.stat().st_nlink > 1:
@@ -152,8 +145,8 @@ class MirrorFolder:
 
     def remove_partial(self) -> None:
         """Remove downloads in progress."""
-        for name in names_in(self._partial):
-            self.remove(self._partial / name)
+        for name in names_in(self.partial):
+            self.remove(self.partial / name)
 
     def served(self) -> Iterator[str]:
         """Yield the path of each served file in the mirror."""

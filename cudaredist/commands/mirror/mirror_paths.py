@@ -90,10 +90,9 @@ def archive_path_in(manifest: LocalManifest, archive: Archive, channel: Channel)
     """
     if channel == "wheels":
         return f"{SIMPLE}/{archive.relative_path}"
-    path = next(manifest.paths(archive), None)
-    if path is None or path.startswith((".", "/", f"{SIMPLE}/")) or "/" not in path:
-        return None
-    return None if path.endswith(_RESERVED_ENDS) else path
+    path = next(manifest.paths(archive), "")
+    is_outside = "/" not in path or path.startswith((".", "/", f"{SIMPLE}/"))
+    return None if is_outside or path.endswith(_RESERVED_ENDS) else path
 
 
 def names_of(

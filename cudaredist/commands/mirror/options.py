@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from cudaredist.cli.options import (
     ArchiveJobs,
@@ -20,8 +20,6 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Refusal
 
-MirrorAction: TypeAlias = Literal["sync", "verify", "prune"]
-
 _SELECTING = frozenset(
     {"redist", "channel", "version", "min_version", "max_version", "package", "platform", "variant"}
 )
@@ -32,7 +30,7 @@ class MirrorOptions(Options):
 
     typical = ("redist", "channel", "version", "platform", "package_set")
 
-    action: MirrorAction = argument(
+    action: Literal["sync", "verify", "prune"] = argument(
         "Copy a selection, verify the mirror offline, or remove everything else.",
         metavar="sync|verify|prune",
         default=...,

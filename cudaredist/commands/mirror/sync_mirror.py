@@ -4,7 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.metadata import parse_email
@@ -23,12 +23,16 @@ from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.sources.chain import SourceChain
-from cudaredist.sources.wheel_index import LocalMetadata
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
-from cudaredist.store.files import read_file
+from cudaredist.store.files import read_file, write_file
 from cudaredist.store.selection import EVERY_RELEASE
-from cudaredist.store.targets import LocalManifest, read_local_manifests, targets_in_store
+from cudaredist.store.targets import (
+    LocalManifest,
+    limited_to,
+    read_local_manifests,
+    targets_in_store,
+)
 from cudaredist.tasks import each, raise_if_stopped
 from cudaredist.wheels import Wheel
 
@@ -60,7 +64,7 @@ class MirrorSync:
         self.wheels: WheelSource | None = None
         """The package index, in the wheel channel."""
         if selection.channel == "wheels":
-            self.wheels = WheelSource(session.settings, _local_metadata(mirror))
+            self.wheels = WheelSource(session.settings, self._local_metadata)
             sources = session.enter_context(contextlib.closing(SourceChain([self.wheels])))
             chains = {bases: sources}
         else:
@@ -114,17 +118,12 @@ class MirrorSync:
             results = each(contents, self._copy, self.service.jobs, self.service.stop)
             for content, result in zip(contents, results, strict=True):
                 for path in content.paths:
-                    if isinstance(result, CudaRedistError):
-                        self._fail(path, result)
-                    else:
-                        size = self._files[path].size
-                        copy = MirroredArchive(path=path, status=result, size=size)
-                        self._archives.append(copy)
+                    self._report(path, result)
             self._publish(manifests)
         finally:
             self.mirror.save_lock(self._files)
         for path, data in generated_files(self._files).items():
-            self.mirror.write(path, data)
+            write_file(self.mirror.path(path), data)
         return MirrorSyncReport(
             folder=str(self.mirror.root),
             redists=downloaded.redists,
@@ -142,18 +141,13 @@ class MirrorSync:
         """Read the local manifests of these releases."""
         of_set = self.selection.labels
         selected = labels if of_set is None else of_set & labels
-        targets = []
-        for target in self.targets:
-            local = target.manifests.labels()
-            only = tuple(x for x in local if (target.redist.name, x) in selected)
-            if only:
-                targets.append(replace(target, only=only))
+        targets = limited_to(self.targets, selected)
         if not targets:
             return []
         manifests = read_local_manifests(targets, EVERY_RELEASE)
         for outcome in manifests.broken:
             if outcome.error is not None:
-                self._fail(outcome.subject, outcome.error)
+                self._report(outcome.subject, outcome.error)
         return manifests.readable
 
     def _contents(self, manifests: Sequence[LocalManifest]) -> list[_Content]:
@@ -170,17 +164,17 @@ class MirrorSync:
         for manifest, archive, path in places:
             about = f"{manifest.name}: {archive.relative_path}"
             if path is None:
-                self._fail(about, IntegrityError(f"{about}: not a path that a mirror can have"))
+                self._report(about, IntegrityError(f"{about}: not a path that a mirror can have"))
             elif archive.sha256 is None:
-                self._fail(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
+                self._report(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
             elif self._claims[path] != archive.sha256:
-                self._fail(path, _conflict(manifest, about))
+                self._report(path, _conflict(manifest, about))
             else:
                 _add(contents, path, manifest.request(archive))
         for sha256, package in (self.selection.of_set or {}).items():
             if manifests and sha256 not in contents:
                 error = NotAtSourceError(package, "no manifest has the archive of the package set")
-                self._fail(package, error)
+                self._report(package, error)
         if self.wheels is not None:
             self._add_wheels(self.wheels, contents, manifests)
         return sorted(contents.values(), key=lambda content: -(content.request.size or 0))
@@ -216,9 +210,13 @@ class MirrorSync:
 
     # -- one archive
 
-    def _fail(self, path: str, error: CudaRedistError | ErrorReport) -> None:
-        report = ErrorReport.of(error)
-        self._archives.append(MirroredArchive(path=path, status="failed", error=report))
+    def _report(self, path: str, result: ArchiveCopy | CudaRedistError | ErrorReport) -> None:
+        """Add the outcome of a path."""
+        if isinstance(result, str):
+            archive = MirroredArchive(path=path, status=result, size=self._files[path].size)
+        else:
+            archive = MirroredArchive(path=path, status="failed", error=ErrorReport.of(result))
+        self._archives.append(archive)
 
     def _copy(self, content: _Content) -> ArchiveCopy:
         """Copy one content to all its paths."""
@@ -228,7 +226,7 @@ class MirrorSync:
             self.service.progress.done()
             self._record(content, source)
             return "repaired" if is_damaged else "present"
-        source = self.mirror.partial_path(content.sha256, request.suffix)
+        source = self.mirror.partial / f"{content.sha256}{request.suffix}"
         self.service.fetch(request, source)
         self._record(content, source)
         source.unlink(missing_ok=True)
@@ -286,10 +284,19 @@ class MirrorSync:
             requires = earlier.requires_python
         else:
             data = metadata_in(source, source.name)
-            self.mirror.write(name, data)
+            write_file(self.mirror.path(name), data)
             requires = parse_email(data)[0].get("requires_python")
             metadata = _record_of(self.mirror.path(name), sha256_of(data))
         return file.model_copy(update={"requires_python": requires}), {name: metadata}
+
+    def _local_metadata(self, wheel: Wheel) -> bytes | None:
+        """Return the metadata of a wheel in the mirror, if it is intact."""
+        path = f"{SIMPLE}/{wheel.project}/{wheel.file_name}"
+        file, metadata = self._files.get(path), self._files.get(f"{path}{METADATA_SUFFIX}")
+        if file is None or metadata is None or file.sha256 != wheel.sha256:
+            return None
+        data = read_file(self.mirror.path(f"{path}{METADATA_SUFFIX}"))
+        return data if data is not None and sha256_of(data) == metadata.sha256 else None
 
     # -- manifests
 
@@ -317,21 +324,6 @@ def _conflict(manifest: LocalManifest, about: str) -> IntegrityError:
         hint=f"run `{command}`, and select the other releases "
         "of this mirror with --version, --min-version or --max-version",
     )
-
-
-def _local_metadata(mirror: MirrorFolder) -> LocalMetadata:
-    """Return a function that finds the metadata of a wheel in a mirror."""
-    files = mirror.lock_or_new()
-
-    def read(wheel: Wheel) -> bytes | None:
-        path = f"{SIMPLE}/{wheel.project}/{wheel.file_name}"
-        file, metadata = files.get(path), files.get(f"{path}{METADATA_SUFFIX}")
-        if file is None or metadata is None or file.sha256 != wheel.sha256:
-            return None
-        data = read_file(mirror.path(f"{path}{METADATA_SUFFIX}"))
-        return data if data is not None and sha256_of(data) == metadata.sha256 else None
-
-    return read
 
 
 def _add(contents: dict[Sha256, _Content], path: str, request: ArchiveRequest) -> None:

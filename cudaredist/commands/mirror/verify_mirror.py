@@ -5,6 +5,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_INCOMPLETE,
     EXIT_INTEGRITY,
-    ReadError,
+    ReadingFrom,
     worst_exit_code,
 )
 from cudaredist.formats.base import Channel
@@ -95,15 +96,12 @@ class MirrorVerification:
         """Hash each inode of a recorded file once."""
         first: dict[_Inode, str] = {}
         for path in self._files:
-            try:
-                about = self.mirror.path(path).lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                raise ReadError(self.mirror.path(path), error) from error
-            if stat.S_ISREG(about.st_mode):
-                self._inodes[path] = about.st_dev, about.st_ino
-                first.setdefault(self._inodes[path], path)
+            file = self.mirror.path(path)
+            with ReadingFrom(file), suppress(FileNotFoundError, NotADirectoryError):
+                about = file.lstat()
+                if stat.S_ISREG(about.st_mode):
+                    self._inodes[path] = about.st_dev, about.st_ino
+                    first.setdefault(self._inodes[path], path)
         self.progress.expect(len(first), sum(self._files[path].size for path in first.values()))
 
         def read(path: str) -> Sha256 | None:
