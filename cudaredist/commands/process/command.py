@@ -1,7 +1,6 @@
 """process-manifests: create feature files from the manifests' archives."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import parse_size
@@ -10,10 +9,7 @@ from cudaredist.commands.process.options import REFUSED, ProcessOptions
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cudaredist.commands.process.feature_run import FeatureRun
-    from cudaredist.store.targets import FeatureTarget
 
 
 @command(ProcessOptions, REFUSED)
@@ -56,16 +52,31 @@ def process_manifests(options: ProcessOptions, session: Session) -> int:
 def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     """Open the sources and lock the target folder."""
     from cudaredist.commands.process.feature_run import FeatureRun
+    from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder
-    from cudaredist.store.targets import read_local_manifests
+    from cudaredist.store.read_data import require_manifests
+    from cudaredist.store.targets import (
+        read_local_manifests,
+        targets_in_folder,
+        targets_in_store,
+    )
 
     selection, cache = options.releases.selection, open_cache(options.folders.cache_dir)
-    if options.url is not None:  # all manifests of the folder are selected
-        selection = replace(selection, pre=True)
     size = parse_size(options.max_download)
     folder = options.manifest_dir or options.folders.data_dir
     root = data_folder(folder, writing=not options.check)
-    targets = _targets(options, session, root)
+    bases = session.connect(options.network, options.channel)
+    if options.url is not None:
+        selection = replace(selection, pre=True)  # all manifests of the folder are selected
+        targets = targets_in_folder(options.url, root)
+    else:
+        store = Store(root, options.channel)
+        local = store.redists()
+        has_known = any(name in REDISTS for name in local)
+        names = options.redist or (None if has_known else list(local))
+        redists = find_redists(names, store.channel, own=local)
+        require_manifests(store, options.redist or ())
+        targets = targets_in_store(store, redists, bases)
     service = session.archive_service(
         targets, cache=cache, jobs=options.jobs.count, keep_archives=options.are_archives_kept
     )
@@ -81,20 +92,3 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
         max_download=size,
         announce=session.console.note,
     )
-
-
-def _targets(options: ProcessOptions, session: Session, root: Path) -> "Sequence[FeatureTarget]":
-    from cudaredist.store.data_folder import Store
-    from cudaredist.store.read_data import require_manifests
-    from cudaredist.store.targets import targets_in_folder, targets_in_store
-
-    bases = session.connect(options.network, options.channel)
-    if options.url is not None:
-        return targets_in_folder(options.url, root)
-    store = Store(root, options.channel)
-    local = store.redists()
-    has_known = any(name in REDISTS for name in local)
-    names = options.redist or (None if has_known else list(local))
-    redists = find_redists(names, store.channel, own=local)
-    require_manifests(store, options.redist or ())
-    return targets_in_store(store, redists, bases)

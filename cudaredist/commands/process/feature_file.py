@@ -89,17 +89,16 @@ class FeatureFile:
         """Return the bytes of the existing feature file, or None."""
         return self.source.target.features.read(self.source.label)
 
-    def earlier(self) -> dict[object, Document]:
-        """Return the entries of the existing feature file. Raises the errors of its reader."""
+    def earlier_entry(self, item: ArchiveItem) -> Document | None:
+        """Return an archive's entry in the existing feature file, if any.
+
+        Raises the errors of its reader.
+        """
         if self._earlier is None:
             self._earlier = _entries_in(self.read(), self.source.name)
-        return self._earlier
-
-    def earlier_entry(self, item: ArchiveItem) -> Document | None:
-        """Return an archive's entry in the existing feature file, if any. Raises likewise."""
         package = item.archive.package
         entry = item.entry(None, has_several=package in self._several)
-        return self.earlier().get(_identity(package, entry))
+        return self._earlier.get(_identity(package, entry))
 
     @property
     def _several(self) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from cudaredist.cli.options import (
     ArchiveJobs,
@@ -17,8 +17,6 @@ from cudaredist.cli.options import (
     work_option,
 )
 from cudaredist.cli.session import URL_WITH_OPTIONS, Refusal, url_alone
-
-EngineName: TypeAlias = Literal["local", "dask"]
 
 
 class ProcessOptions(ManifestOptions):
@@ -48,7 +46,7 @@ class ProcessOptions(ManifestOptions):
     fill_cache: bool = select_option(
         "Also inspect archives missing from the cache, for diff.", default=False
     )
-    engine: EngineName = work_option("Threads or a Dask cluster.", default="local")
+    engine: Literal["local", "dask"] = work_option("Threads or a Dask cluster.", default="local")
     scheduler: str | None = work_option(
         "Dask scheduler, such as tls://host:8786.", metavar="ADDRESS", envvar="CUDAREDIST_SCHEDULER"
     )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from cudaredist.cli.text import grouped
-from cudaredist.commands.diff.export_changes import ExportChanges
+from cudaredist.commands.diff.export_changes import ExportChange
 from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
     ChangedLibrary,
@@ -100,6 +100,7 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
     product = product_title(redist)
     labels = [None, *(str(facts.label) for facts in releases), None]
     for facts, previous, following in zip(releases, labels, labels[2:], strict=False):
+        exports = facts.exports
         yield ReleasePage(
             title=f"{product} {facts.label}",
             redist=redist,
@@ -110,27 +111,20 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
             packages=tuple(_packages(facts)),
             topics=facts.topics,
             changes=facts.changes,
-            exports=_changed_libraries(facts.exports) if data.symbols else None,
-            unknown_exports=tuple(
-                sorted({name for name, _ in facts.exports.unknown} if facts.exports else ())
-            ),
+            exports=tuple(map(_changed, exports.changes)) if data.symbols and exports else None,
+            unknown_exports=tuple(sorted({name for name, _ in exports.unknown} if exports else ())),
         )
 
 
-def _changed_libraries(exports: ExportChanges | None) -> tuple[ChangedLibrary, ...] | None:
-    if exports is None:
-        return None
-    return tuple(
-        ChangedLibrary(
-            package=change.package,
-            library=change.library,
-            places=change.places,
-            removed=len(change.removed),
-            added=len(change.added),
-            removed_names=_shown(change.removed),
-            added_names=_shown(change.added),
-        )
-        for change in exports.changes
+def _changed(change: ExportChange) -> ChangedLibrary:
+    return ChangedLibrary(
+        package=change.package,
+        library=change.library,
+        places=change.places,
+        removed=len(change.removed),
+        added=len(change.added),
+        removed_names=_shown(change.removed),
+        added_names=_shown(change.added),
     )
 
 

@@ -198,9 +198,10 @@ def _libraries(package_set: PackageSet) -> Iterator[Broken]:
 
 def _unknown(package_set: PackageSet) -> Iterator[Broken]:
     for soname, outside in package_set.external.items():
-        names = outside.needed_by if outside.owner == "unknown" else ()
-        unexplained = [name for name in names if not _is_explained(name, soname, package_set)]
-        if unexplained:
+        unexplained = [
+            name for name in outside.needed_by if not _is_explained(name, soname, package_set)
+        ]
+        if outside.owner == "unknown" and unexplained:
             yield soname, f"has no known provider, but is needed by {', '.join(unexplained)}"
 
 
