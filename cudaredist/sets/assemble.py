@@ -126,10 +126,8 @@ def _cuda_release(spec: SetSpec) -> CudaRelease:
     cuda, data, short = spec.cuda, spec.data, spec.policies.names.sets
     major = str(cuda.components[0])
     # Only the newest local patch of a minor for the platform gets the minor's name.
-    is_newest = not any(
-        label.line == cuda.line and label > cuda and spec.platform in data.cuda_platforms(label)
-        for label in data.cuda_labels
-    )
+    newer = [label for label in data.cuda_labels if label.line == cuda.line and label > cuda]
+    is_newest = not any(spec.platform in data.cuda_platforms(label) for label in newer)
     aliases = []
     if is_newest and short.majors.get(major) == cuda.line:
         aliases = [f"cudaPackages_{major}", *(["cudaPackages"] if short.default == major else [])]

@@ -245,8 +245,7 @@ def _with_outputs(draft: Draft, spec: SetSpec) -> Draft:
     entries = (policy.collapse.get(name), policy.propagates.get(name), *normalise)
     # Overlays precede the files that they extend, so the first declaration wins.
     declarations = (fixup.outputs for fixup in fixups_for(name, spec))
-    declared = next((outputs for outputs in declarations if outputs is not None), None)
-    fixed = None if declared is None else order_outputs(declared)
+    fixed = next((order_outputs(names) for names in declarations if names is not None), None)
     draft = draft.noted(*spec.policies.notes("outputs", *entries))
     draft = replace(draft, outputs=fixed or ("out",))
     features = spec.data.read_features(manifest.redist, manifest.label)

@@ -28,8 +28,7 @@ def choose_host(spec: SetSpec) -> HostCompiler:
         for name, answer in answers.items()
         if isinstance(answer, CompilerRange)
     }
-    gcc = ranges.get("gcc")
-    chosen = None if gcc is None else _choose_gcc(gcc, spec)
+    chosen = _choose_gcc(ranges["gcc"], spec) if "gcc" in ranges else None
     is_newer = chosen is not None and default is not None and (chosen.selected or 0) > default
     return HostCompiler(
         gcc=chosen,

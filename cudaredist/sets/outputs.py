@@ -1,5 +1,6 @@
 """Outputs of a package: declaration, contents and propagation."""
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -70,11 +71,8 @@ class OutputSplit:
 
     def drops(self, path: str) -> bool:
         """Check if policy drops a file or its folder."""
-        dropped = [change.source for change in self.changes if change.op == "drop"]
-        if not dropped:
-            return False
-        ways = [path, *(path[:end] for end, sign in enumerate(path) if sign == "/")]
-        return any(fnmatchcase(way, source) for source in dropped for way in ways)
+        dropped = (change.source for change in self.changes if change.op == "drop")
+        return any(is_below(path, source) for source in dropped)
 
     def placed(self, files: Iterable[_Binary]) -> Iterator[tuple[_Binary, str, OutputName]]:
         """Yield the remaining files, with their paths and outputs."""
@@ -82,6 +80,18 @@ class OutputSplit:
             path = self.place(file.path)
             if path is not None:
                 yield file, path, resolve((file.output,), self.outputs)
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """Yield the folders above a path, nearest first."""
+    while (folder := posixpath.dirname(path)) not in {"", path}:
+        yield folder
+        path = folder
+
+
+def is_below(path: str, pattern: str) -> bool:
+    """Check if a pattern matches a path or a folder above it."""
+    return any(fnmatchcase(name, pattern) for name in (path, *folders_above(path)))
 
 
 def nested_folder(examined: ExaminedArchive, cuda: Version | None) -> str | None:

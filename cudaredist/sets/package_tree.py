@@ -1,7 +1,6 @@
 """Arrange one package's files for a toolkit root."""
 
-import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -12,6 +11,7 @@ from cudaredist.features.placement import place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import SetPackage, TreeChange
+from cudaredist.sets.outputs import folders_above, is_below
 from cudaredist.sets.pkgconfig import unversioned
 
 _PKG_CONFIG = ("pkg-config/", "pkgconfig/")
@@ -128,7 +128,7 @@ def _changed(tree: Tree, change: TreeChange) -> Tree:
                 tree = _without(tree, lambda path: _is_other_lib(path, source))
             return _moved(tree, f"{source}/", below)
         case "drop":
-            return _without(tree, lambda path: _is_below(path, source))
+            return _without(tree, lambda path: is_below(path, source))
         case "symlink":
             return Tree(tree.files, tree.links | {to: source})
 
@@ -161,19 +161,6 @@ def _moved(tree: Tree, old: str, new: str) -> Tree:
     # A link's target may be the folder itself.
     links = {at(link): at(end, 1 if end in tree.files else 0) for link, end in tree.links.items()}
     return Tree(files, links)
-
-
-def folders_above(path: str) -> Iterator[str]:
-    """Yield the folders above a path, nearest first."""
-    while (folder := posixpath.dirname(path)) not in {"", path}:
-        yield folder
-        path = folder
-
-
-def _is_below(path: str, pattern: str) -> bool:
-    return fnmatchcase(path, pattern) or any(
-        fnmatchcase(folder, pattern) for folder in folders_above(path)
-    )
 
 
 def _add_first_path(first_paths: dict[str, str], path: str) -> None:

@@ -53,12 +53,10 @@ def below_threshold(capabilities: Iterable[str], cuda: Version, data: SetData) -
 def jetson_defaults(cuda: Version, data: SetData) -> tuple[str, ...]:
     """Return the default capabilities of Jetson's own build."""
     names = below_threshold(supported_capabilities(cuda.line, data.gpus), cuda, data)
-    plain = tuple(name for name in names if data.gpus.capabilities[name].variant is None)
+    plain = (name for name in names if data.gpus.capabilities[name].variant is None)
     limit = data.policies.platforms.oldest_jetson
-    if limit is None:
-        return plain
-    oldest = Capability.parse(limit.capability)
-    return tuple(name for name in plain if Capability.parse(name) >= oldest)
+    oldest = None if limit is None else Capability.parse(limit.capability)
+    return tuple(name for name in plain if oldest is None or Capability.parse(name) >= oldest)
 
 
 def threshold_of(cuda: Version, policy: PlatformPolicy) -> JetsonThreshold | None:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
-from cudaredist.commands.export.report import TableCell, TableDiffReport
+from cudaredist.commands.export.report import TableCell, TableDiffReport, TableName
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
@@ -243,21 +243,19 @@ def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
 
 
 def _differing(
-    table: str, old: _Cells, ours: Mapping[str, Any], reason: Callable[..., str]
+    table: TableName, old: _Cells, ours: Mapping[str, Any], reason: Callable[..., str]
 ) -> Iterator[TableCell]:
     new = flat_cells(ours)
     for cell in [*new, *(cell for cell in old if cell not in new)]:
-        values = old.get(cell), new.get(cell)  # a cell of a missing row is None
-        if values[0] != values[1]:
-            yield TableCell.model_validate(
-                {
-                    "table": table,
-                    "cell": ".".join(cell),
-                    "nixpkgs": values[0],
-                    "cudaredist": values[1],
-                    "is_downgrade": table == "releases" and _is_older(values[1], values[0]),
-                    "reason": reason(*cell),
-                }
+        theirs, our = old.get(cell), new.get(cell)  # a cell of a missing row is None
+        if theirs != our:
+            yield TableCell(
+                table=table,
+                cell=".".join(cell),
+                nixpkgs=theirs,
+                cudaredist=our,
+                is_downgrade=table == "releases" and _is_older(our, theirs),
+                reason=reason(*cell),
             )
 
 

@@ -1,11 +1,13 @@
 """The report of export."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import ManifestStatus, Report
+
+TableName: TypeAlias = Literal["compilers", "capabilities", "releases", "manifests"]
 
 
 class ExportedFile(OwnModel):
@@ -28,7 +30,7 @@ class ExportReport(Report):
 class TableCell(OwnModel):
     """A cell that differs between the tables of nixpkgs and cudaredist."""
 
-    table: Literal["compilers", "capabilities", "releases", "manifests"]
+    table: TableName
     cell: str = Field(description="Such as 13.4.gcc.maxMajorVersion")
     nixpkgs: str | bool | None = Field(description="Null: no value")
     cudaredist: str | bool | None = Field(description="Null: no value")

@@ -12,7 +12,8 @@ from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.toolkit_record import PackageName, ToolkitLink
 from cudaredist.primitives import Platform
-from cudaredist.sets.package_tree import PackageTree, folders_above, is_executable
+from cudaredist.sets.outputs import folders_above
+from cudaredist.sets.package_tree import PackageTree, is_executable
 
 RECORD_NAME = ".cudaredist.json"
 """File name of the record. A folder without it is not a cudaredist root."""

@@ -11,7 +11,7 @@ from cudaredist.errors import WritingTo
 from cudaredist.formats.toolkit_record import ToolkitRecord
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
-from cudaredist.sets.package_tree import folders_above
+from cudaredist.sets.outputs import folders_above
 from cudaredist.store.files import hash_of, write_file
 
 _FOLDER = "usr/local/cuda"

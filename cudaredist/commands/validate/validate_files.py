@@ -72,7 +72,7 @@ class SetVerdict:
     @property
     def problems(self) -> tuple[str, ...]:
         """Return the violations as text, at most a hundred."""
-        return shortened([str(violation) for violation in self.violations])
+        return shortened(self.violations)
 
 
 def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False) -> ValidateReport:

@@ -138,12 +138,9 @@ def _coverage(files: SetFiles) -> Iterator[Broken]:
         return
     for entry, tree in files.known:
         recorded = {n: part for n, part in entry.coverage.items() if part.value != "unknown"}
-        binaries = (file.binary for file in tree.files.values())
-        codes = [
-            FileCode.of("lib", binary.images)
-            for binary in binaries
-            if binary is not None and binary.images is not None
-        ]
+        binaries = filter(None, (file.binary for file in tree.files.values()))
+        images = (binary.images for binary in binaries)
+        codes = [FileCode.of("lib", parts) for parts in images if parts is not None]
         for name, part in files.rules.cover(codes, recorded).items():
             if part != recorded[name]:
                 old, new = describe_coverage(recorded[name]), describe_coverage(part)

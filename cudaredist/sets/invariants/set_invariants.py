@@ -198,10 +198,9 @@ def _libraries(package_set: PackageSet) -> Iterator[Broken]:
 
 def _unknown(package_set: PackageSet) -> Iterator[Broken]:
     for soname, outside in package_set.external.items():
-        unexplained = [
-            name for name in outside.needed_by if not _is_explained(name, soname, package_set)
-        ]
-        if outside.owner == "unknown" and unexplained:
+        names = outside.needed_by if outside.owner == "unknown" else ()
+        unexplained = [name for name in names if not _is_explained(name, soname, package_set)]
+        if unexplained:
             yield soname, f"has no known provider, but is needed by {', '.join(unexplained)}"
 
 

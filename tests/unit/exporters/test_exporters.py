@@ -354,6 +354,18 @@ def test_bill_has_one_entry_per_available_package(
     assert len(read(text_of(name, package_set))[key]) == len(ExportedSet(package_set).packages)
 
 
+def test_bills_drop_dependency_on_package_itself() -> None:
+    names = ("a", "b")
+    depends = [{"attr": name, "output": "out", "kind": "runtime"} for name in names]
+    package_set = example_set(packages={"a": package("a", depends=depends), "b": package("b")})
+    entries = read_cyclonedx(text_of("cyclonedx", package_set))["dependencies"]
+    depends_on = {entry["ref"]: entry["dependsOn"] for entry in entries}
+    assert depends_on["package:a"] == ["package:b"]
+    relations = read_spdx(text_of("spdx", package_set))["relationships"]
+    pairs = [(r["spdxElementId"], r["relatedSpdxElement"]) for r in relations]
+    assert pairs[len(names) :] == [("SPDXRef-a", "SPDXRef-b")]
+
+
 def wheel_of_cublas() -> PackageSet:
     """Return a set of one wheel with a file name of the package index."""
     text = wheel_set().model_dump_json(by_alias=True)

@@ -24,8 +24,8 @@ BASE = "https://wheels.example"
 @pytest.fixture
 def example(run: Run) -> Path:
     """Write the example set to a file in the working folder."""
-    Path(SET).write_bytes(ExportedSet(example_set()).document)
-    Path("wheels.json").write_bytes(ExportedSet(wheel_set()).document)
+    Path(SET).write_bytes(example_set().canonical())
+    Path("wheels.json").write_bytes(wheel_set().canonical())
     return Path(SET)
 
 
@@ -226,7 +226,7 @@ def test_build_of_exported_manifests_selects_same_archives(
 
 def test_set_without_archives_is_exported(run: Run) -> None:
     result = package("mft", status="withheld", archive=None)
-    Path(SET).write_bytes(ExportedSet(example_set(packages={"mft": result})).document)
+    Path(SET).write_bytes(example_set(packages={"mft": result}).canonical())
     for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OTHERS:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (

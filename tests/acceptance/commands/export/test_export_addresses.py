@@ -10,7 +10,6 @@ from conftest import Run
 from support.package_sets import archive, example_set, package
 from support.running import expect_error, expect_output
 
-from cudaredist.exporters.export_format import ExportedSet
 from cudaredist.primitives import sha256_of
 
 NAME = "nvidia_cublas-13.1.0.3-py3-none-manylinux_2_27_x86_64.whl"
@@ -31,7 +30,7 @@ def index(run: Run, short_pauses: None, tmp_path: Path, monkeypatch: pytest.Monk
     wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
     entry = archive(f"nvidia-cublas/{NAME}") | wheel | {"sha256": sha256_of(WHEEL)}
     package_set = example_set(channel="wheels", packages={"libcublas": package("x", archive=entry)})
-    Path("set.json").write_bytes(ExportedSet(package_set).document)
+    Path("set.json").write_bytes(package_set.canonical())
     return page
 
 

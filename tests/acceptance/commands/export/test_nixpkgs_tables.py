@@ -14,7 +14,6 @@ from support.nix_builds import needs_nix
 from support.package_sets import document, example_set, shared_tables, wheel_set
 from support.running import expect_error, expect_output
 
-from cudaredist.exporters.export_format import ExportedSet
 from cudaredist.exporters.nixpkgs_tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
 from cudaredist.jsontext import canonical_json
 
@@ -47,8 +46,8 @@ def checkout(run: Run) -> Path:
     package_set = example_set(
         redists=REDISTS, cuda={**document()["cuda"], "attribute": "cudaPackages_13_3"}
     )
-    Path("set.json").write_bytes(ExportedSet(package_set).document)
-    Path("wheels.json").write_bytes(ExportedSet(wheel_set()).document)
+    Path("set.json").write_bytes(package_set.canonical())
+    Path("wheels.json").write_bytes(wheel_set().canonical())
     shutil.copytree(CHECKOUT, "nixpkgs")
     return Path("nixpkgs")
 
