@@ -77,5 +77,6 @@ def _header(stream: Stream) -> tuple[int, list[int], list[str]]:
 
 def _end_of_line(data: bytes, number: int) -> int | None:
     """Return the offset after a line, None if the data has fewer lines."""
-    *lines, rest = data.split(b"\n", number)
-    return len(data) - len(rest) if len(lines) == number else None
+    if data.count(b"\n") < number:
+        return None
+    return len(data) - len(data.split(b"\n", number)[-1])

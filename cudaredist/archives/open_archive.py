@@ -33,7 +33,8 @@ def open_archive(
     unpacked on that many threads.
     """
     lower = name.lower()
-    packed = Stream(name, chunks)
+    # Closing the reader must not close the caller's generator, whose rest is read to verify a hash.
+    packed = Stream(name, (chunk for chunk in chunks))
     budget = Budget(packed, size, limits)
     if lower.endswith(_ZIPS):
         return ZipReader(packed, budget, limits)

@@ -177,7 +177,7 @@ class TarReader(StreamReader):
         if block == _END:
             return None
         # Some old programs add up signed bytes.
-        if _sum(block) != _parsed(checksum) != _sum(_SIGNED.unpack(block)):
+        if _parsed(checksum) not in {_sum(block), _sum(_SIGNED.unpack(block))}:
             damaged = f"the header at byte {begin:,} is damaged"
             stream.refuse(damaged if begin else "is not a tar archive")
         name = name.partition(b"\0")[0]
@@ -237,7 +237,7 @@ class TarReader(StreamReader):
 
 
 def _sum(block: Sequence[int]) -> int:
-    """Return the checksum of a header, whose own field counts as blanks."""
+    """Return the checksum of a header, with blanks in place of the checksum."""
     return sum(block) - sum(block[_CHECKSUM]) + 8 * 0x20
 
 

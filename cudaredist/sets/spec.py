@@ -138,8 +138,8 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
         if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
             unpublished = _unpublished(request, platform, cuda, data)
             return RefusedSet(cuda, named, unpublished, is_unpublished=True)
-        default = release_defaults(cuda, data.gpus)
-        default = (platform == JETSON and jetson_defaults(cuda, data)) or default
+        for_jetsons = jetson_defaults(cuda, data) if platform == JETSON else ()
+        default = for_jetsons or release_defaults(cuda, data.gpus)
         portable = request.forward_compat
         flags = make_flags(names, default, cuda, data.gpus, forward_compat=portable)
     except UsageError as error:

@@ -19,6 +19,7 @@ class Attempts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._failures, self._waited, self._pause = 0, 0.0, 0.0
+        self._error: TransientError | None = None
 
     def count(self, error: TransientError) -> None:
         """Count a failure. Raises its error if no attempt is left.
@@ -31,10 +32,12 @@ class Attempts:
         settings = self._settings
         if self._failures > settings.retries or self._waited > settings.longest_wait:
             raise error
-        _log.info("attempt %d failed: %s; retry in %.1f s", self._failures, error, self._pause)
+        self._error = error
 
     def wait(self) -> None:
         """Pause before the next attempt. Raises `StoppedError`."""
+        text = "attempt %d failed: %s; retry in %.1f s"
+        _log.info(text, self._failures, self._error, self._pause)
         if self._settings.stop.wait(self._pause):
             raise StoppedError
 

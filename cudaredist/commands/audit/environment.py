@@ -52,7 +52,8 @@ class JudgedEnvironment:
         self._files = environment.files
         self._owners = environment.owners()
         projects = data.catalog.projects()
-        self.nvidias = {path for path, owner in self._owners.items() if owner.project in projects}
+        owned = {path for path, owner in self._owners.items() if owner.project in projects}
+        self.nvidias = owned & {file.path for file in self._files}
         """The paths of the files in NVIDIA's wheels."""
         self._by_name = grouped((name, file) for file in self._files for name in file.names)
         self._platforms = tuple({each for file in self._files for each in file.platforms})

@@ -75,7 +75,8 @@ class ProgramReader:
             number, is_done = self.progress.begin(path.name, size), False
             try:
                 prefix = "" if len(sizes) == 1 else f"{_name_of(path)}/"
-                before, files = len(self.files), self._read(path, number, prefix)
+                before = len(self.files)
+                files = self._read(path, number, prefix)
                 binaries = len(self.files) - before
                 self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
                 is_done = True
@@ -131,17 +132,20 @@ class ProgramReader:
         # Links of a root file system are relative to this root.
         is_root = environment is not None and environment.kind == "root file system"
         root = Path("/") if is_root else path.resolve()
-        entries = list(_walk(path))
         links: dict[tuple[int, int], set[str]] = defaultdict(set)
-        for each in entries:
+        for each in _walk(path):
             target = _target_status(each) if each.is_symlink() else None
             if target is not None:
                 links[target.st_dev, target.st_ino].add(each.name)
                 if _hides_library(Path(each), target, root):
                     name = prefix + each.path[start:]
                     self.skipped.append(printable(f"{name} (a link to elsewhere)"))
-        first, files = len(self.files), [each for each in entries if not each.is_symlink()]
-        for each in files:
+        first, files, archives = len(self.files), 0, 0
+        for each in _walk(path):
+            if each.is_symlink():
+                continue
+            files += 1
+            archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
             status = _file_status(Path(each))
@@ -152,7 +156,6 @@ class ProgramReader:
             self._add(prefix + relative, binary, names, on_disk=on_disk)
         known.remember()
         binaries = self.files[first:]
-        archives = sum(each.name.lower().endswith(SUFFIXES) for each in files)
         if archives:
             note = printable(f"{path}: {archives} archives in it are not read; name them instead")
             self.notes.append(note)
@@ -160,7 +163,7 @@ class ProgramReader:
         if environment is not None:
             environment.files.extend(binaries)
             self.environments.append(environment)
-        return len(files)
+        return files
 
     def _add(
         self,

@@ -346,7 +346,8 @@ class Bump:
     ) -> None:
         """Report a failure, if there is one, and mark its release as incomplete."""
         if failure is not None:
-            self._failed |= {release} if release else set()
+            if release:
+                self._failed.add(release)
             report = ErrorReport.of(failure).about(subject)
             self._errors.append(report)
             self._codes.append(_never_usage(report.exit_code))

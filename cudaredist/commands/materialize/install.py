@@ -103,7 +103,7 @@ def plan_repair(
     for path, file in record.files.items():
         content = Content(root / path, file.sha256, file.size)
         whole.files[path] = PlannedFile(file.package, content, file.executable)
-    del whole.files[VERSION_NAME]
+    whole.files.pop(VERSION_NAME, None)
     for path in altered & whole.files.keys():
         if path not in plan.files:
             return None

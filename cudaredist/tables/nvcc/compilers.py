@@ -162,7 +162,7 @@ def _years(bottom: int, top: int) -> dict[str, str]:
     return {str(version): year for version, year in years.items() if year is not None}
 
 
-_LESS_THAN = re.compile(r"\bless than (\d{1,9})\b"), lambda _, top: (top + 1,)
+_LESS_THAN = (re.compile(r"\bless than (\d{1,9})\b"), lambda _, top: (top + 1,))
 _STATED: Mapping[str, tuple[re.Pattern[str], Callable[[int, int], tuple[int, ...]]]] = {
     "gcc": (re.compile(r"\blater than (\d{1,9}) are not supported"), lambda _, top: (top,)),
     "clang": _LESS_THAN,

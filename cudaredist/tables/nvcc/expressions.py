@@ -223,7 +223,8 @@ def _computed(symbol: str, left: Number, right: Number) -> Number:
     is_unsigned = left.is_unsigned or right.is_unsigned
     one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (left, right))
     # A division by zero matters only if the result does.
-    result = _OPERATIONS[symbol](one, two or 1 if symbol in {"/", "%"} else two)
+    divisor = two or 1
+    result = _OPERATIONS[symbol](one, divisor if symbol in {"/", "%"} else two)
     if isinstance(result, bool):
         return Number(int(result))
     return _wrapped(result, is_unsigned=is_unsigned)

@@ -1,0 +1,52 @@
+"""Tests of the service that reads archives."""
+
+import contextlib
+import random
+from pathlib import Path
+
+import pytest
+from support.archives import ZipEntry, gz, raw_zip, tar_member, tar_of
+
+from cudaredist.archives.members import ArchiveReader
+from cudaredist.errors import InvalidArchiveError
+from cudaredist.primitives import sha256_of
+from cudaredist.sources.chain import open_sources
+from cudaredist.sources.protocol import Settings
+from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+
+BULK = random.Random(1).randbytes(3 << 20)
+DAMAGED_TAR = tar_of(tar_member(content=BULK), tar_member("top/other", BULK)).replace(
+    b"top/other", b"top/ether"
+)
+DAMAGED_ZIP = raw_zip(ZipEntry(b"top/file", BULK, crc=1), ZipEntry(b"top/other", BULK))
+ARCHIVES = {
+    "x.zip": DAMAGED_ZIP,
+    "x.whl": DAMAGED_ZIP,
+    "x.tar": DAMAGED_TAR,
+    "x.tar.gz": gz(DAMAGED_TAR),
+}
+
+
+def read_members(reader: ArchiveReader) -> None:
+    for _, content in reader:
+        for _ in content:
+            pass
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["at the source", "kept"])
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_invalid_archive_with_right_hash_is_the_publishers_fault(
+    tmp_path: Path, name: str, *, is_kept: bool
+) -> None:
+    """It is read to its end to verify the hash, and a kept copy stays."""
+    data = ARCHIVES[name]
+    archive, kept = tmp_path / name, tmp_path / "kept"
+    archive.write_bytes(data)
+    kept.write_bytes(data)
+    kept.chmod(0o600)
+    request = ArchiveRequest(name, (name,), sha256_of(data), len(data))
+    with contextlib.closing(open_sources([str(tmp_path)], Settings())) as sources:
+        service = ArchiveService(chains={(): sources})
+        with pytest.raises(InvalidArchiveError):
+            service.read(request, read_members, keep_at=kept if is_kept else None)
+    assert kept.read_bytes() == data
