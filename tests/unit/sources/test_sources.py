@@ -249,8 +249,8 @@ def test_part_with_other_etag_is_refused(server: FaultServer, connect: Connect) 
     client, address = connect(server.url, retries=0)._client, f"{server.url}/x"
     first = client.part(address, None, 10)
     assert (first.data, first.start, first.total) == (bytes(range(90, 100)), 90, 100)
-    server.misbehave("/x", bad.new_etag)
-    with pytest.raises(SourceError, match="the file changed"):
+    server.misbehave("/x", bad.new_etag_of_part)
+    with pytest.raises(SourceError, match="the file changed during the download"):
         client.part(address, 40, 10, first.etag)
 
 
