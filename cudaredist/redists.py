@@ -4,7 +4,7 @@ To add a redistributable, add an alphabetical entry. This module contains only d
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cudaredist.errors import find_name
 
@@ -21,8 +21,7 @@ NVIDIA_PREVIEWS = "https://packages.nvidia.com/bin-archive"
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redist:
+class Redist(NamedTuple):
     """A redistributable product: a series of manifests in one folder of a source."""
 
     name: str

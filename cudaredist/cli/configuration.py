@@ -78,9 +78,8 @@ def _configuration(path: Path, table: object) -> ConfigurationFile:
                 known = re.findall(r"'(.*?)'", one["ctx"]["expected"])
                 raise UnknownNameError(f"{name} of {path}", str(one["input"]), known) from None
         problems = "; ".join(map(str, validation_problems(error)))
-        raise UsageError(
-            f"{path}: {problems}", hint="run `cudaredist schema configuration` for all settings"
-        ) from None
+        hint = "run `cudaredist schema configuration` for all settings"
+        raise UsageError(f"{path}: {problems}", hint=hint) from None
     for name in ("data_dir", "cache_dir"):
         if name in values:
             values[name] = str(path.parent / values[name])

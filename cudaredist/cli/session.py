@@ -176,15 +176,13 @@ def _exit_code(
             report_error(function.__name__.replace("_", "-"), error)
         return error.exit_code
     except KeyboardInterrupt:
-        session.console.error(
-            "interrupted; completed results are kept", hint=f"to resume, run `{again()}`"
-        )
+        message = "interrupted; completed results are kept"
+        session.console.error(message, hint=f"to resume, run `{again()}`")
         exit_interrupted()
     except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code
         traceback.print_exc()
-        session.console.error(
-            "internal error in cudaredist", hint="report this bug with the traceback above"
-        )
+        hint = "report this bug with the traceback above"
+        session.console.error("internal error in cudaredist", hint=hint)
         return EXIT_BUG
 
 
@@ -260,10 +258,8 @@ class Session(contextlib.ExitStack):
         if channel == "redist":
             return tuple(network.base_url or [NVIDIA_BASE])
         if "base_url" in self._options.typed:
-            raise UsageError(
-                "--base-url cannot be combined with --channel wheels",
-                hint="to select an index of wheels, run `pip config set global.index-url URL`",
-            )
+            hint = "to select an index of wheels, run `pip config set global.index-url URL`"
+            raise UsageError("--base-url cannot be combined with --channel wheels", hint=hint)
         return (WHEELS,)
 
     def sources(self, bases: Iterable[str]) -> "SourceChain":

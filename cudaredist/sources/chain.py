@@ -75,10 +75,9 @@ def _open(location: str, settings: Settings) -> Source:
     scheme = _SCHEME.match(location)
     if scheme is None:
         if re.match(r"(?:https?|file):", location, re.IGNORECASE):
-            raise UsageError(
-                f"{redacted(location)}: two slashes are missing after the colon",
-                hint=server_line("use https://host/folder, file:///folder or a folder"),
-            )
+            message = f"{redacted(location)}: two slashes are missing after the colon"
+            hint = server_line("use https://host/folder, file:///folder or a folder")
+            raise UsageError(message, hint=hint)
         return FolderSource(Path(location))
     match scheme[1].lower():
         case "http" | "https":
@@ -89,16 +88,12 @@ def _open(location: str, settings: Settings) -> Source:
         case "file":
             machine, slash, path = location[scheme.end() :].partition("/")
             if machine not in {"", "localhost"} or not slash:
-                raise UsageError(
-                    f"{redacted(location)}: a file:// address cannot contain a host",
-                    hint=server_line("use file:///folder or a folder"),
-                )
+                message = f"{redacted(location)}: a file:// address cannot contain a host"
+                raise UsageError(message, hint=server_line("use file:///folder or a folder"))
             return FolderSource(Path(os.path.normpath(unquote(slash + path))))
         case other:
-            raise UsageError(
-                f"{other}:// addresses are not supported",
-                hint=server_line("use https://, file:// or a folder"),
-            )
+            hint = server_line("use https://, file:// or a folder")
+            raise UsageError(f"{other}:// addresses are not supported", hint=hint)
 
 
 class SourceChain:

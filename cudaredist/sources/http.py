@@ -37,10 +37,8 @@ class HttpSource(Source):
         is_folder = bool(url.host) and not url.query and not url.fragment
         root = url.copy_with(username=None, password=None, query=None, fragment=None)
         if not is_folder or not has_usable_port(url):
-            raise UsageError(
-                f"{root}: expected https://host/folder without '?' or '#'",
-                hint="use the address of the folder itself",
-            )
+            message = f"{root}: expected https://host/folder without '?' or '#'"
+            raise UsageError(message, hint="use the address of the folder itself")
         if settings.offline:
             raise UsageError(
                 f"{root} requires the network and cannot be combined with --offline",

@@ -14,7 +14,6 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -70,8 +69,7 @@ class HttpAnswer(NamedTuple):
     """The body. None if the file still has the ETag of the request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(NamedTuple):
     """Credentials, certificates and proxy of a client's connections."""
 
     credentials: Callable[[httpx.URL, bool], tuple[str, str] | None] = lambda *_: None
@@ -351,11 +349,9 @@ class HttpClient:
             raise SourceError(shown, "redirected without a Location header")
         target = url.join(location)
         if (url.scheme == "https" and target.scheme != "https") or not self.is_allowed(target):
-            raise SourceError(
-                shown,
-                f"redirected to {shown_address(str(target))}, which is not encrypted",
-                hint="redirects must stay on https; use --base-url with the final address",
-            )
+            reason = f"redirected to {shown_address(str(target))}, which is not encrypted"
+            hint = "redirects must stay on https; use --base-url with the final address"
+            raise SourceError(shown, reason, hint=hint)
         if not target.host or not has_usable_port(target):
             raise SourceError(shown, INVALID_REDIRECT)
         _log.debug("%s redirects to %s", shown, shown_address(str(target)))

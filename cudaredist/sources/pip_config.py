@@ -9,8 +9,8 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 
@@ -23,8 +23,7 @@ _FILE = "pip.ini" if os.name == "nt" else "pip.conf"
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipConfig:
+class PipConfig(NamedTuple):
     """The options of pip for connections to package indexes."""
 
     indexes: tuple[str, ...]
@@ -69,10 +68,8 @@ def _options(environ: Mapping[str, str]) -> dict[str, str]:
         parser.read(_files(environ), encoding="utf-8")
     except (configparser.Error, UnicodeError) as error:
         # The error message quotes the line, and the line may contain a password.
-        raise UsageError(
-            f"pip's configuration cannot be read: {type(error).__name__}",
-            hint="find the file with `pip config debug`",
-        ) from error
+        message = f"pip's configuration cannot be read: {type(error).__name__}"
+        raise UsageError(message, hint="find the file with `pip config debug`") from error
     pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
     pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
     # An option with an empty value is not set.
@@ -105,8 +102,6 @@ def _default_index() -> str:
     try:
         from pip._internal.models.index import PyPI  # noqa: PLC0415 - only if none is configured
     except ImportError as error:
-        raise UsageError(
-            "no package index is configured, and pip is not installed to provide its default",
-            hint="set PIP_INDEX_URL, or run `pip install pip`",
-        ) from error
+        message = "no package index is configured, and pip is not installed to provide its default"
+        raise UsageError(message, hint="set PIP_INDEX_URL, or run `pip install pip`") from error
     return str(PyPI.simple_url)

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from cudaredist.errors import UsageError, shown
 from cudaredist.hints import redacted
@@ -42,8 +42,7 @@ class Settings:
     """Set to stop waiting and reading in every thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """The manifests of a redistributable in one or more folders."""
 
     source: str
@@ -56,8 +55,7 @@ class Listing:
     """Whether no source failed. If so, a requested label that is missing exists at no source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """The answer of a source to a request for a file."""
 
     source: str
@@ -68,8 +66,7 @@ class Delivery:
     """The file's strong ETag, if the server sent one. A later request can use it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Some bytes of a file and its total size."""
 
     data: bytes
@@ -134,10 +131,8 @@ def check_locations(locations: Sequence[str]) -> None:
         )
         is_suspect = "@" in location and not is_address and redacted(text) != text
         if is_suspect and not os.path.lexists(location):
-            raise UsageError(
-                f"{redacted(text)} is neither an address nor a folder",
-                hint="use https://host/folder; write a space in a password as %20",
-            )
+            hint = "use https://host/folder; write a space in a password as %20"
+            raise UsageError(f"{redacted(text)} is neither an address nor a folder", hint=hint)
 
 
 def without_credentials(location: str) -> str:

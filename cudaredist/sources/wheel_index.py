@@ -79,7 +79,7 @@ class WheelIndex:
         if config.timeout is not None and settings.timeout == Settings().timeout:
             settings = replace(settings, timeout=config.timeout)
         credentials = Credentials(remote.values(), config.keyring)
-        self._client = HttpClient(settings, replace(config.access, credentials=credentials.find))
+        self._client = HttpClient(settings, config.access._replace(credentials=credentials.find))
         for url in remote.values():
             self._client.prepare(url)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="index")
@@ -253,10 +253,8 @@ def _url(address: str) -> httpx.URL:
         url = httpx.URL(address)
         if url.scheme in {"http", "https"} and url.host:
             return url
-    raise UsageError(
-        f"pip's configuration contains {redacted(address)}, which is not a valid address",
-        hint="find the file with `pip config debug`",
-    )
+    message = f"pip's configuration contains {redacted(address)}, which is not a valid address"
+    raise UsageError(message, hint="find the file with `pip config debug`")
 
 
 def _path(address: str) -> Path | None:

@@ -54,9 +54,8 @@ class _LabelFolder:
                 try:
                     yield parse_label(name.removeprefix(prefix).removesuffix(".json")), name
                 except ValueError:
-                    _log.info(
-                        "%s is ignored, because its name has no valid label", self.path / name
-                    )
+                    message = "%s is ignored, because its name has no valid label"
+                    _log.info(message, self.path / name)
 
     def is_there(self) -> bool:
         """Check if the folder exists, readable or not."""

@@ -4,9 +4,8 @@ Local entries override shipped entries.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from cudaredist.errors import IncompleteError
 from cudaredist.formats.base import OwnModel
@@ -19,8 +18,7 @@ from cudaredist.store.table_registry import Table, releases_of
 _Model = TypeVar("_Model", bound=OwnModel)
 
 
-@dataclass(frozen=True, slots=True)
-class LayeredTable(Generic[_Model]):
+class LayeredTable(NamedTuple, Generic[_Model]):
     """One table, merged from all layers."""
 
     table: _Model

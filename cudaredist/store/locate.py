@@ -37,10 +37,8 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     )
     has_folder = any(is_folder(_DEFAULT / name) for name in ("manifests", "handwritten"))
     if not is_free and not has_folder and not _has_data(_DEFAULT):
-        raise UsageError(
-            "./data is not a data folder (it has no manifests/)",
-            hint="run `mkdir data/manifests` to make it one, or add --data-dir FOLDER",
-        )
+        hint = "run `mkdir data/manifests` to make it one, or add --data-dir FOLDER"
+        raise UsageError("./data is not a data folder (it has no manifests/)", hint=hint)
     return _DEFAULT
 
 

@@ -1,7 +1,7 @@
 """The selection of redistributables and their labels for a command."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cudaredist.errors import UsageError
 from cudaredist.hints import again, corrected
@@ -21,11 +21,10 @@ def redist_at(url: str) -> Redist:
     parts = [part for part in path.split("/") if part] or ["manifests"]
     name = parts[-2] if parts[-1] == "redist" and len(parts) > 1 else parts[-1]
     known = REDISTS.get(name, Redist(name=name, title=name))
-    return replace(known, folders=("",), archives=("",))
+    return known._replace(folders=("",), archives=("",))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(NamedTuple):
     """The labels of a redistributable to select."""
 
     versions: tuple[str, ...] = ()
@@ -59,15 +58,11 @@ class Selection:
                 bound(text)
         low, high = bound(minimum), bound(maximum)
         if (low or high) and set(versions) - {LATEST, ALL}:
-            raise UsageError(
-                "--version LABEL cannot be combined with --min-version or --max-version",
-                hint=f"run `{again(without=['--version'])}`",
-            )
+            message = "--version LABEL cannot be combined with --min-version or --max-version"
+            raise UsageError(message, hint=f"run `{again(without=['--version'])}`")
         if low and high and high.components < low.components:
-            raise UsageError(
-                f"--min-version {low} is newer than --max-version {high}",
-                hint=f"run `{again(without=['--max-version'])}`",
-            )
+            message = f"--min-version {low} is newer than --max-version {high}"
+            raise UsageError(message, hint=f"run `{again(without=['--max-version'])}`")
         return cls(versions=tuple(versions), min_version=low, max_version=high, pre=pre)
 
     @property

@@ -4,8 +4,9 @@ import os
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.errors import (
     CudaRedistError,
@@ -29,8 +30,7 @@ from cudaredist.store.upstream import validate_manifest
 _USUAL_END = re.compile(r"(.*[^:/])/((?:compute|release)/[^/]+/redist)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureTarget:
+class FeatureTarget(NamedTuple):
     """A redistributable with its manifest folder, feature folder and sources."""
 
     redist: Redist
@@ -65,14 +65,8 @@ def targets_in_store(
             folders, of_redist = (*folders, ""), (*others, urls[redist.name])
         elif redist.archive_base is not None and NVIDIA_BASE in common:
             of_redist = (*common, redist.archive_base)
-        target = FeatureTarget(
-            redist=redist,
-            manifests=store.manifests(redist.name),
-            features=store.features(redist.name),
-            folders=folders,
-            bases=of_redist,
-        )
-        targets.append(target)
+        manifests, features = store.manifests(redist.name), store.features(redist.name)
+        targets.append(FeatureTarget(redist, manifests, features, folders, of_redist))
     return tuple(targets)
 
 
@@ -81,7 +75,7 @@ def limited_to(
 ) -> list[FeatureTarget]:
     """Limit targets to releases, and leave out those without manifests of them."""
     return [
-        replace(target, only=only)
+        target._replace(only=only)
         for target in targets
         if (only := tuple(x for x in target.labels() if (target.redist.name, x) in releases))
     ]
@@ -104,15 +98,8 @@ def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
     redist = redist_at(url)
     usual = _USUAL_END.fullmatch(url.rstrip("/"))
     base, below = (usual[1], usual[2]) if usual else (url, "")
-    return (
-        FeatureTarget(
-            redist=redist,
-            manifests=ManifestFolder(folder),
-            features=FeatureFolder(folder),
-            folders=(below,),
-            bases=(base,),
-        ),
-    )
+    manifests, features = ManifestFolder(folder), FeatureFolder(folder)
+    return (FeatureTarget(redist, manifests, features, (below,), (base,)),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +125,7 @@ class Filter:
                 raise UnknownNameError(option, name, present)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalManifest:
+class LocalManifest(NamedTuple):
     """A manifest in a data folder."""
 
     target: FeatureTarget
@@ -159,13 +145,8 @@ class LocalManifest:
 
     def request(self, archive: Archive) -> ArchiveRequest:
         """Return the request to read an archive."""
-        return ArchiveRequest(
-            name=posixpath.basename(archive.relative_path),
-            paths=tuple(self.paths(archive)),
-            sha256=archive.sha256,
-            size=archive.size,
-            bases=self.target.bases,
-        )
+        name, paths = posixpath.basename(archive.relative_path), tuple(self.paths(archive))
+        return ArchiveRequest(name, paths, archive.sha256, archive.size, self.target.bases)
 
     def paths(self, archive: Archive) -> Iterator[str]:
         """Yield the paths of an archive to try in each source.
@@ -178,8 +159,7 @@ class LocalManifest:
                 yield path
 
 
-@dataclass(frozen=True, slots=True)
-class LocalManifests:
+class LocalManifests(NamedTuple):
     """The manifests of a run, readable or not."""
 
     readable: tuple[LocalManifest, ...]
@@ -201,12 +181,10 @@ def read_local_manifests(
         target.redist.name: selection.of(labels[target.redist.name], target.manifests.is_preview)
         for target in targets
     }
-    with_previews = replace(selection, pre=True)
+    with_previews = selection._replace(pre=True)
     if not any(selected.values()) and any(map(with_previews.of, labels.values())):
-        raise UsageError(
-            f"{folder} has only early-access releases of this selection",
-            hint=f"run `{again('--pre')}`",
-        )
+        message = f"{folder} has only early-access releases of this selection"
+        raise UsageError(message, hint=f"run `{again('--pre')}`")
     readable: list[LocalManifest] = []
     broken: list[FeatureOutcome] = []
     for target in targets:
@@ -224,16 +202,12 @@ def read_local_manifests(
 
 def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, folder: str) -> None:
     if not any(labels.values()):
-        raise UsageError(
-            f"no local manifests of any known redistributable in {folder}",
-            hint=f"run `{command_line('download-manifests')}`",
-        )
+        message = f"no local manifests of any known redistributable in {folder}"
+        raise UsageError(message, hint=f"run `{command_line('download-manifests')}`")
     for text in selection.named:
         if not any(find_release(text, of_redist) for of_redist in labels.values()):
-            raise UsageError(
-                f"no local manifest {text} in {folder}",
-                hint=f"run `{command_line('download-manifests', version=text)}`",
-            )
+            hint = f"run `{command_line('download-manifests', version=text)}`"
+            raise UsageError(f"no local manifest {text} in {folder}", hint=hint)
 
 
 def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
@@ -242,10 +216,4 @@ def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManife
         path = target.manifests.path_of(label)
         raise IncompleteError(f"{path}: removed during the run", hint=f"run `{again()}`")
     manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
-    return LocalManifest(
-        target=target,
-        label=label,
-        manifest=manifest,
-        sha256=sha256_of(data),
-        warnings=shortened(warnings),
-    )
+    return LocalManifest(target, label, manifest, sha256_of(data), shortened(warnings))

@@ -1,7 +1,7 @@
 """Fetch, validate and compare a single upstream manifest."""
 
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from cudaredist.errors import InvalidFileError, Problem, shortened, shown
 from cudaredist.manifests.manifest_changes import manifest_changes
@@ -14,8 +14,7 @@ from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamManifest:
+class UpstreamManifest(NamedTuple):
     """A manifest with the source that served it."""
 
     source: str

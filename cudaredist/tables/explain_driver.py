@@ -52,8 +52,8 @@ def lowest_driver(cuda: Version, system: System, policy: DriverPolicy) -> str | 
 
 def refusals(
     name: str, releases: Iterable[Version], systems: Collection[System], policy: DriverPolicy
-) -> Iterator[tuple[Support, Version, str]]:
-    """Yield the CUDA releases that are not known to run on a driver, with the reason.
+) -> Iterator[tuple[Support, str]]:
+    """Yield the support of each CUDA release that is not known to run on a driver, and the reason.
 
     Raises `UnknownNameError` if the driver is not a version.
     """
@@ -62,11 +62,11 @@ def refusals(
     for cuda, (system, title) in product(releases, selected):
         support = supports(driver, cuda, system, policy)
         if support == "unknown":
-            yield support, cuda, f"the drivers of CUDA {cuda} on {title} are unknown"
+            yield support, f"the drivers of CUDA {cuda} on {title} are unknown"
         elif support == "none":
             _, lowest = _lowest_drivers(cuda, system, policy)
             words = f": {lowest} is the lowest for its major" if lowest else ""
-            yield support, cuda, f"CUDA {cuda} does not run on driver {name} on {title}{words}"
+            yield support, f"CUDA {cuda} does not run on driver {name} on {title}{words}"
 
 
 def explain_driver(

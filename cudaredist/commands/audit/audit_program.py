@@ -1,7 +1,6 @@
 """audit: judge programs by the local data or by a package set."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache as cache_of_calls
 from pathlib import Path
 
@@ -69,7 +68,7 @@ def audit_programs(
     _check_requirements(required, catalog)
     if gpus is not None:
         names = (capability_of(text, gpus.table) for text in required.gpus)
-        required = replace(required, gpus=tuple(str(Capability.parse(n).base) for n in names))
+        required = required._replace(gpus=tuple(str(Capability.parse(n).base) for n in names))
     symbols = LayeredSymbols(store.symbol_paths)
     table = cache_of_calls(lambda soname: symbols.tables([soname]).get(soname))
     data = AuditData(

@@ -1,8 +1,8 @@
 """The CUDA majors that parts of a program are for."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
@@ -10,8 +10,7 @@ from cudaredist.commands.audit.program import Catalog, Majors, ProgramFile, majo
 from cudaredist.sets.libraries import key_of
 
 
-@dataclass(frozen=True, slots=True)
-class FileMajors:
+class FileMajors(NamedTuple):
     """The CUDA majors of the libraries that a file is loaded with."""
 
     path: str

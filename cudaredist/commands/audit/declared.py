@@ -19,6 +19,7 @@ from cudaredist.commands.audit.program_findings import make_finding, some_of
 from cudaredist.commands.audit.report import AuditFinding, DeclaredWheel
 from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.errors import InvalidArchiveError, printable
+from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
@@ -125,24 +126,22 @@ def _findings(
     named = [each for each in declared if any(map(each.names, known))]
     allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
     others = [each for each in declared if any(map(each.names_other_major, known))]
+    releases = {(library.redist, library.label) for library in allowed}
     newest = max(known, key=lambda library: library.label)
     nearest = named or others
     shown = ", ".join(map(str, nearest))
     users = f"{need.soname}, which {some_of(need.by)} needs"
     projects = " or ".join(sorted({library.project or "" for library in known}))
+    kind: AuditFindingKind = "declared" if nearest else "undeclared"
     if not nearest:
         message = f"no declared requirement has {users}; it is in {projects}"
-        yield make_finding("undeclared", message, need.by[0])
     elif not allowed:
         message = f"the declared {shown} does not have {users}; it is in {projects}"
-        yield make_finding("declared", message, need.by[0])
-    elif not (
-        fitting is None
-        or newest in allowed
-        or any((library.redist, library.label) in fitting for library in allowed)
-    ):
+    elif fitting is None or newest in allowed or not fitting.isdisjoint(releases):
+        return
+    else:
         message = f"no known version of the declared {shown} has all symbols of {users}"
-        yield make_finding("declared", message, need.by[0])
+    yield make_finding(kind, message, need.by[0])
 
 
 def _without_major(project: str) -> str:

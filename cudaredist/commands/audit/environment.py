@@ -4,10 +4,10 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
@@ -33,8 +33,7 @@ from cudaredist.tables.symbols.symbol_table import Import
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(NamedTuple):
     """A library that a file needs, and the file that is loaded for it."""
 
     user: ProgramFile

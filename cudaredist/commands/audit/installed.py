@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from importlib.metadata import PathDistribution
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,8 +21,7 @@ _DIST_INFO = ".dist-info"
 _TEXT_LIMIT = 16 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class Distribution(NamedTuple):
     """An installed Python package."""
 
     project: str

@@ -9,11 +9,11 @@ cache. Variables of the user such as LD_LIBRARY_PATH are not known.
 import posixpath
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.reader import section_name, whole_entries
@@ -35,8 +35,7 @@ _CACHE_ENTRY = Struct("<iIIIQ")
 _ORIGIN = ("$ORIGIN", "${ORIGIN}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFile:
+class FoundFile(NamedTuple):
     """The file for a needed library."""
 
     found_by: FoundBy
@@ -52,8 +51,7 @@ class FoundFile:
         return self.path if self.file is None else self.file.display_path
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Loaded(NamedTuple):
     """A loaded file, and the one that loaded it."""
 
     file: ProgramFile

@@ -47,7 +47,7 @@ class WheelMember(NamedTuple):
         return path if scheme in {"purelib", "platlib"} else None
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class ProgramFile:
     """One binary of the program."""
 
@@ -186,8 +186,7 @@ class Catalog:
         return tuple(sorted(name for name in self._by_name if family_of(name) == family))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditData:
+class AuditData(NamedTuple):
     """The data that programs are compared with."""
 
     title: str
@@ -206,8 +205,7 @@ class AuditData:
         return None if external is None else external.owner
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequirements:
+class AuditRequirements(NamedTuple):
     """Properties that the program must have."""
 
     gpus: tuple[str, ...] = ()

@@ -184,13 +184,11 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
         message = "--driver is unknown: no CUDA release is known for the program"
         yield make_finding("unknown", message)
     hint = command_line("explain", "driver", name)
-    for support, _, words in refusals(name, known, systems or {"linux"}, judged.data.drivers):
-        is_unknown = support == "unknown"
-        yield (
-            make_finding("unknown", words)
-            if is_unknown
-            else make_finding("driver", words, hint=hint)
-        )
+    for support, words in refusals(name, known, systems or {"linux"}, judged.data.drivers):
+        if support == "unknown":
+            yield make_finding("unknown", words)
+        else:
+            yield make_finding("driver", words, hint=hint)
 
 
 def _unread_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[AuditFinding]:

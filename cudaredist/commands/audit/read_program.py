@@ -181,15 +181,7 @@ class ProgramReader:
         # In an environment, the loader searches for names of files only.
         if binary.kind == "elf" and binary.soname and not on_disk:
             names = names | {binary.soname}
-        self.files.append(
-            ProgramFile(
-                display_path=printable(path),
-                binary=binary,
-                names=names,
-                member=member,
-                path=on_disk,
-            )
-        )
+        self.files.append(ProgramFile(printable(path), binary, names, member, on_disk))
 
 
 def size_of(path: Path) -> int:
@@ -238,9 +230,8 @@ def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
                 if each.is_symlink() or each.is_file(follow_symlinks=False):
                     count += 1
                     if count > _FILES_LIMIT:
-                        raise IncompleteError(
-                            f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
-                        )
+                        message = f"{path}: more than {_FILES_LIMIT:,} files"
+                        raise IncompleteError(message, hint="name a subfolder")
                     yield each
                 elif each.is_dir(follow_symlinks=False) and not _is_junction(each):
                     below.append(each.path)

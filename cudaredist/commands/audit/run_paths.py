@@ -4,8 +4,8 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from shlex import quote
+from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
@@ -27,8 +27,7 @@ _OWN_FOLDERS = {
 """Folders of libraries in the wheels of products that do not follow the names of projects."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunPathGap:
+class RunPathGap(NamedTuple):
     """A CUDA library to which no run path of a file leads."""
 
     file: ProgramFile

@@ -6,7 +6,6 @@ a stage fails, the later stages still do as much as they can.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -238,7 +237,7 @@ class Bump:
         for table, update in _TABLES:
             has_table = self.store.table_path(table.name).exists()
             self.store.sweep_table(table.name)
-            of_table = replace(target, only=added) if has_table else target
+            of_table = target._replace(only=added) if has_table else target
             report = self._run("tables", [of_table], partial(TableRun, store=self.store), update)
             if report is None:
                 continue

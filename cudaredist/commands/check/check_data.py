@@ -1,8 +1,8 @@
 """check: compare a data folder with upstream, and check its consistency."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from cudaredist.commands.check.file_findings import (
     feature_findings,
@@ -112,8 +112,7 @@ def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
     return finding.exit_code == 0, finding.redist or "", label, finding.kind, about
 
 
-@dataclass(frozen=True, slots=True)
-class _UpstreamQuery:
+class _UpstreamQuery(NamedTuple):
     """The requests to upstream, as tasks."""
 
     sources: SourceChain

@@ -76,12 +76,9 @@ def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
     """Find unknown redistributables in the data folder or its lock."""
     for name in names:
         if name not in REDISTS:
-            yield finding(
-                "unknown-redist",
-                "not a known redistributable, so its files are not checked",
-                redist=name,
-                hint="check the spelling of the folder's name",
-            )
+            message = "not a known redistributable, so its files are not checked"
+            hint = "check the spelling of the folder's name"
+            yield finding("unknown-redist", message, redist=name, hint=hint)
 
 
 def table_findings(

@@ -64,9 +64,6 @@ def own_file_findings(
         yield about("invalid", f"not a valid {kind.name} file", details=problems_of(error))
         return None
     if canonical_json(document) != data:
-        yield about(
-            "not-canonical",
-            "not in canonical form (sorted keys, two spaces, final newline)",
-            hint="run the command that writes this file again",
-        )
+        message = "not in canonical form (sorted keys, two spaces, final newline)"
+        yield about("not-canonical", message, hint="run the command that writes this file again")
     return model

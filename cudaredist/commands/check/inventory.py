@@ -134,20 +134,14 @@ def _lock_findings(local: Inventory, label: Version) -> Iterator[Finding]:
     """Compare a manifest's hash with the lock's record of it."""
     sha256, entry = local.sha256[label], local.locked.get(str(label))
     if entry is None:
-        yield local.file_finding(
-            "unrecorded",
-            "the lock does not record this file",
-            label,
-            hint=f"run `{local.download(version=label)}` to compare it with upstream and record it",
-        )
+        message = "the lock does not record this file"
+        hint = f"run `{local.download(version=label)}` to compare it with upstream and record it"
+        yield local.file_finding("unrecorded", message, label, hint=hint)
     elif entry.sha256 != sha256:
         accept = local.download("--accept-changed", version=label)
-        yield local.file_finding(
-            "edited-locally",
-            f"edited locally: sha256 {sha256[:12]}…, recorded {entry.sha256[:12]}…",
-            label,
-            hint=f"restore it with git, or run `{accept}` to replace it with upstream's",
-        )
+        message = f"edited locally: sha256 {sha256[:12]}…, recorded {entry.sha256[:12]}…"
+        hint = f"restore it with git, or run `{accept}` to replace it with upstream's"
+        yield local.file_finding("edited-locally", message, label, hint=hint)
 
 
 def upstream_findings(local: Inventory) -> Iterator[Finding]:
@@ -175,13 +169,9 @@ def _freshness_findings(local: Inventory) -> Iterator[Finding]:
             ]
             details += [f"{newest} adds {name}" for name in sorted(after - before)]
         about = f"line {line.line}: {line.held} local," if line.held else f"new line {line.line}:"
-        yield local.finding(
-            "stale",
-            f"{about} {newest} upstream",
-            newest,
-            hint=f"run `{local.download(version=newest)}`",
-            details=tuple(details),
-        )
+        message = f"{about} {newest} upstream"
+        hint = f"run `{local.download(version=newest)}`"
+        yield local.finding("stale", message, newest, hint=hint, details=tuple(details))
 
 
 def _gone_findings(local: Inventory, listing: Listing) -> Iterator[Finding]:
@@ -209,7 +199,7 @@ def unsupported_releases(local: Inventory, name: str, policy: DriverPolicy) -> I
             "windows" if platform.startswith("windows") else "linux"
             for platform in manifest.platforms
         }
-        for support, _, words in refusals(name, [label], systems, policy):
+        for support, words in refusals(name, [label], systems, policy):
             code = EXIT_INCOMPLETE if support == "unknown" else EXIT_FINDINGS
             yield local.finding("driver", words, label, hint=hint, exit_code=code)
 

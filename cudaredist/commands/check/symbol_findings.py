@@ -53,10 +53,6 @@ class SymbolTables:
         names = sorted(filter(can_be_stored, lacking))
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            yield finding(
-                "table-lacks",
-                f"the symbols of {names[0]}{more} are not in any table",
-                redist=redist,
-                label=label,
-                hint=f"{command_line('update-symbols', channel=self._store.channel)} adds them",
-            )
+            message = f"the symbols of {names[0]}{more} are not in any table"
+            hint = f"{command_line('update-symbols', channel=self._store.channel)} adds them"
+            yield finding("table-lacks", message, redist=redist, label=label, hint=hint)

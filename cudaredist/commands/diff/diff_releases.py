@@ -69,10 +69,8 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     )
     first, second = (_read(text, store, cache, tables) for text in (old, new))
     if first.kind != second.kind:
-        raise UsageError(
-            f"{old} is a {first.kind}, but {new} is a {second.kind}",
-            hint="compare two manifests, two feature files or two package sets",
-        )
+        hint = "compare two manifests, two feature files or two package sets"
+        raise UsageError(f"{old} is a {first.kind}, but {new} is a {second.kind}", hint=hint)
     names = read_own_file(store.read_policy("names"), NamePolicy)
     if is_local_release(old) and is_local_release(new):
         add_exports(first, second, Index(store, cache))

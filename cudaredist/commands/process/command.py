@@ -1,6 +1,5 @@
 """process-manifests: create feature files from the manifests' archives."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import parse_size
@@ -67,7 +66,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     root = data_folder(folder, writing=not options.check)
     bases = session.connect(options.network, options.channel)
     if options.url is not None:
-        selection = replace(selection, pre=True)  # all manifests of the folder are selected
+        selection = selection._replace(pre=True)  # all manifests of the folder are selected
         targets = targets_in_folder(options.url, root)
     else:
         store = Store(root, options.channel)

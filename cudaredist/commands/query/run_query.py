@@ -60,10 +60,8 @@ def write_database(index: Index, output: Path) -> QueryReport:
         with open_file(output) as file:
             header = file.read(72)
         if not header.startswith(_FORMAT) or header[68:] != _APPLICATION:
-            raise UsageError(
-                f"{output} is not a database of cudaredist; it was kept",
-                hint=f"run `{again('--output new.db', without=['--output'])}`",
-            )
+            hint = f"run `{again('--output new.db', without=['--output'])}`"
+            raise UsageError(f"{output} is not a database of cudaredist; it was kept", hint=hint)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -126,10 +124,8 @@ def _execute(
 
 
 def _refusal(reason: str) -> UsageError:
-    return UsageError(
-        f"invalid SQL: {reason}",
-        hint=f"for tables and columns, run `{command_line('query', '--tables')}`",
-    )
+    hint = f"for tables and columns, run `{command_line('query', '--tables')}`"
+    return UsageError(f"invalid SQL: {reason}", hint=hint)
 
 
 def _authorize(action: int, _: str | None, name: str | None, *__: object) -> int:

@@ -79,10 +79,9 @@ def update_table(
         warnings=map(finding_text, report.findings),
     )
     if report.held_back:
-        session.console.error(
-            f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed",
-            hint=f"review the findings, then run `{accept_command(options.channel)}`",
-        )
+        message = f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed"
+        hint = f"review the findings, then run `{accept_command(options.channel)}`"
+        session.console.error(message, hint=hint)
     session.errors((f"cuda {row.release}", row.error) for row in report.releases if row.error)
     return code
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cudaredist.errors import (
     ContentError,
@@ -25,8 +25,7 @@ _WHEEL_TOP = re.compile(r"(?:nvidia/)?[^/]+/")
 _ANY_TOP = re.compile(r"[^/]+/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFile:
+class TableFile(NamedTuple):
     """File of a release, with its archive."""
 
     archive: Archive

@@ -20,10 +20,8 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     index, store, platform = search.index, search.index.store, search.platform
     symbols = LayeredSymbols(store.symbol_paths)
     if not symbols.sonames():
-        raise IncompleteError(
-            f"{store.symbol_path}: no tables of symbols",
-            hint=f"run `{command_line('update-symbols', channel=store.channel)}`",
-        )
+        hint = f"run `{command_line('update-symbols', channel=store.channel)}`"
+        raise IncompleteError(f"{store.symbol_path}: no tables of symbols", hint=hint)
     sonames = index.exporting(pattern)
     platforms: set[str] = set()
     hits: list[SymbolHit] = []

@@ -49,5 +49,14 @@ class Capability(NamedTuple):
         """`a` for one architecture only, `f` for a family, or None."""
         return next((variant for variant in _VARIANTS if variant == self.suffix), None)
 
+    def ptx_runs_on(self, gpu: Self, *, is_family: bool) -> bool:
+        """Check if a GPU runs PTX of this target. `is_family` is whether it is of the same family.
+
+        All later GPUs run plain PTX, only the same one that of `a`, and its family that of `f`.
+        """
+        if gpu <= self.base or not self.suffix:
+            return gpu >= self.base
+        return self.suffix == "f" and is_family
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}{self.suffix}"

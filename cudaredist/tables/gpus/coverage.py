@@ -193,16 +193,13 @@ class CoverageRules:
         if match is None:
             return None
         way, target = _WAYS[match[1]], Capability.of_target(match[2], match[3])
-        if target.base == gpu:
-            return way
-        if target.variant == "a" or gpu < target.base:
-            return None
         is_same_line = self._renamed.get(target.base) == self._renamed.get(gpu)
         is_family = target.major == gpu.major and is_same_line
-        if way != "native":
-            return way if target.variant is None or is_family else None
-        is_tegra = target.base in self._tegra or gpu in self._tegra
-        return way if is_family and not is_tegra else None
+        if way == "native" and target.base != gpu:
+            # Machine code without a letter runs in its family, but not on or from Tegra parts.
+            is_family &= self._tegra.isdisjoint({target.base, gpu})
+            target = target._replace(suffix=target.suffix or "f")
+        return way if target.ptx_runs_on(gpu, is_family=is_family) else None
 
     def _find_best_ways(self, images: str) -> Sequence[tuple[int, int]]:
         """Return the index of the best way and of the GPU, for each GPU that runs a module."""

@@ -59,10 +59,9 @@ def capability_of(text: str, gpus: Gpus, cuda_minor: str | None = None) -> str:
         return name
     names = capabilities_called(text, gpus)
     if names != _names_of_chip(names[0], gpus):
-        raise UsageError(
-            f"{shown(text)} matches GPUs of several compute capabilities: {', '.join(names)}",
-            hint=f"run `{command_line('explain', 'gpu', shlex.quote(text))}` to list them",
-        )
+        message = f"{shown(text)} matches GPUs of several compute capabilities: {', '.join(names)}"
+        hint = f"run `{command_line('explain', 'gpu', shlex.quote(text))}` to list them"
+        raise UsageError(message, hint=hint)
     entries = gpus.capabilities
     known = [name for name in names if cuda_minor and is_supported(entries[name], cuda_minor)]
     return (known or names)[-1]

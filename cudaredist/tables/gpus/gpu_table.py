@@ -1,7 +1,7 @@
 """Table of capabilities, from many releases and policy."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.tables import (
@@ -21,8 +21,7 @@ _NO_OVERLAY = OverlayEntry(jetson=False, products=(), reason="none", reference="
 _SHARED_FACTS = frozenset({"renamed_to"})
 
 
-@dataclass(frozen=True, slots=True)
-class KnownGpus:
+class KnownGpus(NamedTuple):
     """The capabilities in the `ptxas` of one release."""
 
     source: BinarySource
@@ -75,27 +74,6 @@ def is_between(minor: str, first: str, last: str | None) -> bool:
     return Version.parse(first) <= at and (last is None or at <= Version.parse(last))
 
 
-def capabilities_that_run(
-    target: Capability, plain: Iterable[Capability], policy: GpuPolicy
-) -> Iterator[Capability]:
-    """Yield the plain capabilities that run a target's PTX.
-
-    All later capabilities run plain PTX. Only the same capability runs PTX of an `a` target. Later
-    ones of the same family, which means the same major number, also run PTX of an `f` target. A
-    capability with a later rename is a family of its own.
-    """
-
-    def group(capability: Capability) -> tuple[int, str | None]:
-        overlay = policy.overlay.get(str(capability), _NO_OVERLAY)
-        return capability.major, fact_of(overlay.facts, "renamed_to")
-
-    for capability in plain:
-        is_same, is_later = capability == target.base, capability > target.base
-        is_family = target.variant == "f" and group(capability) == group(target.base)
-        if is_same or (is_later and (target.variant is None or is_family)):
-            yield capability
-
-
 def fact_of(facts: Iterable[PolicyFact], field: str) -> str | None:
     """Return the value that policy has for a field, or None."""
     return next((fact.value for fact in facts if fact.field == field), None)
@@ -132,6 +110,14 @@ class _TableMaker:
             self._find("family-differs", name, message)
         return names[0]
 
+    def _group(self, name: Capability) -> tuple[int, str | None]:
+        """Return the family of a capability: its major number.
+
+        A capability with a later rename is a family of its own.
+        """
+        overlay = self._policy.overlay.get(str(name.base), _NO_OVERLAY)
+        return name.major, fact_of(overlay.facts, "renamed_to")
+
     def entry(self, name: Capability) -> CapabilityEntry:
         """Return the entry of a capability."""
         is_plain = name.variant is None
@@ -149,7 +135,8 @@ class _TableMaker:
         documented = fact_of(facts, "first_cuda")
         if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
             first = documented
-        plain = [capability for capability in self.known if capability.variant is None]
+        gpus = [gpu for gpu in self.known if gpu.variant is None]
+        family = [gpu for gpu in gpus if self._group(gpu) == self._group(name)]
         return CapabilityEntry(
             family=self._family(name, [minors[index] for index in at]),
             base=str(name.base),
@@ -160,7 +147,7 @@ class _TableMaker:
             dont_default_after=fact_of(facts, "dont_default_after"),
             products=overlay.products,
             policy=facts,
-            runs_on=tuple(map(str, capabilities_that_run(name, plain, self._policy))),
+            runs_on=tuple(str(n) for n in gpus if name.ptx_runs_on(n, is_family=n in family)),
         )
 
 

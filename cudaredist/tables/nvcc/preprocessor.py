@@ -54,8 +54,7 @@ class Directive(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of a header for one compiler."""
 
     errors: tuple[Directive, ...]
@@ -114,10 +113,9 @@ class Header:
                     group.is_done |= group.is_live
                 case "endif":
                     groups.pop()
-                case _ if is_live:
-                    _apply(directive, table, errors)
                 case _:
-                    pass
+                    if is_live:
+                        _apply(directive, table, errors)
         if groups:
             line, name, _ = groups[-1].opening
             reject(line, f"#{name} without #endif: the file is truncated")
@@ -191,21 +189,19 @@ def _is_true(directive: Directive, macros: _Macros) -> bool:
 
 
 def _apply(directive: Directive, macros: _Macros, errors: list[Directive]) -> None:
-    match directive.name:
-        case "error":
-            errors.append(directive._replace(text=" ".join(directive.text.split())))
-        case "define" | "undef":
-            match = _definition(directive.text)
-            if match is None:
-                reject(directive.line, f"#{directive.name} without a name")
-            if directive.name == "undef":
-                macros.texts.pop(match[1], None)
-            else:
-                macros.texts[match[1]] = None if match[2] else match[3]
-        case name if name not in _SKIPPED:
-            reject(directive.line, f"unknown directive #{shown(name)}")
-        case _:
-            pass
+    line, name, text = directive
+    if name == "error":
+        errors.append(directive._replace(text=" ".join(text.split())))
+    elif name in {"define", "undef"}:
+        match = _definition(text)
+        if match is None:
+            reject(line, f"#{name} without a name")
+        if name == "undef":
+            macros.texts.pop(match[1], None)
+        else:
+            macros.texts[match[1]] = None if match[2] else match[3]
+    elif name not in _SKIPPED:
+        reject(line, f"unknown directive #{shown(name)}")
 
 
 def _directives(text: str) -> Iterator[Directive]:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cudaredist.tables.symbols.library_release import LibraryRelease
@@ -18,8 +17,7 @@ class LinkedLibrary(NamedTuple):
     """The archive that has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingSymbols:
+class MissingSymbols(NamedTuple):
     """Symbols that a library needs of another one, which does not export them."""
 
     library: LinkedLibrary
@@ -28,8 +26,7 @@ class MissingSymbols:
     """With `@` and the version, if one is needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkCheck:
+class LinkCheck(NamedTuple):
     """The result of a check."""
 
     missing: tuple[MissingSymbols, ...]

@@ -51,9 +51,7 @@ def demangler() -> Callable[[str], str]:
     try:
         from pydemumble import demangle  # noqa: PLC0415 - optional
     except ImportError:
-        raise UsageError(
-            "--demangle requires the package pydemumble",
-            hint="run `pip install cudaredist[demangle]`",
-        ) from None
+        message = "--demangle requires the package pydemumble"
+        raise UsageError(message, hint="run `pip install cudaredist[demangle]`") from None
     function: Callable[[str], str] = demangle
     return function
