@@ -66,11 +66,5 @@ def make_fact(
     """Return a fact. If the value is a list of names, the statement ends with them."""
     if isinstance(value, tuple):
         statement = f"{statement}: {', '.join(value) or 'none'}"
-    return Fact(
-        name=name,
-        statement=statement,
-        value=value,
-        **origin._asdict(),
-        reason=reason,
-        otherwise=tuple(otherwise),
-    )
+    about = origin._asdict() | {"reason": reason, "otherwise": tuple(otherwise)}
+    return Fact(name=name, statement=statement, value=value, **about)

@@ -81,12 +81,11 @@ def codes_of(program: Iterable[ProgramFile]) -> list[FileCode]:
     return [FileCode.of("lib", file.binary.images) for file in program if file.binary.images]
 
 
-def best_coverage(parts: Iterable[AuditedAlternative], cuda: Version | None) -> dict[str, Coverage]:
+def best_coverage(parts: Sequence[AuditedAlternative], cuda: Version | None) -> dict[str, Coverage]:
     """Return the best coverage of each GPU, by the alternatives for a CUDA major if there are any.
 
     It is empty without alternatives.
     """
-    parts = list(parts)
     fitting = [part for part in parts if cuda is None or part.cuda_major == cuda.components[0]]
     chosen = [part.coverage for part in fitting or parts]
     return {

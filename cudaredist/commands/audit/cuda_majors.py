@@ -122,6 +122,5 @@ def _stated(
 
 def _majors_of(path: str, stated: Mapping[str, Majors]) -> FileMajors:
     pinned = ((max(majors), name) for name, majors in stated.items() if len(majors) == 1)
-    return FileMajors(
-        path, common=reduce(frozenset.intersection, stated.values()), single=grouped(sorted(pinned))
-    )
+    common = reduce(frozenset.intersection, stated.values())
+    return FileMajors(path, common, single=grouped(sorted(pinned)))

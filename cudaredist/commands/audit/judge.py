@@ -178,11 +178,9 @@ def _providers(libraries: Iterable[KnownLibrary]) -> Iterator[LibraryProvider]:
 def _floor(program: Sequence[ProgramFile], fact: str) -> Floor:
     by_version = grouped((getattr(file.binary, fact), file) for file in program)
     newest = max(filter(None, by_version), key=natural_order, default=None)
-    return Floor(
-        version=newest,
-        by=paths_of(by_version[newest]) if newest is not None else (),
-        unread=paths_of(file for file in program if fact in file.binary.unread),
-    )
+    by = paths_of(by_version[newest]) if newest is not None else ()
+    unread = paths_of(file for file in program if fact in file.binary.unread)
+    return Floor(version=newest, by=by, unread=unread)
 
 
 def _linking(binary: Binary) -> str | None:

@@ -33,11 +33,9 @@ def program_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[
     for need in judged.needs:
         if need.status == "missing":
             others = ", ".join(judged.data.catalog.others(need.soname))
-            yield make_finding(
-                "missing-library",
-                f"nothing provides {need.soname}, which {some_of(need.by)} needs; known: {others}",
-                need.by[0],
-            )
+            users = f"{need.soname}, which {some_of(need.by)} needs"
+            message = f"nothing provides {users}; known: {others}"
+            yield make_finding("missing-library", message, need.by[0])
     for release in judged.releases:
         yield from _release_findings(release, is_mixed=bool(mixed))
     yield from _copy_findings(judged)
@@ -95,12 +93,9 @@ def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]
     for soname, files in sorted(users.items()):
         paths = [file.display_path for file in files]
         names = sorted({name for file in files for name in file.unlinked[soname]})
-        yield make_finding(
-            "unlinked-library",
-            f"symbols of {soname} are used in {some_of(paths)}, but the library is not listed as "
-            f"needed: {some_of(names)}",
-            paths[0],
-        )
+        used = f"symbols of {soname} are used in {some_of(paths)}"
+        message = f"{used}, but the library is not listed as needed: {some_of(names)}"
+        yield make_finding("unlinked-library", message, paths[0])
 
 
 def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:

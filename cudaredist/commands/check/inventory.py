@@ -78,13 +78,8 @@ class Inventory:
 
     def download(self, *flags: str, **version: Version) -> str:
         """Return the command to download manifests of the redistributable."""
-        return command_line(
-            "download-manifests",
-            *flags,
-            channel=self.store.channel,
-            redist=self.redist.name,
-            **version,
-        )
+        options = {"redist": self.redist.name, **version}
+        return command_line("download-manifests", *flags, channel=self.store.channel, **options)
 
 
 def read_inventory(

@@ -182,9 +182,8 @@ def _delta(field: str, old: Value | None, new: Value | None) -> Delta:
     if isinstance(old, frozenset) or isinstance(new, frozenset):
         before = old if isinstance(old, frozenset) else frozenset()
         after = new if isinstance(new, frozenset) else frozenset()
-        return Delta(
-            field=field, places=(), added=_sorted(after - before), gone=_sorted(before - after)
-        )
+        added, gone = _sorted(after - before), _sorted(before - after)
+        return Delta(field=field, places=(), added=added, gone=gone)
     return Delta(field=field, places=(), old=old or None, new=new or None)
 
 

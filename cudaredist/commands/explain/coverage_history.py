@@ -6,10 +6,12 @@ Reads the local feature files.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain, product
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
@@ -78,15 +80,10 @@ def coverage_of_releases(
     Only packages with device code have an entry. If builds for several CUDA majors differ, each has
     its own entry. The best archive of a release counts.
     """
-    packages: dict[tuple[str, str], list[ArchiveCoverage]] = defaultdict(list)
-    for archive in archives:
-        packages[archive.redist, archive.package].append(archive)
-    return tuple(
-        summary
-        for name in capabilities
-        for _, group in sorted(packages.items())
-        for summary in _summaries(name, gpus.capabilities[name].base, group)
-    )
+    packages = grouped(((archive.redist, archive.package), archive) for archive in archives)
+    pairs = product(capabilities, sorted(packages.items()))
+    parts = (_summaries(name, gpus.capabilities[name].base, own) for name, (_, own) in pairs)
+    return tuple(chain.from_iterable(parts))
 
 
 def _summaries(

@@ -61,19 +61,16 @@ def archive_histories(
         before[series] = new
         added, removed = (None, None) if new is None or old is None else (new - old, old - new)
         total = sum(output.size for output in facts.outputs.values())
+        sizes = code.get(one.contents, ())
         yield ArchiveHistory(
             **facts.model_dump(include=set(ArchiveHistory.model_fields)),
             size=total if facts.is_examined else None,
-            device_code=dict(sorted(code.get(one.contents, ()), key=_by_architecture)),
+            device_code=dict(sorted(sizes, key=lambda size: architecture_order(size[0]))),
             symbols=_total(count, new),
             added=_total(count, added),
             removed=_total(count, removed),
             license=licenses.get((one.redist, str(one.label), archive.package)),
         )
-
-
-def _by_architecture(item: tuple[str, int]) -> tuple[int, object]:
-    return architecture_order(item[0])
 
 
 def _total(count: Mapping[tuple[int, ...], int], sets: set[tuple[int, ...]] | None) -> int | None:

@@ -17,12 +17,8 @@ def package_text(report: PackageReport) -> Iterator[str]:
     for reason in report.reasons:
         yield f"not in package sets: {reason.text} ({reason.source})"
     if labels:
-        yield from columns(
-            [
-                ("redist", "version", "platform", "releases"),
-                *((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items()),
-            ]
-        )
+        rows = ((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items())
+        yield from columns([("redist", "version", "platform", "releases"), *rows])
     for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"

@@ -37,12 +37,9 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     yield from _coverage_text(summary)
     if summary.totals:
         yield ""
-        yield from columns(
-            [
-                ("output", "files", "MB"),
-                *((t.output, f"{t.files:,}", _megabytes(t.size)) for t in summary.totals),
-            ]
-        )
+        rows = [("output", "files", "MB")]
+        rows += ((t.output, f"{t.files:,}", _megabytes(t.size)) for t in summary.totals)
+        yield from columns(rows)
     if summary.library_bytes:
         share = 100 * summary.library_lib_bytes / summary.library_bytes
         yield (
@@ -50,8 +47,8 @@ def set_text(summary: SetSummary) -> Iterator[str]:
             f"libraries' {_megabytes(summary.library_bytes)} MB, {share:.0f} %"
         )
     yield ""
-    rows = [("missing", "status", "reason")]
-    yield from columns([*rows, *((m.package, m.status, m.reason) for m in summary.missing)])
+    missing = ((m.package, m.status, m.reason) for m in summary.missing)
+    yield from columns([("missing", "status", "reason"), *missing])
 
 
 def _coverage_text(summary: SetSummary) -> Iterator[str]:

@@ -33,7 +33,7 @@ _Place: TypeAlias = tuple[LibrarySource, str]
 """The provider and the label of an archive. The provider is never marked as a stub."""
 
 
-@dataclass(kw_only=True)
+@dataclass
 class SymbolRun(TableRun):
     """One run of update-symbols."""
 
@@ -101,12 +101,9 @@ class SymbolRun(TableRun):
         examined = self.service.examine(manifest.request(archive))
         libraries = libraries_of(examined.facts)
         self._read[self._place(manifest, archive)] = str(archive.sha256)[:KEY_SIZE], libraries
-        return _outcome(
-            plan,
-            status="read" if examined.is_read else "cached",
-            libraries=len(libraries),
-            unread=tuple(library.path for library in libraries if not library.has_symbols),
-        )
+        status = "read" if examined.is_read else "cached"
+        unread = tuple(library.path for library in libraries if not library.has_symbols)
+        return _outcome(plan, status=status, libraries=len(libraries), unread=unread)
 
     def _place(self, manifest: LocalManifest, archive: Archive) -> _Place:
         names = manifest.target.redist.name, archive.package, archive.platform

@@ -50,13 +50,8 @@ def open_run(
     service = session.archive_service(targets, cache=cache, jobs=options.jobs.count)
     if is_writing:
         session.lock(root)
-    return kind(
-        manifests=read_local_manifests(targets, selection, strict=options.strict),
-        service=service,
-        store=store,
-        write=is_writing,
-        fail_fast=not options.keep_going,
-    )
+    manifests = read_local_manifests(targets, selection, strict=options.strict)
+    return kind(manifests, service, store, write=is_writing, fail_fast=not options.keep_going)
 
 
 def update_table(
@@ -73,11 +68,8 @@ def update_table(
     if run.write:
         run.store.sweep_table(table.name)
     report = update(run)
-    code = session.finish(
-        report,
-        partial(table_text, quiet=options.quiet),
-        warnings=map(finding_text, report.findings),
-    )
+    text, warnings = partial(table_text, quiet=options.quiet), map(finding_text, report.findings)
+    code = session.finish(report, text, warnings=warnings)
     if report.held_back:
         message = f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed"
         hint = f"review the findings, then run `{accept_command(options.channel)}`"

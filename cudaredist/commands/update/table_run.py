@@ -50,7 +50,7 @@ from cudaredist.tasks import each
 _Entry = TypeVar("_Entry")
 
 
-@dataclass(kw_only=True)
+@dataclass
 class TableRun:
     """Inputs and options of an update."""
 
@@ -119,12 +119,9 @@ def update_gpu_table(run: TableRun) -> TableReport:
     work.run_all()
     known |= work.entries
     gpus, findings = make_table(known, policy)
-    return work.report(
-        gpus if known else None,
-        findings,
-        # Other findings are in NVIDIA's files. The diff shows them if they change the table.
-        is_finding=not run.write and any(f.kind == "overlay-lacks" for f in findings),
-    )
+    # Other findings are in NVIDIA's files. The diff shows them if they change the table.
+    is_finding = not run.write and any(f.kind == "overlay-lacks" for f in findings)
+    return work.report(gpus if known else None, findings, is_finding=is_finding)
 
 
 @dataclass(slots=True)

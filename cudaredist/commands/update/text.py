@@ -45,18 +45,11 @@ def table_text(report: TableReport, *, quiet: bool) -> Iterator[str]:
         return
     if not any(outcome.bounds for outcome in report.releases):
         yield from report.diff
-    yield from columns(
-        [
-            (
-                outcome.release,
-                outcome.status.replace("-", " "),
-                outcome.package or "",
-                (outcome.archive_sha256 or "")[:12],
-                outcome.bounds or "",
-            )
-            for outcome in report.releases
-        ]
-    )
+    rows = []
+    for outcome in report.releases:
+        status, sha256 = outcome.status.replace("-", " "), (outcome.archive_sha256 or "")[:12]
+        rows.append((outcome.release, status, outcome.package or "", sha256, outcome.bounds or ""))
+    yield from columns(rows)
     count = report.archives_read
     yield (
         f"{report.table}: {report.status.replace('-', ' ')}; {count} "

@@ -104,10 +104,8 @@ def _evaluate(
     outcomes = {n: header.run(simulation.macros(n, gcc, clang)) for n in simulation.versions}
     accepted = [version for version, outcome in outcomes.items() if not outcome.errors]
     if not any(simulation.own in outcome.tested for outcome in outcomes.values()):
-        return CompilerVerdict(
-            status="unchecked",
-            note=f"the header does not test {simulation.own}, so another compiler's check applies",
-        )
+        note = f"the header does not test {simulation.own}, so another compiler's check applies"
+        return CompilerVerdict(status="unchecked", note=note)
     if not accepted:
         return CompilerVerdict(status="refused")
     if len(accepted) == len(outcomes):

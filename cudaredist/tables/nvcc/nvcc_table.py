@@ -149,9 +149,8 @@ def _with_lower_bound(compiler: str, answer: CompilerAnswer, policy: NvccPolicy)
     if answer.min is not None and answer.min >= bound.min:
         return answer.model_copy(update={"header_min": None})
     source = PolicySource(policy=POLICY_FILE, reference=bound.reference)
-    return answer.model_copy(
-        update={"min": bound.min, "min_basis": "documented", "documented_by": source}
-    )
+    update = {"min": bound.min, "min_basis": "documented", "documented_by": source}
+    return answer.model_copy(update=update)
 
 
 def _documented(unseen: UnseenRelease) -> NvccRelease:
