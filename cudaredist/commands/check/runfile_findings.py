@@ -54,10 +54,9 @@ def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Fi
             yield about("gone", f"{record.name} is not on NVIDIA's page of MD5 sums")
         elif page[record.name] != record.md5:
             command = command_line("runfile add", quoted(record.url or ""), "--accept-changed")
-            message = (
-                f"{record.name}: NVIDIA's page of MD5 sums has {page[record.name]}, the record "
-            )
-            yield about("changed-upstream", message + record.md5, hint=f"run `{command}`")
+            published = f"NVIDIA's page of MD5 sums has {page[record.name]}"
+            message = f"{record.name}: {published}, the record {record.md5}"
+            yield about("changed-upstream", message, hint=f"run `{command}`")
 
 
 def _published_sums(settings: Settings, folder: str) -> dict[str, str]:
