@@ -11,7 +11,6 @@ from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
-from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.files import (
@@ -166,7 +165,7 @@ class Store:
     def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> None:
         """Write the lock."""
         lock = Lock.model_validate({"schema_version": 1, "redists": redists})
-        write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
+        write_file(self.lock_path, lock.canonical())
 
     def pending(self) -> frozenset[tuple[str, Version]]:
         """Return the releases that bump has started but not reported.

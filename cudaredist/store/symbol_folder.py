@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.features import Library
 from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
-from cudaredist.jsontext import canonical_json
 from cudaredist.store.files import names_in, read_file, sweep, write_or_remove
 from cudaredist.store.read_data import read_file_given
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -54,7 +53,7 @@ class SymbolFolder:
         changed: dict[str, bytes | None] = {}
         for soname, columns in sorted(tables.items()):
             document = columns.document()
-            data = None if document is None else canonical_json(document.model_dump(mode="json"))
+            data = None if document is None else document.canonical()
             if data != read_file(self.place(soname)):
                 changed[soname] = data
         return changed

@@ -8,7 +8,7 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
     PipRequirement,
 )
-from cudaredist.errors import printable, shortened
+from cudaredist.errors import listed, printable
 
 _SHOWN = 2
 _LOWER_BOUNDS = {
@@ -42,7 +42,7 @@ def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 def _program_requirements(report: AuditReport) -> Iterator[str]:
     unnamed = dict.fromkeys((n.requirement, n.is_optional) for n in unnamed_wheels(report))
     if report.unread:
-        files = ", ".join(shortened(report.unread, _SHOWN))
+        files = listed(report.unread, _SHOWN)
         yield f"# Unknown: {files} cannot be read"
     elif not (report.requirements or unnamed or any(n.projects for n in report.libraries)):
         release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"

@@ -8,7 +8,7 @@ from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import AuditFinding
 from cudaredist.commands.audit.run_paths import RunPathGap, run_path_fixes
-from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
+from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, listed
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
@@ -51,7 +51,7 @@ def _major_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     """Yield a finding for each file that is loaded with libraries of several CUDA majors."""
     for file in judged.majors:
         if not file.common:
-            parts = [f"{n} ({', '.join(shortened(names, 3))})" for n, names in file.single.items()]
+            parts = [f"{n} ({listed(names, 3)})" for n, names in file.single.items()]
             message = f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}"
             yield make_finding("mixed-cuda", message, file.path)
 
@@ -218,7 +218,7 @@ def is_ignored(finding: AuditFinding, entry: IgnoredFinding) -> bool:
 
 def some_of(names: Sequence[str], count: int = _FILES_SHOWN) -> str:
     """Return the first names, and the number of others."""
-    return ", ".join(shortened(names, count))
+    return listed(names, count)
 
 
 def make_finding(

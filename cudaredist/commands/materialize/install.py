@@ -88,7 +88,7 @@ def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
     sha256, size = sha256_of(version), len(version)
     files[VERSION_NAME] = ToolkitFile(sha256=sha256, size=size, executable=False, package=OURS)
     record = toolkit.record(files, plan.links)
-    write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
+    write_file(new / RECORD_NAME, record.canonical())
     return record
 
 

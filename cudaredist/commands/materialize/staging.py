@@ -105,7 +105,7 @@ class StagingDirectory:
         previous root. Raises `WriteError`.
         """
         with WritingTo(self.root):
-            if not _exchange(self.new, self.root):
+            if not (os.path.lexists(self.root) and _exchange(self.new, self.root)):
                 self._replace()
         for previous in (self.new, self._old):
             with contextlib.suppress(OSError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
-from cudaredist.errors import shortened
+from cudaredist.errors import listed, shortened
 from cudaredist.hints import quoted
 
 _FOREIGN_SHOWN = 20
@@ -49,5 +49,5 @@ def _code_text(code: LibraryCode) -> str:
     if code.unused_size:
         names = ", ".join(code.capabilities)
         text += f", of which GPUs of capability {names} do not use {code.unused_size:,}"
-    unknown = ", ".join(shortened(code.unknown, _FOREIGN_SHOWN))
+    unknown = listed(code.unknown, _FOREIGN_SHOWN)
     return f"{text}; unknown for {unknown}" if unknown else text

@@ -18,7 +18,6 @@ from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
-from cudaredist.jsontext import canonical_json
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256, Version
 from cudaredist.store.data_folder import Store
@@ -69,7 +68,7 @@ class MirrorFolder:
     def save_lock(self, files: dict[str, MirrorFile]) -> None:
         """Write the lock."""
         lock = MirrorLock(schema_version=1, mirrored=dict(sorted(files.items())))
-        write_file(self.root / MIRROR_LOCK, canonical_json(lock.model_dump(mode="json")))
+        write_file(self.root / MIRROR_LOCK, lock.canonical())
 
     def remove_manifests(self, channel: Channel, labels: Iterable[tuple[str, Version]]) -> None:
         """Remove manifests of a channel and their records."""

@@ -27,7 +27,6 @@ from cudaredist.formats.tables import (
     TableFinding,
     span,
 )
-from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
 from cudaredist.store.archive_service import ArchiveService
@@ -213,7 +212,7 @@ class _Work(Generic[_Entry]):
         status: ManifestStatus = "unchanged"
         diff: tuple[str, ...] = ()
         if model is not None:
-            data = canonical_json(model.model_dump(mode="json"))
+            data = model.canonical()
             read_own_file(data, type(model))
             diff = tuple(_diff(before or b"", data, path.name))
             if data != before:
