@@ -1,4 +1,4 @@
-"""Run calls from stdin in child processes that are killed before a step or after some seconds.
+"""Run calls from stdin in child processes that are killed before a step.
 
 This process has already loaded the program, so each call starts at once. The argument is a folder.
 Only disk operations in this folder count as steps.
@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,19 +18,12 @@ from cudaredist.__main__ import main
 
 
 def run(
-    arguments: Sequence[str],
-    last: int | None,
-    events: Sequence[str],
-    seconds: float | None,
-    failing: str | None,
+    arguments: Sequence[str], last: int | None, events: Sequence[str], failing: str | None
 ) -> int:
     """Run a call in a child and return its exit code."""
     child = os.fork()
     if not child:
         _run_here(arguments, last, events, failing)
-    if seconds is not None:
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

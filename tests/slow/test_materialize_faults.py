@@ -27,6 +27,8 @@ from cudaredist.sources.folder import FolderSource
 pytestmark = pytest.mark.slow
 
 KILLS = 50
+STEPS_OF_RUN = 600
+"""Rounded number of steps."""
 SELECTIONS = (("--layout", "merged"), ("--layout", "split", "--no-static"))
 
 
@@ -65,45 +67,39 @@ def whole(root: Path) -> dict[str, str | bytes] | None:
 # -- kills
 
 
-def test_materialize_killed_at_random_moments_leaves_whole_root_or_none(
-    server: FaultServer, start: Start, tmp_path: Path
+def test_materialize_killed_at_random_steps_leaves_whole_root_or_none(
+    server: FaultServer, tmp_path: Path
 ) -> None:
     made_set = put_packages(MadeSet(), 12, 200_000)
     set_path = made_set.write(tmp_path / "set.json")
     server.add_folder(made_set.put_archives(tmp_path / "source"))
-    expected = []
-    for number, options in enumerate(SELECTIONS):
-        install(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
-        expected.append(whole(tmp_path / f"quiet-{number}"))
-    server.delay = 0.05
+    call = ("materialize", set_path, "--base-url", server.url, "-j", 2, "--root")
     root = tmp_path / "stressed" / "root"
     staging = root.with_name(".root.cudaredist")
     moments = random.Random(20261122)
     reached = set()
-    allowed: list[Any] = [None]
-    for number in range(KILLS):
-        chosen = moments.randrange(2)
-        options = ("--base-url", server.url, "-j", "2", *SELECTIONS[chosen])
-        target = len(server.headers) + moments.randint(1, len(made_set.archives))
-        process = start("materialize", set_path, "--root", root, *options)
-        server.wait_for_requests(target, process)
-        time.sleep(moments.uniform(0, 4 * server.delay))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        contents = whole(root)
-        # The earlier root or the new one. Between the two steps of a swap, the root is set aside.
-        assert contents in [*allowed, expected[chosen]] or (staging / "old").is_dir()
-        allowed = [contents] if contents is not None else allowed
-        archives = len(list((staging / "archives").glob("*"))) if staging.exists() else 0
-        reached.add((archives, contents is None))
-        if number % 5 == 4:
-            install(start, set_path, root, *options)
-            assert whole(root) == expected[chosen]
-            assert not staging.exists()
-            shutil.rmtree(root.parent)
-            allowed = [None]
-    # The number of states depends on the machine. Each of them must be whole.
-    assert len(reached) > 2, "the kills hit only the start or the end"
+    with closing(Killer("stressed")) as killer:
+        expected = []
+        for number, options in enumerate(SELECTIONS):
+            assert killer.run(*call, tmp_path / f"quiet-{number}", *options) == 0
+            expected.append(whole(tmp_path / f"quiet-{number}"))
+        allowed: list[Any] = [None]
+        for number in range(KILLS):
+            chosen = moments.randrange(2)
+            killer.run(*call, root, *SELECTIONS[chosen], step=moments.randrange(STEPS_OF_RUN))
+            contents = whole(root)
+            # The old root or the new one. Between the steps of a swap, the old one is set aside.
+            assert contents in [*allowed, expected[chosen]] or (staging / "old").is_dir()
+            allowed = [contents] if contents is not None else allowed
+            archives = len(list((staging / "archives").glob("*"))) if staging.exists() else 0
+            reached.add((archives, contents is None))
+            if number % 5 == 4:
+                assert killer.run(*call, root, *SELECTIONS[chosen]) == 0
+                assert whole(root) == expected[chosen]
+                assert not staging.exists()
+                shutil.rmtree(root.parent)
+                allowed = [None]
+    assert len(reached) > 5, "the kills hit only the start or the end"
 
 
 @pytest.fixture

@@ -35,17 +35,16 @@ class Killer:
         *arguments: object,
         step: int | None = None,
         steps: Sequence[str] = STEPS,
-        seconds: float | None = None,
         failing: str | None = None,
     ) -> int:
         """Run a call and return its exit code, or -9 if it was killed.
 
-        The call is killed before a step or after some seconds. The function `failing` of the
-        program returns False, as on a system without its feature.
+        The call is killed before a step. The function `failing` of the program returns False, as
+        on a system without its feature.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        question = json.dumps([list(map(str, arguments)), step, steps, seconds, failing])
+        question = json.dumps([list(map(str, arguments)), step, steps, failing])
         self._process.stdin.write(f"{question}\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
