@@ -37,7 +37,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from cudaredist.hints import again, corrected, help_line, quoted, retry_line, server_line
 
@@ -90,12 +90,13 @@ class CudaRedistError(Exception):
 
     exit_code: ClassVar[int] = EXIT_BUG
     kind: ClassVar[str] = "error"
-    changes: tuple[str, ...] = ()
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, changes: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.message = self.reason = message
-        self.hint = hint
+        self.hint, self.changes = hint, changes
 
 
 class UsageError(CudaRedistError):
@@ -136,10 +137,8 @@ class InsecureAddressError(UsageError):
     """Plain HTTP to another machine, without permission."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(
-            f"{url} is not encrypted",
-            hint=f"use https, or if you trust the network, run `{again('--allow-http')}`",
-        )
+        hint = f"use https, or if you trust the network, run `{again('--allow-http')}`"
+        super().__init__(f"{url} is not encrypted", hint=hint)
 
 
 class IncompleteError(CudaRedistError):
@@ -218,12 +217,10 @@ class ReadError(IncompleteError):
     kind = "read"
 
     def __init__(self, path: object, error: OSError) -> None:
-        super().__init__(
-            f"cannot read {path}: {error.strerror or error}",
-            hint=f"check the path: `ls {_folder_of(path)}`"
-            if isinstance(error, FileNotFoundError)
-            else f"check its type and permissions: `ls -ld {quoted(str(path))}`",
-        )
+        hint = f"check its type and permissions: `ls -ld {quoted(str(path))}`"
+        if isinstance(error, FileNotFoundError):
+            hint = f"check the path: `ls {_folder_of(path)}`"
+        super().__init__(f"cannot read {path}: {error.strerror or error}", hint=hint)
 
 
 class WriteError(IncompleteError):
@@ -233,12 +230,10 @@ class WriteError(IncompleteError):
 
     def __init__(self, path: object, error: OSError) -> None:
         parent = _folder_of(path)
-        super().__init__(
-            f"cannot write {path}: {error.strerror or error}",
-            hint=f"free disk space: `df -h {parent}`"
-            if error.errno in {errno.ENOSPC, errno.EDQUOT}
-            else f"select another folder, or change its permissions: `ls -ld {parent}`",
-        )
+        hint = f"select another folder, or change its permissions: `ls -ld {parent}`"
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            hint = f"free disk space: `df -h {parent}`"
+        super().__init__(f"cannot write {path}: {error.strerror or error}", hint=hint)
 
 
 def _folder_of(path: object) -> str:
@@ -288,12 +283,10 @@ class ManifestChangedError(IntegrityError):
     kind = "changed-upstream"
 
     def __init__(self, redownload: str, changes: tuple[str, ...]) -> None:
-        super().__init__(
-            "changed in place upstream; the local file was kept",
-            hint=f"review the changes, then run `{redownload}`; "
-            "the local file may have been damaged in transit",
-        )
-        self.changes = changes
+        message = "changed in place upstream; the local file was kept"
+        hint = f"review the changes, then run `{redownload}`; "
+        hint += "the local file may have been damaged in transit"
+        super().__init__(message, hint=hint, changes=changes)
 
 
 class ArchiveMismatchError(IntegrityError):
@@ -308,13 +301,12 @@ class ArchiveMismatchError(IntegrityError):
     def __init__(self, where: str, quantity: str, expected: object, actual: object) -> None:
         is_wheel = where.endswith(".whl")
         source = "manifest or the package index" if is_wheel and quantity == "size" else "manifest"
-        super().__init__(
-            f"{where}: {quantity} is {actual}, but the {source} states {expected}",
-            hint="check the package indexes with `pip config list`"
-            if is_wheel
-            else f"to download it again, run `{again()}`; try another source with --base-url URL, "
-            "and report a lasting mismatch to NVIDIA",
-        )
+        message = f"{where}: {quantity} is {actual}, but the {source} states {expected}"
+        hint = f"to download it again, run `{again()}`; try another source with --base-url URL, "
+        hint += "and report a lasting mismatch to NVIDIA"
+        if is_wheel:
+            hint = "check the package indexes with `pip config list`"
+        super().__init__(message, hint=hint)
 
 
 class EditedLocallyError(IntegrityError):
@@ -326,11 +318,8 @@ class EditedLocallyError(IntegrityError):
     kind = "edited-locally"
 
     def __init__(self, redownload: str, changes: tuple[str, ...]) -> None:
-        super().__init__(
-            "was edited locally: it differs from the download",
-            hint=f"to restore it, run `{redownload}`",
-        )
-        self.changes = changes
+        message = "was edited locally: it differs from the download"
+        super().__init__(message, hint=f"to restore it, run `{redownload}`", changes=changes)
 
 
 class ContentError(CudaRedistError):
@@ -368,10 +357,8 @@ class ConflictError(ContentError):
     kind = "conflict"
 
     def __init__(self, path: str, first: str, second: str, excluded: str) -> None:
-        super().__init__(
-            f"{path} differs between {first} and {second}",
-            hint=f"to leave one out, run `{again('--exclude', quoted(excluded))}`",
-        )
+        hint = f"to leave one out, run `{again('--exclude', quoted(excluded))}`"
+        super().__init__(f"{path} differs between {first} and {second}", hint=hint)
 
 
 class UnsafePathError(ContentError):
@@ -389,10 +376,8 @@ class EmptyIndexError(ContentError):
     kind = "empty-index"
 
     def __init__(self, where: str) -> None:
-        super().__init__(
-            f"{where}: the listing has no redistrib_<label>.json",
-            hint=server_line("set --base-url to the folder that contains compute/"),
-        )
+        hint = server_line("set --base-url to the folder that contains compute/")
+        super().__init__(f"{where}: the listing has no redistrib_<label>.json", hint=hint)
 
 
 class InvalidFileError(ContentError):
@@ -404,6 +389,11 @@ class InvalidFileError(ContentError):
         self.what = what
         self.problems = tuple(problems)
         super().__init__(f"not a valid {what}: " + "; ".join(self.lines))
+
+    @classmethod
+    def of(cls, what: str, message: str, path: str = "") -> Self:
+        """Return the error for a file with one problem."""
+        return cls(what, [Problem(path, message)])
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -117,6 +117,12 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
     return None if words == _call.words else _joined(words)
 
 
+def correction_line(hint: str, wrong: str, names: Collection[str]) -> str:
+    """Append the corrected call to a hint, unless the wrong word was not typed."""
+    call = corrected(wrong, names)
+    return f"{hint}; run `{call}`" if call else hint
+
+
 def redacted(location: str) -> str:
     """Return a perhaps malformed address without user name and password.
 

@@ -261,10 +261,8 @@ def join_address(address: str, path: str) -> str:
     while below.startswith("../"):
         folder, below = folder.rstrip("/").rpartition("/")[0], below.removeprefix("../")
         if not folder:
-            raise UsageError(
-                f"{shown(path)} leads above the root of {address}",
-                hint="use an address with more folders, such as https://HOST/compute/cuda/redist/",
-            )
+            hint = "use an address with more folders, such as https://HOST/compute/cuda/redist/"
+            raise UsageError(f"{shown(path)} leads above the root of {address}", hint=hint)
         folder = f"{folder}/"
     return f"{scheme}{separator}{folder}{below}"
 

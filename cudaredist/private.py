@@ -116,16 +116,13 @@ def refuse_shared_folder(root: Path) -> None:
     hint = f"select another folder: `{again('--cache-dir cache', without=['--cache-dir'])}`"
     for about in states:
         if not _is_own(about):
-            raise UsageError(
-                f"the cache folder {root} belongs to another user (uid {about.st_uid})",
-                hint=f"run `chown -R root {name}`, or {hint}" if os.geteuid() == _ROOT else hint,
-            )
+            message = f"the cache folder {root} belongs to another user (uid {about.st_uid})"
+            hint = f"run `chown -R root {name}`, or {hint}" if os.geteuid() == _ROOT else hint
+            raise UsageError(message, hint=hint)
     mode = states[-1].st_mode
     if stat.S_ISDIR(mode) and mode & _WRITABLE_BY_OTHERS:
-        raise UsageError(
-            f"others can write to the cache folder {root} (mode {stat.S_IMODE(mode):04o})",
-            hint=f"run `chmod -R go-w {name}`, or {hint}",
-        )
+        message = f"others can write to the cache folder {root} (mode {stat.S_IMODE(mode):04o})"
+        raise UsageError(message, hint=f"run `chmod -R go-w {name}`, or {hint}")
 
 
 def _is_own(about: os.stat_result) -> bool:

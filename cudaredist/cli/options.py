@@ -28,7 +28,7 @@ import typer
 
 from cudaredist.cli.console import Color
 from cudaredist.errors import UsageError
-from cudaredist.hints import corrected
+from cudaredist.hints import correction_line
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
@@ -178,8 +178,7 @@ def parse_size(text: str | None) -> int | None:
         return None
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
     if match is None:
-        call = corrected(text, ["5GB"])
-        hint = "use a size such as 500MB, 5GB or 1.5GiB" + (f"; run `{call}`" if call else "")
+        hint = correction_line("use a size such as 500MB, 5GB or 1.5GiB", text, ["5GB"])
         raise UsageError(f"invalid size: {text!r}", hint=hint)
     return int(float(match[1]) * _UNITS[match[2] or ""])
 

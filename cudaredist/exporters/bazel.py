@@ -41,21 +41,18 @@ def bazel(exported: ExportedSet) -> Files:
     """
     package_set = exported.package_set
     if package_set.channel == "wheels":
-        raise UsageError(
-            "rules_cuda requires NVIDIA's archives, but this set has wheels",
-            hint=f"run `{command_line('build', channel='redist', cuda=package_set.cuda.release)}` "
-            "with local manifests of NVIDIA's archives",
-        )
+        build = command_line("build", channel="redist", cuda=package_set.cuda.release)
+        message = "rules_cuda requires NVIDIA's archives, but this set has wheels"
+        hint = f"run `{build}` with local manifests of NVIDIA's archives"
+        raise UsageError(message, hint=hint)
     components = dict(_components(exported))
     is_split = Version.parse(package_set.cuda.release).components[0] >= _SPLIT
     required = [*_REQUIRED, *(_REQUIRED_SINCE_13 if is_split else ())]
     missing = [RULES_CUDA_PACKAGES[name] for name in required if name not in components]
     if missing:
         path = typed_argument("package_set", "set.json")
-        raise UsageError(
-            f"rules_cuda requires {', '.join(missing)}, not available in this set",
-            hint=f"run `cudaredist explain set {path}` to show the reasons",
-        )
+        message = f"rules_cuda requires {', '.join(missing)}, not available in this set"
+        raise UsageError(message, hint=f"run `cudaredist explain set {path}` to show the reasons")
     if exported.host is not None:
         return {"cuda.MODULE.bazel": _cross_toolkit(exported, exported.host)}
     exported.require_addresses()

@@ -179,10 +179,8 @@ def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
     base = f"{base.rstrip('/')}/"
     if not _is_plain_url(base):
         option = "--wheel-base" if is_wheels else "--base-url"
-        raise UsageError(
-            f"{shown(base)} is not a URL",
-            hint=f"use a URL such as https://example.org/, or run `{again(without=[option])}`",
-        )
+        hint = f"use a URL such as https://example.org/, or run `{again(without=[option])}`"
+        raise UsageError(f"{shown(base)} is not a URL", hint=hint)
     packages = dict(package_set.packages)
     for attr, entry in packages.items():
         if entry.archive is None:

@@ -53,12 +53,8 @@ def pylock(exported: ExportedSet) -> Files:
 
 
 def _package(wheel: Wheel, archive: SetArchive) -> Package:
-    file = PackageWheel(
-        name=wheel.file_name,
-        url=archive.url,
-        size=archive.size,
-        hashes={"sha256": archive.sha256},
-    )
+    hashes = {"sha256": archive.sha256}
+    file = PackageWheel(name=wheel.file_name, url=archive.url, size=archive.size, hashes=hashes)
     return Package(name=canonicalize_name(wheel.project), version=wheel.version, wheels=[file])
 
 
@@ -74,9 +70,8 @@ def _wheels(exported: ExportedSet) -> Iterator[tuple[Wheel, SetArchive]]:
         raise UsageError(f"NVIDIA publishes no wheels for {shown(platform)}")
     if package_set.channel != "wheels":
         build = command_line("build", channel="wheels", cuda=release, platform=platform)
-        raise UsageError(
-            "pip and uv require wheels, but the set has NVIDIA's archives", hint=f"run `{build}`"
-        )
+        message = "pip and uv require wheels, but the set has NVIDIA's archives"
+        raise UsageError(message, hint=f"run `{build}`")
     wheels: dict[str, tuple[Wheel, SetArchive]] = {}
     for package in exported.packages:
         file_name = package.archive.relative_path.rpartition("/")[2]

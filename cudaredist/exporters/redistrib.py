@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 
-from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.errors import InvalidFileError, shown
 from cudaredist.exporters.bazel import RULES_CUDA_PACKAGES
 from cudaredist.exporters.export_format import (
     ExportedPackage,
@@ -32,8 +32,8 @@ def redistrib(exported: ExportedSet) -> Files:
     for package in exported.packages:
         entry = package.entry
         if entry.redist is None or entry.release is None:
-            problem = Problem(f"packages.{package.attr}.release", "is null, but it is available")
-            raise InvalidFileError("package-set file", [problem])
+            path = f"packages.{package.attr}.release"
+            raise InvalidFileError.of("package-set file", "is null, but it is available", path)
         for name in (entry.pname, *other_names.get(package.attr, ())):
             releases[entry.redist, entry.release][name] = _package(package, platform)
     return {
@@ -45,8 +45,8 @@ def redistrib(exported: ExportedSet) -> Files:
 def _path(redist: str, label: str) -> str:
     path = f"{redist}/redistrib_{label}.json"
     if not is_safe_relative_path(path):
-        problem = Problem("packages", f"{shown(redist)} is not the name of a redistributable")
-        raise InvalidFileError("package-set file", [problem])
+        message = f"{shown(redist)} is not the name of a redistributable"
+        raise InvalidFileError.of("package-set file", message, "packages")
     return path
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.errors import InvalidFileError
 from cudaredist.formats.base import Channel, Label, OwnFile, OwnModel, optional
 
 LIBRARY_PATTERN = r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$"
@@ -74,8 +74,8 @@ class ExportGroup(OwnModel):
         except (ValueError, OSError):
             names = ""
         if not names or not unpacker.eof:
-            problem = Problem("packed", "is not the bzip2 of names, or too large")
-            raise InvalidFileError("symbols file", [problem])
+            message = "is not the bzip2 of names, or too large"
+            raise InvalidFileError.of("symbols file", message, "packed")
         return names.split(" ")
 
     def symbols(self) -> list[str]:

@@ -20,10 +20,8 @@ def check_pair(pair: Cross, *, option: str = "SET") -> None:
     if (pair.host, pair.target) in {(HOST, SBSA), (HOST, JETSON)}:
         return
     swapped = f"; exchange {option} and --target" if pair.target == HOST != pair.host else ""
-    raise UsageError(
-        f"CUDA has no compilers for {pair.target} on {pair.host}",
-        hint=f"{option} must be for {HOST}, and --target for {SBSA} or {JETSON}{swapped}",
-    )
+    hint = f"{option} must be for {HOST}, and --target for {SBSA} or {JETSON}{swapped}"
+    raise UsageError(f"CUDA has no compilers for {pair.target} on {pair.host}", hint=hint)
 
 
 def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
@@ -63,8 +61,6 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
         command = command_line(
             "build", channel=host.channel, cuda=host.cuda.release, platform=platform, output=path
         )
-        raise UsageError(
-            f"the sets for {host_platform} and {platform} differ: {listed(differences)}",
-            hint=f"run `{command}` to build a set for the target",
-        )
+        message = f"the sets for {host_platform} and {platform} differ: {listed(differences)}"
+        raise UsageError(message, hint=f"run `{command}` to build a set for the target")
     return target, sha256

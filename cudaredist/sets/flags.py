@@ -38,10 +38,8 @@ def release_defaults(cuda: Version, gpus: Gpus) -> tuple[str, ...]:
     try:
         return default_capabilities(cuda.line, gpus)
     except UnknownNameError as error:
-        raise UsageError(
-            f"gpus.json has no capabilities for CUDA {cuda.line}",
-            hint=f"run `{command_line('update-gpus')}`",
-        ) from error
+        message = f"gpus.json has no capabilities for CUDA {cuda.line}"
+        raise UsageError(message, hint=f"run `{command_line('update-gpus')}`") from error
 
 
 def make_flags(
@@ -62,13 +60,11 @@ def make_flags(
     parsed = [Capability.parse(name) for name in effective]
     plain = [str(capability) for capability in parsed if capability.variant is None]
     if forward_compat and not plain:
-        names = ", ".join(effective)
-        raise UsageError(
-            f"forward compatibility requires a capability without a letter, but all have one: "
-            f"{names}",
-            hint="add one, for example --capability 9.0, or remove --forward-compat: "
-            f"`{again(without=['--forward-compat'])}`",
-        )
+        message = "forward compatibility requires a capability without a letter, but all have one: "
+        message += ", ".join(effective)
+        call = again(without=["--forward-compat"])
+        hint = f"add one, for example --capability 9.0, or remove --forward-compat: `{call}`"
+        raise UsageError(message, hint=hint)
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]
     real, virtual = (tuple(f"{kind}_{number}" for number in numbers) for kind in ("sm", "compute"))

@@ -19,10 +19,8 @@ def choose_host(spec: SetSpec) -> HostCompiler:
     try:
         answers = compat.releases[newest_of(cuda.line, compat)].compilers
     except UnknownNameError as error:
-        raise UsageError(
-            f"nvcc_compat.json has no compilers for CUDA {cuda.line}",
-            hint=f"run `{command_line('update-nvcc-compat')}`",
-        ) from error
+        message = f"nvcc_compat.json has no compilers for CUDA {cuda.line}"
+        raise UsageError(message, hint=f"run `{command_line('update-nvcc-compat')}`") from error
     ranges = {
         name: HostRange(min=answer.min, max=answer.max)
         for name, answer in answers.items()
@@ -52,10 +50,4 @@ def _choose_gcc(accepted: HostRange, spec: SetSpec) -> HostGcc:
                 hint="add an accepted version with --available-gcc: "
                 f"`{again(f'--available-gcc {accepted.max}', without=['--available-gcc'])}`",
             )
-    return HostGcc(
-        min=accepted.min,
-        max=accepted.max,
-        default=default,
-        selected=selected,
-        uses_default=uses_default,
-    )
+    return HostGcc(**dict(accepted), default=default, selected=selected, uses_default=uses_default)

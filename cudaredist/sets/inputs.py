@@ -302,10 +302,8 @@ def _owner(name: str, redist: str, other: str) -> str:
         return redist
     if CUDA in {redist, other} and {redist, other} <= REDISTS.keys():
         return CUDA
-    raise UsageError(
-        f"package {name} is in the manifests of {other} and of {redist}",
-        hint="rename one of them",
-    )
+    message = f"package {name} is in the manifests of {other} and of {redist}"
+    raise UsageError(message, hint="rename one of them")
 
 
 def is_within(version: Version, bounds: Bounds) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.features.legacy import legacy_outputs
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features
@@ -87,11 +87,10 @@ def _check_overlay(overlay: Store) -> None:
     """
     present = [path.name for path in overlay.root.iterdir() if path.is_dir()]
     if not _OVERLAY_PARTS & set(present):
-        raise UsageError(
-            f"overlay {overlay.root} has no manifests/, features/ or policy/ folder",
-            hint="an overlay has the same structure as a data folder; without it, run "
-            f"`{again(without=['--overlay'])}`",
-        )
+        message = f"overlay {overlay.root} has no manifests/, features/ or policy/ folder"
+        call = again(without=["--overlay"])
+        hint = f"an overlay has the same structure as a data folder; without it, run `{call}`"
+        raise UsageError(message, hint=hint)
     for name in sorted(set(present) - _OVERLAY_PARTS):
         if difflib.get_close_matches(name, _OVERLAY_PARTS, cutoff=0.8):
             raise UnknownNameError("part of an overlay", name, _OVERLAY_PARTS)
@@ -158,8 +157,8 @@ def _features(data: bytes, *, is_overlay: bool) -> InputFeatures:
     if not names_schema_version(data):
         outputs = legacy_outputs(parse_own_json(data, "features file"))
         if not outputs:
-            problem = Problem("", "unknown format: neither the current nor the earlier one")
-            raise InvalidFileError("features file", [problem])
+            message = "unknown format: neither the current nor the earlier one"
+            raise InvalidFileError.of("features file", message)
         return InputFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
     features = read_own_file(data, Features)
     for name, package in features.packages.items():
@@ -232,8 +231,8 @@ def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
     try:
         tuple(_removed_names(shipped, changes))
     except UnknownNameError as error:
-        problem = Problem("", f"{error.message}; {error.hint}")
-        raise InvalidFileError(f"policy-{path.stem} file", [problem]) from None
+        message = f"{error.message}; {error.hint}"
+        raise InvalidFileError.of(f"policy-{path.stem} file", message) from None
     merged = json.dumps(merge_policy(shipped, changes)).encode()
     return read_own_file(merged, POLICY_MODELS[path.stem])
 
@@ -295,7 +294,7 @@ def _entries_of(policy: OwnModel, added: Mapping[str, Any]) -> list[OwnModel]:
 def _document(data: bytes, subject: str) -> dict[str, Any]:
     document = parse_own_json(data, f"policy file ({subject})")
     if not isinstance(document, dict):
-        raise InvalidFileError(f"policy file ({subject})", [Problem("", "expected an object")])
+        raise InvalidFileError.of(f"policy file ({subject})", "expected an object")
     return document
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Cross, Flags
-from cudaredist.hints import command_line, corrected
+from cudaredist.hints import command_line, correction_line
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
@@ -175,10 +175,8 @@ def _resolve_platform(
         platform = platform_of_system(request.system or "", capabilities, cuda, data)
     problems += _jetson_problems(good, platform, cuda, data)
     if problems:
-        raise UsageError(
-            f"{set_attribute(cuda.line)}: {'; '.join(problems)}",
-            hint=f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities",
-        )
+        hint = f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities"
+        raise UsageError(f"{set_attribute(cuda.line)}: {'; '.join(problems)}", hint=hint)
     return platform
 
 
@@ -212,10 +210,7 @@ def _unpublished(request: Request, platform: Platform, cuda: Version, data: SetD
         systems = {name for entry in known for name in entry.nix_systems}
         return UnknownNameError("supported Nix system", request.system or "", systems)
     published = data.cuda_platforms(cuda)
-    # In a pair, few other platforms are possible.
-    call = None if request.cross else corrected(platform, published)
     hint = f"published: {', '.join(published)}"
-    return UsageError(
-        f"CUDA {cuda} is not published for {platform}",
-        hint=f"{hint}; run `{call}`" if call else hint,
-    )
+    # In a pair, few other platforms are possible.
+    hint = hint if request.cross else correction_line(hint, platform, published)
+    return UsageError(f"CUDA {cuda} is not published for {platform}", hint=hint)

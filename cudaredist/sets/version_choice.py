@@ -9,7 +9,7 @@ from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint, ConstraintPolicy
-from cudaredist.hints import command_line, corrected
+from cudaredist.hints import command_line, correction_line
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
@@ -64,10 +64,8 @@ def find_cuda(text: str, data: SetData) -> Version:
         return release
     early = find_release(text, data.early_labels)
     if early is not None:
-        raise UsageError(
-            f"the manifest of CUDA {early} {EARLY}",
-            hint=f"the oldest local release with hashes is {labels[0]}" if labels else None,
-        )
+        hint = f"the oldest local release with hashes is {labels[0]}" if labels else None
+        raise UsageError(f"the manifest of CUDA {early} {EARLY}", hint=hint)
     if not labels:
         raise _no_cuda(data)
     raise missing_release("CUDA", text, labels)
@@ -85,11 +83,8 @@ def missing_release(name: str, text: str, labels: Sequence[Version]) -> UsageErr
         nearest = [*older, *newer]
         noun = "release" if len(nearest) == 1 else "releases"
         hint = f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
-    call = corrected(text, [str(nearest[0])])
-    return UsageError(
-        f"no local manifest of {name} {shown(text)}",
-        hint=f"{hint}; run `{call}`" if call else hint,
-    )
+    hint = correction_line(hint, text, [str(nearest[0])])
+    return UsageError(f"no local manifest of {name} {shown(text)}", hint=hint)
 
 
 def newest_patches(data: SetData) -> list[Version]:

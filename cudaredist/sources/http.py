@@ -40,11 +40,9 @@ class HttpSource(Source):
             message = f"{root}: expected https://host/folder without '?' or '#'"
             raise UsageError(message, hint="use the address of the folder itself")
         if settings.offline:
-            raise UsageError(
-                f"{root} requires the network and cannot be combined with --offline",
-                hint="use a folder, as in --base-url FOLDER, or run "
-                f"`{again(without=['--offline'])}`",
-            )
+            message = f"{root} requires the network and cannot be combined with --offline"
+            hint = f"use a folder, as in --base-url FOLDER, or run `{again(without=['--offline'])}`"
+            raise UsageError(message, hint=hint)
         root = root.copy_with(path=path)
         self.name = str(root)
         origin = (root.scheme, root.host, root.port)

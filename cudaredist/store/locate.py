@@ -21,12 +21,10 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     if given is not None:
         if not writing and not is_folder(given):
             usual = again(without=["--data-dir"])
-            raise UsageError(
-                f"{given}: no such folder",
-                hint="for the origin of this setting, run `cudaredist config`"
-                if usual == again()
-                else f"for the usual data folder, run `{usual}`",
-            )
+            hint = f"for the usual data folder, run `{usual}`"
+            if usual == again():
+                hint = "for the origin of this setting, run `cudaredist config`"
+            raise UsageError(f"{given}: no such folder", hint=hint)
         return given
     if not writing:
         return shipped_data() if use_shipped and not _has_data(_DEFAULT) else _DEFAULT

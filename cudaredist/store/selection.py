@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cudaredist.errors import UsageError
-from cudaredist.hints import again, corrected
+from cudaredist.hints import again, correction_line
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import REDISTS, Redist
 
@@ -47,11 +47,9 @@ class Selection(NamedTuple):
             try:
                 return None if text is None else Version.parse(text)
             except ValueError as error:
-                raise UsageError(
-                    f"{text!r} is not a version: {error}",
-                    hint="use a version such as 13.0 or 13.0.2"
-                    + (f"; run `{call}`" if (call := corrected(text or "", ["13.0"])) else ""),
-                ) from None
+                hint = "use a version such as 13.0 or 13.0.2"
+                hint = correction_line(hint, text or "", ["13.0"])
+                raise UsageError(f"{text!r} is not a version: {error}", hint=hint) from None
 
         for text in versions:
             if text not in {LATEST, ALL}:

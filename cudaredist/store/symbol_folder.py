@@ -6,7 +6,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.errors import InvalidFileError
 from cudaredist.formats.features import Library
 from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.store.files import names_in, read_file, sweep, write_or_remove
@@ -44,8 +44,7 @@ class SymbolFolder:
         data = read_file(path)
         table = None if data is None else read_file_given(path, data, Symbols)
         if table is not None and table.soname != soname:
-            problem = Problem("soname", f"is {table.soname}")
-            raise InvalidFileError(f"symbols file ({path})", [problem])
+            raise InvalidFileError.of(f"symbols file ({path})", f"is {table.soname}", "soname")
         return table
 
     def changed(self, tables: Mapping[str, SymbolColumns]) -> dict[str, bytes | None]:

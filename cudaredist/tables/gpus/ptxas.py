@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from cudaredist.binaries.file_content import BLOCK, FileContent
-from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.errors import InvalidFileError
 from cudaredist.tables.gpus.capability import Capability
 
 PTXAS_PATHS = ("bin/ptxas", "bin/ptxas.exe")
@@ -59,7 +59,7 @@ def read_ptxas(file: FileContent) -> dict[Capability, str]:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise InvalidFileError("ptxas", [Problem("", message)])
+    raise InvalidFileError.of("ptxas", message)
 
 
 def _capability(text: tuple[bytes, bytes]) -> Capability:

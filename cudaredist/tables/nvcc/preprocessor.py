@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.errors import InvalidFileError, shown
 from cudaredist.tables.nvcc.expressions import (
     TOKEN_LIMIT,
     ExpressionError,
@@ -65,9 +65,8 @@ class Outcome(NamedTuple):
 
 def reject(line: int | None, message: str) -> NoReturn:
     """Raise the error for an invalid header."""
-    raise InvalidFileError(
-        "host compiler header", [Problem("" if line is None else f"line {line}", message)]
-    )
+    path = "" if line is None else f"line {line}"
+    raise InvalidFileError.of("host compiler header", message, path)
 
 
 class Header:
