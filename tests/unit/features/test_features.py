@@ -203,6 +203,7 @@ def test_deep_and_wide_trees_are_read_within_cost_limit() -> None:
     newest = [f"{n}.{m}" for n in range(56, 60) for m in range(10)][-32:]
     assert list(derived.cuda_versions_in_lib) == sorted(derived.unnested) == newest
     assert "lib has folders of 590 versions; only 32 were examined" in derived.notes
+    assert not features(*versions[:32]).notes
 
 
 @pytest.mark.parametrize(
