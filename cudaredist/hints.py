@@ -52,7 +52,7 @@ def command_line(command: str, *flags: str, channel: str = "redist", **options: 
     The default channel is left out. `command` and `flags` are words of a shell, and the values of
     options are quoted.
     """
-    own = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items()}
+    own = _by_name(options)
     if channel != "redist":
         own = {"--channel": channel, **own}
     allowed = _call.options.get(command.split(maxsplit=1)[0], ())
@@ -68,10 +68,15 @@ def command_line(command: str, *flags: str, channel: str = "redist", **options: 
     return " ".join(["cudaredist", command, *shared, *values, *flags])
 
 
-def again(*more: str, without: Collection[str] = ()) -> str:
-    """Return the call, without some options, and with more words."""
+def again(*more: str, without: Collection[str] = (), **options: object) -> str:
+    """Return the call, without some options, and with more words.
+
+    `options` replace those of the call.
+    """
+    own = {name: (name, value) for name, value in _by_name(options).items()}
+    without = {*without, *own}
     words = {name: words for name, words in _call.words.items() if name not in without}
-    return _joined(words, *more)
+    return _joined(words | own, *more)
 
 
 def takes(option: str) -> bool:
@@ -140,6 +145,10 @@ def quoted(word: str) -> str:
         return shlex.quote(word)
     text = word.encode("unicode_escape").decode().replace("'", r"\'")
     return f"$'{text}'"
+
+
+def _by_name(options: Mapping[str, object]) -> dict[str, str]:
+    return {f"--{name.replace('_', '-')}": str(value) for name, value in options.items()}
 
 
 def _joined(words: Mapping[str, tuple[str, ...]], *more: str) -> str:

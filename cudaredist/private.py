@@ -113,7 +113,7 @@ def refuse_shared_folder(root: Path) -> None:
     except OSError:
         return
     name = shlex.quote(str(root))
-    hint = f"select another folder: `{again('--cache-dir cache', without=['--cache-dir'])}`"
+    hint = f"select another folder: `{again(cache_dir='cache')}`"
     for about in states:
         if not _is_own(about):
             message = f"the cache folder {root} belongs to another user (uid {about.st_uid})"

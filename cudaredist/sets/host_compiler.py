@@ -48,6 +48,6 @@ def _choose_gcc(accepted: HostRange, spec: SetSpec) -> HostGcc:
                 f"nvcc of CUDA {spec.cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
                 f"but the available versions are {majors}",
                 hint="add an accepted version with --available-gcc: "
-                f"`{again(f'--available-gcc {accepted.max}', without=['--available-gcc'])}`",
+                f"`{again(available_gcc=accepted.max)}`",
             )
     return HostGcc(**dict(accepted), default=default, selected=selected, uses_default=uses_default)

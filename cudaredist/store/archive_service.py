@@ -183,7 +183,7 @@ class ArchiveService:
         limit = self.max_fetched
         if limit is not None and self.fetched > limit:
             self.stop.set()
-            more = again("--max-download", str(2 * limit), without=["--max-download"])
+            more = again(max_download=2 * limit)
             raise IncompleteError(
                 f"the download exceeds --max-download {limit:,} bytes",
                 hint="select fewer components with --component, or increase --max-download; the "

@@ -43,7 +43,7 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     )
     hint = f"run `{download}`, or select another folder with --data-dir"
     if takes("--channel") and any(name in (redists or (name,)) for name in other.redists()):
-        call = again("--channel", other.channel, without=["--channel"])
+        call = again(channel=other.channel)
         hint = f"--channel {other.channel} has local manifests: run `{call}`"
     of = f" of {', '.join(redists)}" if redists else ""
     folder = "the shipped data" if store.root == shipped_data() else store.root

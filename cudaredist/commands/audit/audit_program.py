@@ -163,7 +163,7 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
         try:
             Version.parse(required.max_glibc)
         except ValueError as error:
-            hint = f"run `{again('--max-glibc 2.28', without=['--max-glibc'])}`"
+            hint = f"run `{again(max_glibc='2.28')}`"
             raise UsageError(f"--max-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 

@@ -117,7 +117,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         return report.exit_code
     needs_wheels = is_list and options.format == "requirements"
     if needs_wheels and any(map(needed_lists.lacks_wheels, report.programs)):
-        hint = f"run `{again('--channel wheels', without=['--channel'])}`"
+        hint = f"run `{again(channel='wheels')}`"
         raise UsageError("--format requirements requires --channel wheels", hint=hint)
     formats = {
         "text": text.audit_text,

@@ -40,5 +40,5 @@ def _is_capability(name: str) -> bool:
 
 
 def _refused(reason: str) -> UsageError:
-    hint = f"name the GPU: run `{again('--require-gpu 9.0', without=['--gpu', '--require-gpu'])}`"
+    hint = f"name the GPU: run `{again(without=['--gpu'], require_gpu='9.0')}`"
     return UsageError(f"--gpu cannot find the GPUs of this machine: {reason}", hint=hint)

@@ -82,9 +82,8 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
         refused = {spec.cuda for spec in resolved if isinstance(spec, RefusedSet)}
         resolved = [s for s in resolved if isinstance(s, RefusedSet) or s.cuda not in refused]
     if not resolved:
-        raise UsageError(
-            "a set requires a platform", hint="add --platform PLATFORM or --system SYSTEM"
-        )
+        hint = "add --platform PLATFORM or --system SYSTEM"
+        raise UsageError("a set requires a platform", hint=hint)
     specs = [
         spec
         for spec in resolved
@@ -115,10 +114,8 @@ def _selected_releases(
     labels = [find_cuda(text, data) for text in cuda]
     label = find_cuda(pin, data)
     if any(other != label for other in labels):
-        raise UsageError(
-            f"--cuda does not match the cuda release {pin} of --redist or --redist-map",
-            hint=f"run `{again(without=['--cuda'])}`",
-        )
+        message = f"--cuda does not match the cuda release {pin} of --redist or --redist-map"
+        raise UsageError(message, hint=f"run `{again(without=['--cuda'])}`")
     return [label], pins
 
 
@@ -301,12 +298,11 @@ def _refuse_warnings(package_set: PackageSet) -> None:
         if entry.level != "note" and entry.code not in allowed
     ]
     if warnings:
-        raise IncompleteError(
-            f"warnings for CUDA {package_set.cuda.release} on "
-            f"{package_set.platform.redist_system}: {'; '.join(shortened(warnings, _SHOWN))}",
-            hint="to write the set with these warnings in its diagnostics, run "
-            f"`{again(without=['--strict'])}`",
-        )
+        about = f"CUDA {package_set.cuda.release} on {package_set.platform.redist_system}"
+        call = again(without=["--strict"])
+        hint = f"to write the set with these warnings in its diagnostics, run `{call}`"
+        texts = "; ".join(shortened(warnings, _SHOWN))
+        raise IncompleteError(f"warnings for {about}: {texts}", hint=hint)
 
 
 def _write_index(

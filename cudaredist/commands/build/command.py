@@ -139,10 +139,8 @@ def build(options: BuildOptions, session: Session) -> int:
 
     store = session.read_store(options.data)
     if options.wheel_base and store.channel != "wheels":
-        raise UsageError(
-            "--wheel-base requires --channel wheels",
-            hint=f"run `{again('--channel wheels', without=['--channel'])}`",
-        )
+        hint = f"run `{again(channel='wheels')}`"
+        raise UsageError("--wheel-base requires --channel wheels", hint=hint)
     overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
     if not any(CUDA in overlay.redists() for overlay in overlays):
         require_manifests(store, [CUDA])
@@ -166,11 +164,9 @@ def build(options: BuildOptions, session: Session) -> int:
 
 def _require_one(matches: "Sequence[object]", target: str) -> None:
     if len(matches) != 1:
-        raise UsageError(
-            f"{target} needs exactly one set, but {len(matches)} match",
-            hint="select one with --cuda and --platform, or write all: "
-            f"`{again('--output build', without=['--output', '--json'])}`",
-        )
+        call = again(without=["--json"], output="build")
+        hint = f"select one with --cuda and --platform, or write all: `{call}`"
+        raise UsageError(f"{target} needs exactly one set, but {len(matches)} match", hint=hint)
 
 
 def _request(options: BuildOptions) -> "Request":
@@ -211,17 +207,13 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
     pins: dict[str, str] = {}
     for name, label in (_pair(text, "--redist") for text in texts or () if text != "auto"):
         if name == "cuda":
-            raise UsageError(
-                "--redist cannot pin cuda",
-                hint=f"run `{again('--cuda', shlex.quote(label), without=['--redist', '--cuda'])}`",
-            )
+            hint = f"run `{again(without=['--redist'], cuda=label)}`"
+            raise UsageError("--redist cannot pin cuda", hint=hint)
         if pins.setdefault(name, label) != label:
             pinned = [f"--redist {shlex.quote(f'{n}={p}')}" for n, p in pins.items()]
-            raise UsageError(
-                f"--redist pins {name} to {pins[name]} and {label}",
-                hint="to add the other release under a versioned name, run "
-                f"`{again(*pinned, f'--also {name}={shlex.quote(label)}', without=['--redist'])}`",
-            )
+            call = again(*pinned, f"--also {name}={shlex.quote(label)}", without=["--redist"])
+            hint = f"to add the other release under a versioned name, run `{call}`"
+            raise UsageError(f"--redist pins {name} to {pins[name]} and {label}", hint=hint)
     return (_read_map(file) if file else {}) | pins
 
 
@@ -231,20 +223,16 @@ def _read_map(file: Path) -> dict[str, str]:
 
     document = parse_own_json(require_file(file), f"map of releases ({file})")
     if not isinstance(document, dict) or not all(isinstance(v, str) for v in document.values()):
-        raise UsageError(
-            f"{file}: expected an object with a label for each name",
-            hint='write it as {"cudnn": "9.13.0"}',
-        )
+        message = f"{file}: expected an object with a label for each name"
+        raise UsageError(message, hint='write it as {"cudnn": "9.13.0"}')
     return document
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
     name, equals, label = text.partition("=")
     if not (name and equals and label):
-        raise UsageError(
-            f"{option} {text}: expected NAME=LABEL",
-            hint=f"run `{again(f'{option} cudnn=9.10', without=[option])}`",
-        )
+        hint = f"run `{again(f'{option} cudnn=9.10', without=[option])}`"
+        raise UsageError(f"{option} {text}: expected NAME=LABEL", hint=hint)
     return name, label
 
 
@@ -254,7 +242,5 @@ def _majors(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(
-            f"--available-gcc {text}: expected major versions",
-            hint=f"run `{again('--available-gcc 12,13,14', without=['--available-gcc'])}`",
-        ) from None
+        hint = f"run `{again(available_gcc='12,13,14')}`"
+        raise UsageError(f"--available-gcc {text}: expected major versions", hint=hint) from None

@@ -114,11 +114,9 @@ def _read(
     path = Path(text)
     data = read_file(path)
     if data is None:
-        raise UsageError(
-            f"{text}: no such file",
-            hint="use a file, or a local release such as cuda@12.9.1; to list releases, run "
-            f"`{command_line('versions', '--offline')}`",
-        )
+        usable = "use a file, or a local release such as cuda@12.9.1"
+        hint = f"{usable}; to list releases, run `{command_line('versions', '--offline')}`"
+        raise UsageError(f"{text}: no such file", hint=hint)
     with located(text):
         document = parse_own_json(data)
         if schema_version_of(document) is None:

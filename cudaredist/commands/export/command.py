@@ -280,16 +280,14 @@ def _merged(checkout: "Checkout", options: ExportOptions, session: Session) -> "
     report, files = checkout.report, checkout.merged_files()
     downgrades = [f"{cell.cell} {cell.nixpkgs}" for cell in report.cells if cell.is_downgrade]
     if downgrades and not options.allow_downgrade:
-        raise UsageError(
-            f"{report.checkout} has newer releases: {listed(downgrades)}",
-            hint="download these releases and build the set again, or run "
-            f"`{again('--allow-downgrade')}`",
-        )
+        message = f"{report.checkout} has newer releases: {listed(downgrades)}"
+        call = again("--allow-downgrade")
+        hint = f"download these releases and build the set again, or run `{call}`"
+        raise UsageError(message, hint=hint)
     if report.kept:
-        session.console.note(
-            f"kept {len(report.kept)} values that only {report.checkout} has; to list them, run "
-            f"`{again('--diff', report.checkout, without=['--output', '--allow-downgrade'])}`"
-        )
+        kept = f"kept {len(report.kept)} values that only {report.checkout} has"
+        call = again(without=["--output", "--allow-downgrade"], diff=report.checkout)
+        session.console.note(f"{kept}; to list them, run `{call}`")
     return files
 
 
@@ -303,16 +301,12 @@ def _with_addresses(
 
     is_wheels = package_set.channel == "wheels"
     if options.base_url is not None and is_wheels:
-        raise UsageError(
-            "--base-url requires a set of NVIDIA's archives",
-            hint=f"run `{again('--wheel-base', options.base_url, without=['--base-url'])}`",
-        )
+        hint = f"run `{again(without=['--base-url'], wheel_base=options.base_url)}`"
+        raise UsageError("--base-url requires a set of NVIDIA's archives", hint=hint)
     if options.base_url is None and not is_wheels:
         name = "--resolve" if options.resolve else "--wheel-base"
-        raise UsageError(
-            f"{name} requires a set of the wheel channel",
-            hint=f"the addresses of NVIDIA's archives are known: run `{again(without=[name])}`",
-        )
+        hint = f"the addresses of NVIDIA's archives are known: run `{again(without=[name])}`"
+        raise UsageError(f"{name} requires a set of the wheel channel", hint=hint)
     if options.resolve:
         return with_index_addresses(package_set, Settings())
     mirrored = with_addresses(package_set, options.base_url or options.wheel_base or "")

@@ -104,10 +104,8 @@ class Checkout:
         lost = [cell.cell for cell in self.report.kept if cell not in rest.kept]
         wrong = [cell.cell for cell in rest.cells] + lost
         if wrong:
-            raise ContentError(
-                f"{self.folder}: cannot change {listed(wrong)}: its files have an unknown format",
-                hint="edit them by hand",
-            )
+            problem = f"cannot change {listed(wrong)}: its files have an unknown format"
+            raise ContentError(f"{self.folder}: {problem}", hint="edit them by hand")
         return files
 
     def _compare(self, folder: Path, theirs: NixpkgsTables) -> TableDiffReport:
@@ -214,16 +212,14 @@ def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
     """
     for path in (NVCC_PATH, CAPABILITY_PATH):
         if not os.path.lexists(folder / path):
-            raise UsageError(
-                f"{checkout} is not a checkout of nixpkgs: it has no {path}",
-                hint="run `git clone --depth 1 https://github.com/NixOS/nixpkgs`",
-            )
+            hint = "run `git clone --depth 1 https://github.com/NixOS/nixpkgs`"
+            message = f"{checkout} is not a checkout of nixpkgs: it has no {path}"
+            raise UsageError(message, hint=hint)
     program = shutil.which("nix-instantiate")
     if program is None:
-        raise IncompleteError(
-            "a checkout of nixpkgs requires nix-instantiate, which is not installed",
-            hint="install Nix, for example on Debian: `apt-get install nix-bin`",
-        )
+        message = "a checkout of nixpkgs requires nix-instantiate, which is not installed"
+        hint = "install Nix, for example on Debian: `apt-get install nix-bin`"
+        raise IncompleteError(message, hint=hint)
     expression = Path(__file__).with_suffix(".nix").read_text("utf-8")
     options = ["--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression]
     options += ["--argstr", "checkout", str(checkout.resolve())]

@@ -35,10 +35,9 @@ def read_shared_tables(store: Store, versions: Versions) -> SharedTables:
     for redist, label in released(versions):
         data = store.manifests(redist).read(parse_label(label))
         if data is None:
+            message = f"no manifest for {redist} {label} in {store.root}"
             download = command_line("download-manifests", redist=redist, version=label)
-            raise IncompleteError(
-                f"no manifest for {redist} {label} in {store.root}", hint=f"run `{download}`"
-            )
+            raise IncompleteError(message, hint=f"run `{download}`")
         manifests[redist, label] = data
     compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
     return SharedTables(compat.table, gpus.table, manifests)

@@ -28,28 +28,22 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
         sizes = source.sizes(wheels)
     missing = sorted(paths - wheels.keys())
     if missing:
-        raise NotAtSourceError(
-            INDEX,
-            f"{len(missing)} wheels of the set are missing: {listed(missing)}",
-            hint="build the set from current manifests: "
-            f"`{command_line('download-manifests', channel='wheels')}`",
-        )
+        reason = f"{len(missing)} wheels of the set are missing: {listed(missing)}"
+        download = command_line("download-manifests", channel="wheels")
+        hint = f"build the set from current manifests: `{download}`"
+        raise NotAtSourceError(INDEX, reason, hint=hint)
     packages = dict(package_set.packages)
     for attr, archive in archives.items():
         wheel = wheels[archive.relative_path]
         if wheel.sha256 not in {None, archive.sha256}:
-            raise IntegrityError(
-                f"{wheel.file_name}: the SHA-256 in the index is {wheel.sha256}, and the set "
-                f"has {archive.sha256}",
-                hint="check the indexes with `pip config list`",
-            )
+            indexed = f"the SHA-256 in the index is {wheel.sha256}"
+            message = f"{wheel.file_name}: {indexed}, and the set has {archive.sha256}"
+            raise IntegrityError(message, hint="check the indexes with `pip config list`")
         url = without_credentials(wheel.url)
         if "?" in url:
-            raise UsageError(
-                f"{wheel.file_name}: its address in the package index has a query, which may "
-                "contain a token",
-                hint="add --wheel-base URL of a mirror instead of --resolve",
-            )
+            problem = "its address in the package index has a query, which may contain a token"
+            hint = "add --wheel-base URL of a mirror instead of --resolve"
+            raise UsageError(f"{wheel.file_name}: {problem}", hint=hint)
         known = {"url": url, "size": sizes.get(archive.relative_path)}
         packages[attr] = packages[attr].model_copy(
             update={"archive": archive.model_copy(update=known)}

@@ -94,11 +94,10 @@ def add_manifest(
 def _release(name: str, text: str) -> tuple[Redist, Version]:
     redist = find_redist(name)
     if not redist.handwritten:
-        raise UsageError(
-            f"NVIDIA publishes manifests of {redist.title}",
-            hint=f"run `{command_line('download-manifests', redist=name, version=text)}`; "
-            f"without manifests: {', '.join(n for n, one in REDISTS.items() if one.handwritten)}",
-        )
+        download = command_line("download-manifests", redist=name, version=text)
+        others = ", ".join(other.name for other in REDISTS.values() if other.handwritten)
+        hint = f"run `{download}`; without manifests: {others}"
+        raise UsageError(f"NVIDIA publishes manifests of {redist.title}", hint=hint)
     try:
         return redist, parse_label(text)
     except ValueError as error:
@@ -108,10 +107,8 @@ def _release(name: str, text: str) -> tuple[Redist, Version]:
 def _request(text: str, redist: Redist) -> _Request:
     match = _is_request(text)
     if match is None:
-        raise UsageError(
-            f"--archive {shown(redacted(text).partition('?')[0])} is not PLATFORM=URL",
-            hint="use --archive linux-x86_64+cuda12.9=URL",
-        )
+        message = f"--archive {shown(redacted(text).partition('?')[0])} is not PLATFORM=URL"
+        raise UsageError(message, hint="use --archive linux-x86_64+cuda12.9=URL")
     platform, variant, location = match["platform"], match["variant"], match["location"]
     if platform not in KNOWN_PLATFORMS:
         raise UnknownNameError("platform", platform, KNOWN_PLATFORMS)
@@ -119,10 +116,9 @@ def _request(text: str, redist: Redist) -> _Request:
     paths = [location.partition(f"/{folder}/")[2] for folder in folders]
     path = next(filter(is_safe_relative_path, paths), None)
     if path is None:
-        raise UsageError(
-            f"{shown(redacted(location).partition('?')[0])} has no path below {folders[0]}/",
-            hint=f"use an address such as {redist.archive_base}/{folders[0]}/FOLDER/NAME",
-        )
+        public = shown(redacted(location).partition("?")[0])
+        hint = f"use an address such as {redist.archive_base}/{folders[0]}/FOLDER/NAME"
+        raise UsageError(f"{public} has no path below {folders[0]}/", hint=hint)
     stated = _cuda_in_name(path.rpartition("/")[2])
     cuda = f"{variant}{match['minor'] or ''}"
     if stated and variant and not f"cuda{stated[1]}.".startswith(f"{cuda}."):
@@ -154,19 +150,16 @@ def _document(
     if current is not None:
         packages = {each.name: each for each in read_manifest(current, label=label).packages}
         if name not in packages:
-            raise ContentError(
-                f"the manifest has no package {name}, but {', '.join(map(shown, packages))}",
-                hint="rename its package, or remove the manifest",
-            )
+            message = f"the manifest has no package {name}, but {', '.join(map(shown, packages))}"
+            raise ContentError(message, hint="rename its package, or remove the manifest")
         known = str(packages[name].versions[0])
         if known == version:
             document: dict[str, Any] = load_json(current)
             return document
         if not accept_changed:
-            raise IntegrityError(
-                f"the archives have version {version}, and the manifest has {known}; it was kept",
-                hint=f"to replace it, run `{again('--accept-changed')}`",
-            )
+            versions = f"the archives have version {version}, and the manifest has {known}"
+            hint = f"to replace it, run `{again('--accept-changed')}`"
+            raise IntegrityError(f"{versions}; it was kept", hint=hint)
     package = {"name": f"NVIDIA {redist.title}", "license": redist.title, "version": version}
     return {"release_label": str(label), "release_product": redist.name, name: package}
 
@@ -177,9 +170,8 @@ def _add_archive(
     platform, variant = request.platform, request.variant
     below = package.setdefault(platform, {})
     if below and ("sha256" in below) != (variant is None):
-        raise UsageError(
-            f"the archives of {platform} must all have a CUDA release, or none of them"
-        )
+        message = f"the archives of {platform} must all have a CUDA release, or none of them"
+        raise UsageError(message)
     known = below if variant is None else below.get(variant, {})
     place = place_name(platform, variant)
     file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)

@@ -152,11 +152,10 @@ def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
 def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
     name = _real(component, packages)
     if packages[name].status != "available":
-        raise UsageError(
-            f"{component} is {packages[name].status}: {_reasons(packages[name])}",
-            hint="build a package set for another release, platform or channel, or run "
-            f"`{again(without=['--component'])}`",
-        )
+        message = f"{component} is {packages[name].status}: {_reasons(packages[name])}"
+        call = again(without=["--component"])
+        hint = f"build a package set for another release, platform or channel, or run `{call}`"
+        raise UsageError(message, hint=hint)
     return name
 
 
@@ -168,11 +167,10 @@ def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPac
     names = {_real(name, packages) for name in members.packages if name in packages}
     available = {name for name in names if packages[name].status == "available"}
     if not available:
-        raise UsageError(
-            f"no package of component {component} is available in this package set",
-            hint=f"{component} is {', '.join(members.packages)}; to install all, run "
-            f"`{again(without=['--component'])}`",
-        )
+        message = f"no package of component {component} is available in this package set"
+        install = f"to install all, run `{again(without=['--component'])}`"
+        hint = f"{component} is {', '.join(members.packages)}; {install}"
+        raise UsageError(message, hint=hint)
     return available
 
 
@@ -184,10 +182,8 @@ def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> N
     package = packages.get(name)
     if package is None or package.status != "available":
         why = "not in the set" if package is None else _reasons(package) or package.status
-        raise UsageError(
-            f"{by.attr} requires {name}, which is not available: {why}",
-            hint=f"run `{again('--exclude', name)}`" if package else None,
-        )
+        hint = f"run `{again('--exclude', name)}`" if package else None
+        raise UsageError(f"{by.attr} requires {name}, which is not available: {why}", hint=hint)
 
 
 def _reasons(package: SetPackage) -> str:

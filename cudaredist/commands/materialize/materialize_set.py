@@ -47,7 +47,7 @@ from cudaredist.errors import (
     StoppedError,
     UsageError,
     WriteError,
-    shortened,
+    listed,
 )
 from cudaredist.formats.packageset import SetPackage
 from cudaredist.formats.toolkit_record import PackageName, ToolkitRecord
@@ -77,10 +77,8 @@ class Materialization:
         network, archives = options.network, options.archives
         self.root, self.archives = options.root, archives
         if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
-            raise UsageError(
-                f"--archives {archives}: no such folder",
-                hint=f"to download them, run `{again(without=['--archives'])}`",
-            )
+            hint = f"to download them, run `{again(without=['--archives'])}`"
+            raise UsageError(f"--archives {archives}: no such folder", hint=hint)
         value, sha256 = read_package_set(package_set)
         limit = parse_size(options.max_download)
         target = CrossTarget(*read_target_set(value, options.target)) if options.target else None
@@ -91,11 +89,9 @@ class Materialization:
         if network.offline and (value.channel == "wheels" or not network.base_url):
             bases = ()
         if not bases and archives is None:
-            raise UsageError(
-                "--offline requires --archives",
-                hint="set the folder with the archives with --archives FOLDER, or run "
-                f"`{again(without=['--offline'])}`",
-            )
+            call = again(without=["--offline"])
+            hint = f"set the folder with the archives with --archives FOLDER, or run `{call}`"
+            raise UsageError("--offline requires --archives", hint=hint)
         self.required = selection.required
         """Selected named sets; all their programs must exist."""
         self.toolkit = Toolkit(
@@ -167,15 +163,12 @@ class Materialization:
             return None, False
         record = read_record(self._path)
         if record is not None and self.options.format == "oci":
-            raise UsageError(
-                f"{self.root} is a toolkit root, and cannot become an image",
-                hint="name a new folder with --root",
-            )
+            message = f"{self.root} is a toolkit root, and cannot become an image"
+            raise UsageError(message, hint="name a new folder with --root")
         if record is None and not is_empty(self._path):
-            raise UsageError(
-                f"{self.root} exists and is not a cudaredist toolkit root (no {RECORD_NAME})",
-                hint=f"run `{again('--root cuda-toolkit', without=['--root'])}` for a new folder",
-            )
+            problem = f"exists and is not a cudaredist toolkit root (no {RECORD_NAME})"
+            hint = f"run `{again(root='cuda-toolkit')}` for a new folder"
+            raise UsageError(f"{self.root} {problem}", hint=hint)
         if record is not None and self.toolkit.is_recorded(record):
             if is_intact(self._path, record, is_quick=not self.options.replace):
                 return record, True
@@ -191,24 +184,18 @@ class Materialization:
         if removed and not self.options.replace:
             names = (PackageName(name).attr for name in removed[:_SHOWN])
             options = " ".join(f"--component {name}" for name in names)
-            raise UsageError(
-                f"{self.root} has packages that are not selected and would be removed: "
-                f"{', '.join(removed)}",
-                hint=f"to keep them, run `{again(options)}`; to remove them, use --replace",
-            )
+            problem = "has packages that are not selected and would be removed"
+            hint = f"to keep them, run `{again(options)}`; to remove them, use --replace"
+            raise UsageError(f"{self.root} {problem}: {', '.join(removed)}", hint=hint)
         if record.libraries != self.toolkit.libraries and not self.options.replace:
-            raise UsageError(
-                f"{self.root} has other files of these packages, which would be replaced",
-                hint=f"run `{again('--replace')}`",
-            )
+            message = f"{self.root} has other files of these packages, which would be replaced"
+            raise UsageError(message, hint=f"run `{again('--replace')}`")
         foreign = list_root(self._path).foreign_to(record)
         if foreign:
-            raise UsageError(
-                f"{self.root} would be replaced, but has files that cudaredist did not install: "
-                f"{', '.join(shortened(foreign, _SHOWN))}",
-                hint="move them to another folder, or run "
-                f"`{again('--root cuda-toolkit', without=['--root'])}` for a new folder",
-            )
+            problem = "would be replaced, but has files that cudaredist did not install"
+            call = again(root="cuda-toolkit")
+            hint = f"move them to another folder, or run `{call}` for a new folder"
+            raise UsageError(f"{self.root} {problem}: {listed(foreign, _SHOWN)}", hint=hint)
 
     def _check_sizes(self, archives: Mapping[str, SetPackage]) -> None:
         """Announce and check the size of downloads and contents.
@@ -237,20 +224,18 @@ class Materialization:
         self.announce(text + (f", without {unexamined} of unknown size" if unexamined else ""))
         limit = None if self.sources is None else self.sources.max_fetched
         if limit is not None and known > limit:
-            raise UsageError(
-                f"downloads of {known:,} bytes exceed --max-download {limit:,}",
-                hint="select fewer packages with --component or --exclude, or run "
-                f"`{again('--max-download', str(known), without=['--max-download'])}`",
-            )
+            message = f"downloads of {known:,} bytes exceed --max-download {limit:,}"
+            call = again(max_download=known)
+            hint = f"select fewer packages with --component or --exclude, or run `{call}`"
+            raise UsageError(message, hint=hint)
         needed = sum(map(_unpacked_size, pending))
         if self.sources is not None and self.sources.chains[()].has_server:
             # During a download, both the archive and its content use space.
             needed += sum(sorted(remaining)[-self.sources.jobs :])
         free = shutil.disk_usage(self._staging.folder).free
         if needed > free:
-            raise WriteError(
-                self.root, OSError(f"needs {needed:,} more bytes, but only {free:,} are free")
-            )
+            problem = f"needs {needed:,} more bytes, but only {free:,} are free"
+            raise WriteError(self.root, OSError(problem))
         self._services[-1].pending = len(downloads)
         self._services[0].pending = len(pending)
         size = total_size(request.size for request in requests)
@@ -386,13 +371,11 @@ class Materialization:
         for component in self.required:
             missing = [name for name in component.programs if name not in names]
             if missing:
-                raise UsageError(
-                    f"the packages of CUDA {self.toolkit.package_set.cuda.release} in the "
-                    f"{self.toolkit.package_set.channel} channel do not include "
-                    f"{', '.join(missing)}",
-                    hint="try another release or channel, or select single packages with "
-                    "--component NAME",
-                )
+                source = self.toolkit.package_set
+                release = f"CUDA {source.cuda.release} in the {source.channel} channel"
+                message = f"the packages of {release} do not include {', '.join(missing)}"
+                option = "select single packages with --component NAME"
+                raise UsageError(message, hint=f"try another release or channel, or {option}")
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
         about: dict[str, object] = {"fetched_bytes": self.sources.fetched if self.sources else 0}

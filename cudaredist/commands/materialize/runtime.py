@@ -80,10 +80,8 @@ def runtime_libraries(
     if others and len(others) == len(audited.platforms):
         cuda = package_set.cuda.release
         build = command_line("build", channel=store.channel, cuda=cuda, platform=others[0])
-        raise ContentError(
-            f"the programs are for {' and '.join(others)}, and the set is for {platform}",
-            hint=f"run `{build}` to build a set for them",
-        )
+        message = f"the programs are for {' and '.join(others)}, and the set is for {platform}"
+        raise ContentError(message, hint=f"run `{build}` to build a set for them")
     missing = list(_missing(audited))
     if problems := [*missing, *_problems(audited)]:
         hint = "name the files that provide other libraries with --for, too" if missing else None

@@ -33,10 +33,8 @@ class StagingDirectory:
         # A rename of the path without links moves the folder itself.
         self.root = root = Path(os.path.realpath(root))
         if not root.name:
-            raise UsageError(
-                f"{root} cannot be a toolkit root",
-                hint=f"run `{again('--root cuda-toolkit', without=['--root'])}`",
-            )
+            hint = f"run `{again(root='cuda-toolkit')}`"
+            raise UsageError(f"{root} cannot be a toolkit root", hint=hint)
         self.folder = root.with_name(f".{root.name}.cudaredist")
         self.archives = self.folder / "archives"
         """Unpacked archives, each in a folder named by its hash."""
@@ -183,10 +181,9 @@ class StagingDirectory:
             return
         is_own = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
         if not stat.S_ISDIR(about.st_mode) or not is_own:
-            raise UsageError(
-                f"staging directory {self.folder} is not a folder, or another user owns it",
-                hint=f"run `{again('--root cuda-toolkit', without=['--root'])}` for another folder",
-            )
+            hint = f"run `{again(root='cuda-toolkit')}` for another folder"
+            problem = "is not a folder, or another user owns it"
+            raise UsageError(f"staging directory {self.folder} {problem}", hint=hint)
 
 
 def _exchange(first: Path, second: Path) -> bool:

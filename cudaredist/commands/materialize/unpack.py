@@ -137,9 +137,8 @@ class _WritingReader:
         for chunk in content:
             size += len(chunk)
             if size > self._left:
-                raise InvalidArchiveError(
-                    self.name, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
-                )
+                problem = f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
+                raise InvalidArchiveError(self.name, problem)
             digest.update(chunk)
             with WritingTo(path):
                 count = file.write(chunk)

@@ -79,10 +79,8 @@ class MirrorPrune:
     def _local(self, channel: Channel) -> tuple[LocalManifest, ...]:
         manifests = mirrored_manifests(self.mirror.store(channel))
         for outcome in manifests.broken:
-            raise IncompleteError(
-                f"the manifest {outcome.subject} cannot be read",
-                hint=f"run `cudaredist mirror verify {quoted(str(self.mirror.root))}`",
-            )
+            hint = f"run `cudaredist mirror verify {quoted(str(self.mirror.root))}`"
+            raise IncompleteError(f"the manifest {outcome.subject} cannot be read", hint=hint)
         return manifests.readable
 
     def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
@@ -102,10 +100,9 @@ class MirrorPrune:
         unknown = [text for text in releases.named if find_release(text, present) is None]
         unknown += [name for name in self.redists if name not in of_redist]
         if local and (not selected or unknown):
-            raise UsageError(
-                f"the mirror has no manifest {', '.join(unknown) or 'of this selection'}",
-                hint=f"list its files: `cat {quoted(str(self.mirror.path(MIRROR_LOCK)))}`",
-            )
+            message = f"the mirror has no manifest {', '.join(unknown) or 'of this selection'}"
+            hint = f"list its files: `cat {quoted(str(self.mirror.path(MIRROR_LOCK)))}`"
+            raise UsageError(message, hint=hint)
         if local:
             selection.filter.check(a for m in selected for a in m.manifest.archives)
         return selected

@@ -91,27 +91,23 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
         hint = "run `pip install 'cudaredist[dask]'` here and on the workers"
         raise UsageError("--engine dask requires Dask", hint=hint) from None
     if re.fullmatch(_SCHEDULER, address) is None:
-        raise UsageError(
-            f"{shown(redacted(address))} is not the address of a Dask scheduler",
-            hint="use --scheduler tls://host:8786, without user name and password",
-        )
+        message = f"{shown(redacted(address))} is not the address of a Dask scheduler"
+        hint = "use --scheduler tls://host:8786, without user name and password"
+        raise UsageError(message, hint=hint)
     try:
         client = BytesClient(address, _PATIENCE)
     except (OSError, ValueError, ImportError) as error:
-        raise SourceError(
-            address,
-            f"cannot connect to a Dask scheduler: {error}",
-            hint="start one with `dask scheduler`, and workers with `dask worker`; "
-            "tls:// requires distributed.comm.tls in Dask's configuration",
-        ) from error
+        start = "start one with `dask scheduler`, and workers with `dask worker`"
+        hint = f"{start}; tls:// requires distributed.comm.tls in Dask's configuration"
+        reason = f"cannot connect to a Dask scheduler: {error}"
+        raise SourceError(address, reason, hint=hint) from error
 
     try:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
-            raise SourceError(
-                address, "the scheduler has no workers", hint="start some with `dask worker`"
-            ) from None
+            hint = "start some with `dask worker`"
+            raise SourceError(address, "the scheduler has no workers", hint=hint) from None
         yield partial(_run_on_workers, client, as_completed, settings)
     finally:
         # A dead scheduler does not answer, and a busy machine may take too long.

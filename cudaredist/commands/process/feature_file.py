@@ -203,10 +203,9 @@ def _entries_in(data: bytes | None, name: str) -> dict[object, Document]:
         message = f"made by rules version {features.rules}, but this cudaredist has {RULES}"
         raise InvalidFileError(f"feature file of {name}", [Problem("rules", message)])
     if features.rules < RULES:
-        raise IncompleteError(
-            f"{name}: its feature file was made by older rules, and the cache lacks some archives",
-            hint=f"run `{again(without=['--package', '--platform', '--variant'])}`",
-        )
+        problem = "its feature file was made by older rules, and the cache lacks some archives"
+        hint = f"run `{again(without=['--package', '--platform', '--variant'])}`"
+        raise IncompleteError(f"{name}: {problem}", hint=hint)
     return {
         _identity(package, entry): entry
         for package, entries in document["packages"].items()

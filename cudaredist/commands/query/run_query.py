@@ -60,7 +60,7 @@ def write_database(index: Index, output: Path) -> QueryReport:
         with open_file(output) as file:
             header = file.read(72)
         if not header.startswith(_FORMAT) or header[68:] != _APPLICATION:
-            hint = f"run `{again('--output new.db', without=['--output'])}`"
+            hint = f"run `{again(output='new.db')}`"
             raise UsageError(f"{output} is not a database of cudaredist; it was kept", hint=hint)
     except FileNotFoundError:
         pass

@@ -65,10 +65,8 @@ def _parsed(location: str, name: str) -> RunfileName:
     parsed = RunfileName.parse(name)
     if parsed is None:
         public = redacted(location).partition("?")[0].rpartition("/")[2]
-        raise UsageError(
-            f"{shown(public)} is not the name of a CUDA runfile",
-            hint="use a name such as cuda_12.9.1_575.57.08_linux.run, without a query",
-        )
+        hint = "use a name such as cuda_12.9.1_575.57.08_linux.run, without a query"
+        raise UsageError(f"{shown(public)} is not the name of a CUDA runfile", hint=hint)
     return parsed
 
 
@@ -79,8 +77,6 @@ def _recordable(url: str) -> str:
     """
     public = without_credentials(url)
     if re.fullmatch(URL_PATTERN, public) is None:
-        raise UsageError(
-            f"{shown(redacted(url).partition('?')[0])} is not an address without a query",
-            hint="use --url https://host/folder/NAME",
-        )
+        message = f"{shown(redacted(url).partition('?')[0])} is not an address without a query"
+        raise UsageError(message, hint="use --url https://host/folder/NAME")
     return public

@@ -47,11 +47,9 @@ def read_sets(paths: Iterable[Path]) -> tuple[list[PackageSet], list[str]]:
         package_set, sha256 = read_package_set(path)
         attribute, platform = key = _key(package_set)
         if key in sets:
-            raise UsageError(
-                f"two package sets have the attribute {attribute} and the platform {platform}, "
-                f"the second in {path}",
-                hint="write one site for each of them",
-            )
+            names = f"the attribute {attribute} and the platform {platform}"
+            message = f"two package sets have {names}, the second in {path}"
+            raise UsageError(message, hint="write one site for each of them")
         sets[key] = package_set
         hashes.append(sha256)
     return list(sets.values()), hashes

@@ -114,20 +114,16 @@ def earlier_files(output: Path) -> set[str]:
     data = read_file(output / LIST_NAME)
     if data is None:
         if names_in(output):
-            site = shlex.quote(str(output / "site"))
-            raise UsageError(
-                f"{output} has files, but no {LIST_NAME} of an earlier site",
-                hint=f"for a new folder, run `{again('--output', site, without=['--output'])}`",
-            )
+            message = f"{output} has files, but no {LIST_NAME} of an earlier site"
+            hint = f"for a new folder, run `{again(output=output / 'site')}`"
+            raise UsageError(message, hint=hint)
         return set()
     try:
         document: Any = parse_own_json(data, LIST_NAME)
         names = {str(name) for name in document["files"]}
     except (InvalidFileError, KeyError, TypeError):
-        raise UsageError(
-            f"{output / LIST_NAME} is not the file list of a site",
-            hint=f"run `rm -r {shlex.quote(str(output))}`",
-        ) from None
+        message = f"{output / LIST_NAME} is not the file list of a site"
+        raise UsageError(message, hint=f"run `rm -r {shlex.quote(str(output))}`") from None
     root = output.resolve()
     # Path.resolve refuses a loop of links.
     return {name for name in names if root in Path(os.path.realpath(root / name)).parents}
