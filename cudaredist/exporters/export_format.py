@@ -79,9 +79,7 @@ class ExportedSet:
         Raises `InvalidFileError` if the path or URL of an archive is unsafe in an exported file.
         """
         packages, problems = [], []
-        for attr, entry in sorted(self.package_set.packages.items()):
-            if entry.status != "available" or entry.alias_of is not None:
-                continue
+        for attr, entry in sorted(self.package_set.available.items()):
             problem = _archive_problem(entry.archive)
             if problem is not None:
                 problems.append(Problem(f"packages.{attr}.archive", problem))

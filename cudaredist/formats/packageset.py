@@ -408,6 +408,16 @@ class PackageSet(OwnFile):
     external: dict[str, ExternalSoname]
     diagnostics: tuple[Diagnostic, ...]
 
+    @property
+    def own(self) -> dict[str, SetPackage]:
+        """The packages without aliases."""
+        return {name: entry for name, entry in self.packages.items() if entry.alias_of is None}
+
+    @property
+    def available(self) -> dict[str, SetPackage]:
+        """The available packages without aliases."""
+        return {name: entry for name, entry in self.own.items() if entry.status == "available"}
+
 
 class IndexedSet(OwnModel):
     """A package set in an index."""

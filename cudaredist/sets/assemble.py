@@ -309,7 +309,5 @@ def _hollow_error(
 
 def count_statuses(package_set: PackageSet) -> dict[Status, int]:
     """Count the packages with each status, without aliases."""
-    counts = Counter(
-        package.status for package in package_set.packages.values() if package.alias_of is None
-    )
+    counts = Counter(package.status for package in package_set.own.values())
     return {status: counts[status] for status in reversed(PRECEDENCE)}

@@ -51,13 +51,14 @@ def lowest_driver(cuda: Version, system: System, policy: DriverPolicy) -> str | 
 
 
 def refusals(
-    name: str, releases: Iterable[Version], systems: Collection[System], policy: DriverPolicy
+    name: str, releases: Iterable[Version], platforms: Iterable[str], policy: DriverPolicy
 ) -> Iterator[tuple[Support, str]]:
     """Yield the support of each CUDA release that is not known to run on a driver, and the reason.
 
     Raises `UnknownNameError` if the driver is not a version.
     """
     driver = parse_driver(name, policy)
+    systems = {"windows" if text.startswith("windows") else "linux" for text in platforms}
     selected = [(system, title) for system, title in SYSTEMS.items() if system in systems]
     for cuda, (system, title) in product(releases, selected):
         support = supports(driver, cuda, system, policy)

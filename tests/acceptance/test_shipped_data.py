@@ -16,7 +16,7 @@ from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.invariants.set_invariants import available_entries, check_run, check_set
+from cudaredist.sets.invariants.set_invariants import check_run, check_set
 from cudaredist.sets.libraries import key_of
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request
@@ -137,7 +137,7 @@ def test_every_needed_library_has_a_provider(sets: list[PackageSet]) -> None:
             for soname, providers in package_set.sonames.items()
             if not all(provider.stub for provider in providers)
         }
-        for entry in available_entries(package_set):
+        for entry in package_set.available.values():
             assert entry.archive is not None
             owned = {key_of(n.soname) for n in entry.needs if n.satisfied_by is not None}
             dropped = [c.source for c in entry.normalise if c.op == "drop"]

@@ -13,7 +13,7 @@ from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
-from cudaredist.tables.explain_driver import System, refusals
+from cudaredist.tables.explain_driver import refusals
 
 _FILES_SHOWN = 3
 _EXIT_CODES: Mapping[AuditFindingKind, int] = {
@@ -172,14 +172,13 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
         return
     labels = [release.lowest for release in judged.releases if release.redist == "cuda"]
     labels = [str(judged.cuda)] if judged.cuda else labels
-    platforms = [file.platforms[0] for file in judged.own if file.platforms]
-    systems: set[System] = {"windows" if p.startswith("windows") else "linux" for p in platforms}
+    platforms = [file.platforms[0] for file in judged.own if file.platforms] or ["linux"]
     known = sorted({parse_label(label) for label in labels if label is not None})
     if not known and (labels or any(file.binary.device_code for file in judged.own)):
         message = "--driver is unknown: no CUDA release is known for the program"
         yield make_finding("unknown", message)
     hint = command_line("explain", "driver", name)
-    for support, words in refusals(name, known, systems or {"linux"}, judged.data.drivers):
+    for support, words in refusals(name, known, platforms, judged.data.drivers):
         if support == "unknown":
             yield make_finding("unknown", words)
         else:

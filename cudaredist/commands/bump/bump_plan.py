@@ -1,7 +1,7 @@
 """Plan a bump: newer upstream releases, and unfinished local ones."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cudaredist.commands.bump.report import BumpedRelease, ReleaseState
 from cudaredist.commands.diff.report import DiffReport
@@ -17,8 +17,7 @@ from cudaredist.store.read_data import load_features
 from cudaredist.store.table_registry import TABLES, releases_of
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A release to bump to."""
 
     redist: Redist

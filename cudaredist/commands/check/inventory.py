@@ -24,7 +24,7 @@ from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
-from cudaredist.tables.explain_driver import System, refusals
+from cudaredist.tables.explain_driver import refusals
 
 
 @dataclass(slots=True)
@@ -190,11 +190,7 @@ def unsupported_releases(local: Inventory, name: str, policy: DriverPolicy) -> I
     """Find local CUDA releases that are not known to run on a driver."""
     hint = f"run `{command_line('explain', 'driver', name)}`"
     for label, manifest in local.manifests.items():
-        systems: set[System] = {
-            "windows" if platform.startswith("windows") else "linux"
-            for platform in manifest.platforms
-        }
-        for support, words in refusals(name, [label], systems, policy):
+        for support, words in refusals(name, [label], manifest.platforms, policy):
             code = EXIT_INCOMPLETE if support == "unknown" else EXIT_FINDINGS
             yield local.finding("driver", words, label, hint=hint, exit_code=code)
 

@@ -88,9 +88,7 @@ def contents_of(features: Features, rules: CoverageRules | None) -> dict[Archive
 def of_package_set(name: str, package_set: PackageSet) -> Comparable:
     """Return the compared fields of a package set, without aliases."""
     side = Comparable(name, kind="package set")
-    for attr, package in package_set.packages.items():
-        if package.alias_of is not None:
-            continue
+    for attr, package in package_set.own.items():
         values: dict[str, Value] = {
             "status": package.status,
             "version": package.version or "",

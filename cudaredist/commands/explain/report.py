@@ -97,8 +97,7 @@ class ExplainedArchive(ArchiveName):
         default=(), description="Libraries that its files may open (a guess)"
     )
     depends: dict[str, tuple[str, ...]] = Field(
-        default={},
-        description="Required libraries or headers, by their package in the release",
+        default={}, description="Required libraries or headers, by their package in the release"
     )
 
 

@@ -22,8 +22,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
     Includes the size of all packages with an output `lib`, and the size of these outputs alone. The
     difference is the saving of split outputs for a program's run time.
     """
-    own = {n: package for n, package in package_set.packages.items() if package.alias_of is None}
-    available = {name: package for name, package in own.items() if package.status == "available"}
+    available = package_set.available
     contents = [package.contents for package in available.values()]
     outputs = grouped(item for parts in contents for item in parts.items())
     with_libraries = [parts for parts in contents if "lib" in parts]
@@ -65,7 +64,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
                 status=package.status,
                 reason="; ".join(reason.text for reason in package.reasons),
             )
-            for name, package in own.items()
+            for name, package in package_set.own.items()
             if name not in available
         ),
         diagnostics=package_set.diagnostics,

@@ -49,11 +49,7 @@ class _Request(NamedTuple):
 
 
 def add_manifest(
-    name: str,
-    label_text: str,
-    archives: Iterable[str],
-    root: Path,
-    recorder: Recorder,
+    name: str, label_text: str, archives: Iterable[str], root: Path, recorder: Recorder
 ) -> ManifestReport:
     """Read archives once, verify them, and add them to the manifest of a release.
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cudaredist.commands.materialize.merge import CrossTarget
 from cudaredist.commands.materialize.options import MaterializeOptions
@@ -23,8 +23,7 @@ _STATIC_LIBRARY = "libnvptxcompiler"
 _PROGRAM_OUTPUTS = frozenset({"out", "bin", "doc", "samples", "python"})
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedPackages:
+class SelectedPackages(NamedTuple):
     """Packages of a toolkit."""
 
     packages: dict[str, SetPackage]
@@ -99,12 +98,8 @@ def select(
         if component not in component_names:
             raise UnknownNameError("component", component, component_names)
         if component == ALL:
-            names |= {
-                name
-                for name, package in packages.items()
-                if package.alias_of is None and name == package.pname
-                if package.status == "available"
-            }
+            available = package_set.available.items()
+            names |= {name for name, package in available if name == package.pname}
         elif component in sets:
             names |= _of_set(component, sets[component], packages)
             warnings += [

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudaredist.commands.materialize.merge import (
@@ -107,7 +107,7 @@ def plan_repair(
     for path in altered & whole.files.keys():
         if path not in plan.files:
             return None
-        whole.files[path] = replace(whole.files[path], content=plan.files[path].content)
+        whole.files[path] = whole.files[path]._replace(content=plan.files[path].content)
     return whole
 
 

@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,8 +33,7 @@ class Content(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(NamedTuple):
     """A file of a toolkit."""
 
     package: str
@@ -50,8 +49,7 @@ class Plan:
     links: dict[str, ToolkitLink] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CrossTarget:
+class CrossTarget(NamedTuple):
     """A platform to compile for.
 
     Its packages provide headers and libraries. The packages of the host provide the rest.
@@ -160,7 +158,7 @@ def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
     elif other.content.sha256 != planned.content.sha256:
         raise _conflict(path, other.package, planned.package)
     elif planned.executable:
-        plan.files[path] = replace(other, executable=True)
+        plan.files[path] = other._replace(executable=True)
 
 
 def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:

@@ -48,8 +48,7 @@ class ToolkitReport(Report):
         default=(), description="Names of the libraries of a runtime root"
     )
     optional_libraries: tuple[str, ...] = Field(
-        default=(),
-        description="Libraries of other packages that those of a runtime root may open",
+        default=(), description="Libraries of other packages that those of a runtime root may open"
     )
     full_size: int | None = Field(
         default=None, description="Bytes of the whole packages of a runtime root"

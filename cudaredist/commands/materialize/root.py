@@ -5,8 +5,8 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.commands.materialize.merge import RECORD_NAME
 from cudaredist.commands.materialize.report import ToolkitReport
@@ -34,8 +34,7 @@ def read_record(root: Path) -> ToolkitRecord | None:
     return None if data is None else read_file_given(path, data, ToolkitRecord)
 
 
-@dataclass(frozen=True, slots=True)
-class RootContents:
+class RootContents(NamedTuple):
     """Contents of a folder, without following links."""
 
     files: dict[str, os.stat_result]

@@ -3,7 +3,8 @@
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.audit.audit_program import audit_programs
@@ -25,8 +26,7 @@ _log = logging.getLogger(__name__)
 _WITHOUT_PROVIDER = frozenset({"missing", "unknown"})
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeLibraries:
+class RuntimeLibraries(NamedTuple):
     """The libraries of a runtime root."""
 
     paths: dict[str, set[str]]
@@ -100,7 +100,7 @@ def runtime_libraries(
                 ", ".join(release.unknown),
             )
     libraries = close(package_set, [need.soname for need in needs])
-    return replace(libraries, code=library_code(package_set, libraries.paths, store))
+    return libraries._replace(code=library_code(package_set, libraries.paths, store))
 
 
 def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
@@ -162,13 +162,12 @@ def _problems(report: AuditReport) -> Iterator[str]:
 
 def _provider(package_set: PackageSet, soname: str) -> str:
     """Return the package with a library, the main version before others."""
-    providers = [
-        package.attr
-        for package in package_set.packages.values()
-        if package.status == "available" and package.alias_of is None
+    providers = (
+        package
+        for package in package_set.available.values()
         if any(library.soname == soname and not library.stub for library in package.provides)
-    ]
-    return min(providers, key=lambda attr: (package_set.packages[attr].pname != attr, attr))
+    )
+    return min(providers, key=lambda package: (package.pname != package.attr, package.attr)).attr
 
 
 def _library_of(package: SetPackage, name: str) -> Provided:

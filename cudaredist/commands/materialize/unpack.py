@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.binaries.file_content import FileContent
@@ -26,8 +27,7 @@ UNPACKED_LIMIT = 64 << 30
 _INDEX = "index.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
+class Unpacked(NamedTuple):
     """An unpacked archive.
 
     Each file is named by its member's position.

@@ -45,10 +45,7 @@ REFUSED: tuple[Refusal[QueryOptions], ...] = (
     (lambda o: o.sql and o.tables, "SQL cannot be combined with --tables"),
     (lambda o: o.tables and o.output, "--tables cannot be combined with --output"),
     (lambda o: o.sql and o.output, "SQL cannot be combined with --output"),
-    (
-        lambda o: o.output and o.format != "table",
-        "--format cannot be combined with --output",
-    ),
+    (lambda o: o.output and o.format != "table", "--format cannot be combined with --output"),
 )
 
 

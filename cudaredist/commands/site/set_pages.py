@@ -63,14 +63,10 @@ def _key(package_set: PackageSet) -> tuple[str, str]:
 def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPage:
     """Return the page of a package set, one of all sets of the site."""
     attribute, platform = _key(package_set)
-    own = {
-        name: package
-        for name, package in package_set.packages.items()
-        if package.alias_of is None and package.status == "available"
-    }
+    available = package_set.available
     requires = {
-        name: {needed.attr for needed in package.depends if needed.attr in own} - {name}
-        for name, package in own.items()
+        name: {needed.attr for needed in package.depends} & available.keys() - {name}
+        for name, package in available.items()
     }
     return SetPage(
         title=f"{attribute} for {platform}",

@@ -63,8 +63,7 @@ class FilePlace(NamedTuple):
     platform: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseFacts:
+class ReleaseFacts(NamedTuple):
     """One release of a redistributable."""
 
     redist: str

@@ -2,8 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.commands.validate.report import FileVerdict, ValidateReport
 from cudaredist.errors import (
@@ -50,7 +50,6 @@ from cudaredist.sets.invariants.set_invariants import (
     NEED_FEATURES,
     RUN_INVARIANTS,
     Violation,
-    available_entries,
     check_run,
     check_set,
 )
@@ -62,8 +61,7 @@ from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.store.upstream import validate_manifest
 
 
-@dataclass(frozen=True, slots=True)
-class SetVerdict:
+class SetVerdict(NamedTuple):
     """The violated and the unchecked invariants of a package set."""
 
     violations: tuple[Violation, ...]
@@ -145,7 +143,7 @@ def _with_violations(verdict: FileVerdict, of_set: SetVerdict) -> FileVerdict:
 
 def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
     """Yield the invariants that were not fully checked, with the reasons."""
-    available = list(available_entries(files.package_set))
+    available = list(files.package_set.available.values())
     unexamined = sum(not entry.contents for entry in available)
     if unexamined:
         names = ", ".join(NEED_FEATURES)

@@ -24,8 +24,7 @@ class WhichOptions(Options):
     typical = ("symbol", "cuda", "platform", "redist", "data_dir")
 
     name: str | None = argument(
-        "Soname, file name or end of a path. Use * for any characters.",
-        metavar="[FILE|SONAME]",
+        "Soname, file name or end of a path. Use * for any characters.", metavar="[FILE|SONAME]"
     )
     symbol: str | None = select_option("Exported symbol to find. Use * for any characters.")
     all: bool = output_flag("Print all rows. Default: group more than 50 rows.")

@@ -11,7 +11,7 @@ def check_coverage(package_set: PackageSet) -> Iterator[tuple[str, str]]:
     Sets by earlier versions contain no coverage at all.
     """
     effective = package_set.capabilities.effective
-    entries = [entry for entry in package_set.packages.values() if entry.alias_of is None]
+    entries = package_set.own.values()
     if not any(entry.coverage for entry in entries):
         return
     for entry in entries:

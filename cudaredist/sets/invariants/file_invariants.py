@@ -20,7 +20,6 @@ from cudaredist.sets.invariants.set_invariants import (
     Broken,
     Invariant,
     Violation,
-    available_entries,
     find_violations,
     is_additional_version,
 )
@@ -56,7 +55,7 @@ class SetFiles:
 def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
     """Return the cached files of every available package."""
     known, unknown, refused = [], [], []
-    for entry in available_entries(package_set):
+    for entry in package_set.available.values():
         facts = known_facts(cache, entry.archive.sha256 if entry.archive else None)
         if facts is None:
             unknown.append(entry.attr)

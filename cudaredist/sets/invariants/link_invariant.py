@@ -6,7 +6,6 @@ from cudaredist.errors import listed
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.sets.invariants.set_invariants import (
     Violation,
-    available_entries,
     is_additional_version,
 )
 from cudaredist.sets.libraries import warning
@@ -29,7 +28,7 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
     Further versions of a package are never installed next to the chosen one; each is checked with
     the other packages.
     """
-    entries = list(available_entries(package_set))
+    entries = list(package_set.available.values())
     chosen = [entry for entry in entries if not is_additional_version(entry)]
     missing: dict[tuple[str, str, str], MissingSymbols] = {}
     unknown: dict[LinkedLibrary, None] = {}

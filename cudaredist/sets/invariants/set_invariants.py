@@ -79,16 +79,6 @@ def check_run(package_sets: Sequence[PackageSet]) -> list[list[Violation]]:
     return violations
 
 
-def own_entries(package_set: PackageSet) -> Iterator[SetPackage]:
-    """Yield the entries that are not aliases."""
-    return (entry for entry in package_set.packages.values() if entry.alias_of is None)
-
-
-def available_entries(package_set: PackageSet) -> Iterator[SetPackage]:
-    """Yield the packages that are available, each once."""
-    return (entry for entry in own_entries(package_set) if entry.status == "available")
-
-
 def is_additional_version(entry: SetPackage) -> bool:
     """Check if a package is an additional version, such as cudnn_8_9."""
     return entry.attr != entry.pname
@@ -126,7 +116,7 @@ def _alias(name: str, entry: SetPackage, packages: Mapping[str, SetPackage]) -> 
 def _archives(package_set: PackageSet) -> Iterator[Broken]:
     """Check I2. The schema already validates hashes and sizes."""
     serving = Platform(package_set.platform.redist_system).served_by
-    for entry in own_entries(package_set):
+    for entry in package_set.own.values():
         archive = entry.archive
         if archive is None:
             continue
@@ -143,7 +133,7 @@ def _archives(package_set: PackageSet) -> Iterator[Broken]:
 
 
 def _outputs(package_set: PackageSet) -> Iterator[Broken]:
-    for entry in own_entries(package_set):
+    for entry in package_set.own.values():
         declared, listed = set(entry.outputs), ", ".join(entry.outputs)
         if entry.outputs != tuple(name for name in ORDER if name in declared | {"out"}):
             yield entry.attr, f"declares {listed}, which is not in order from `out`"
@@ -162,7 +152,7 @@ def _outputs(package_set: PackageSet) -> Iterator[Broken]:
 
 def _propagation(package_set: PackageSet) -> Iterator[Broken]:
     """Check I5. Policy decides about static libraries and stubs."""
-    for entry in own_entries(package_set):
+    for entry in package_set.own.values():
         for output, brought in entry.propagates.items():
             for name in sorted({output, *brought} - set(entry.outputs)):
                 yield entry.attr, f"{output} propagates {name}, which is not declared"
@@ -179,7 +169,7 @@ def _propagation(package_set: PackageSet) -> Iterator[Broken]:
 def _libraries(package_set: PackageSet) -> Iterator[Broken]:
     """Check I6. Libraries loaded at run time may be missing."""
     yield from _unknown(package_set)
-    for entry in available_entries(package_set):
+    for entry in package_set.available.values():
         for need in entry.needs:
             about = f"{need.by_path} needs {need.soname}"
             match need.satisfied_by:
@@ -243,13 +233,13 @@ def _providers(package_set: PackageSet) -> Iterator[Broken]:
     }
     provided = {
         (p.soname, entry.attr, p.output, p.path, p.stub)
-        for entry in available_entries(package_set)
+        for entry in package_set.available.values()
         for p in entry.provides
     }
     for soname, attr, _, path, _ in sorted(indexed ^ provided):
         yield soname, f"the soname index and {attr} do not agree on {path}"
     providers_of: dict[str, set[str]] = defaultdict(set)
-    for entry in available_entries(package_set):
+    for entry in package_set.available.values():
         for library in entry.provides:
             if not library.stub and not is_additional_version(entry):
                 providers_of[key_of(library.soname)].add(entry.attr)
@@ -261,7 +251,7 @@ def _providers(package_set: PackageSet) -> Iterator[Broken]:
 def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
     """Check I10. The compatibility package needs no run path to itself."""
     is_linux = Platform(package_set.platform.redist_system).os == "linux"
-    for entry in own_entries(package_set):
+    for entry in package_set.own.values():
         providers = (need.satisfied_by for need in entry.needs)
         parts: list[Depends | InSet] = [*entry.depends]
         parts += (part for part in providers if isinstance(part, InSet))
@@ -274,15 +264,15 @@ def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
             yield entry.attr, "has a run path, but its platform has no run paths"
         if entry.compat_runpath and entry.status != "available":
             yield entry.attr, f"has the compatibility driver's run path, but is {entry.status}"
-    without = [entry.attr for entry in available_entries(package_set) if not entry.compat_runpath]
-    if any(entry.compat_runpath for entry in own_entries(package_set)) and len(without) > 1:
+    without = [entry.attr for entry in package_set.available.values() if not entry.compat_runpath]
+    if any(entry.compat_runpath for entry in package_set.own.values()) and len(without) > 1:
         names = ", ".join(without)
         yield "compat_runpath", f"some packages have it, but these do not: {names}"
 
 
 def _closure(package_set: PackageSet) -> Iterator[Broken]:
     cuda = package_set.cuda
-    for entry in available_entries(package_set):
+    for entry in package_set.available.values():
         for part in entry.depends:
             other = package_set.packages.get(part.attr)
             if other is None or other.status != "available":
@@ -322,9 +312,9 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
 def _never_available(package_set: PackageSet) -> Iterator[Broken]:
     """Check I14. If one version is withheld, all must be. No reason names a package in the set."""
     system = Platform(package_set.platform.redist_system).os
-    entries = list(own_entries(package_set))
+    entries = list(package_set.own.values())
     withheld = {entry.pname for entry in entries if entry.status == "withheld"}
-    present = {entry.attr for entry in available_entries(package_set)} | package_set.sonames.keys()
+    present = {entry.attr for entry in package_set.available.values()} | package_set.sonames.keys()
     for entry in entries:
         systems = {Platform(name).os for name in entry.platforms}
         is_elsewhere = bool(systems) and not systems & {"any", system}
@@ -354,9 +344,9 @@ def _same_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broke
 
 
 def _explained_absence(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
-    available = {entry.attr: s for s in package_sets for entry in available_entries(s)}
+    available = {entry.attr: s for s in package_sets for entry in s.available.values()}
     for position, package_set in enumerate(package_sets):
-        for entry in own_entries(package_set):
+        for entry in package_set.own.values():
             other = available.get(entry.attr)
             if other is not None and entry.status != "available" and not entry.reasons:
                 place = f"CUDA {other.cuda.release} on {other.platform.redist_system}"
