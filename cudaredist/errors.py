@@ -433,6 +433,11 @@ def listed(items: Sequence[object], limit: int = 5) -> str:
     return ", ".join(shortened(items, limit))
 
 
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number with its noun, such as `1 file` and `2,000 files`."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def shortened(items: Sequence[object], limit: int = _LINES_KEPT) -> tuple[str, ...]:
     """Return the first items as text, and the number of the others if there are any."""
     texts, more = map(str, items[:limit]), len(items) - limit

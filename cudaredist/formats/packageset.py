@@ -1,6 +1,6 @@
 """Model of a package set: a CUDA release on a platform, with reasons."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -417,36 +417,3 @@ class PackageSet(OwnFile):
     def available(self) -> dict[str, SetPackage]:
         """The available packages without aliases."""
         return {name: entry for name, entry in self.own.items() if entry.status == "available"}
-
-
-class IndexedSet(OwnModel):
-    """A package set in an index."""
-
-    path: str
-    sha256: HexSha256
-    cuda: Label
-    platform: str
-    attribute: str
-    capabilities: tuple[CapabilityName, ...] = Field(
-        description="Requested capabilities. Empty: the default"
-    )
-    architecture: str | None = optional(
-        "Name in nixpkgs' `pkgsForCudaArch`, such as sm_90a. Absent: the set is for several "
-        "capabilities, or has portable code"
-    )
-    counts: dict[Status, Annotated[int, Field(ge=0)]]
-
-
-class SkippedSet(OwnModel):
-    """A package set that was not built."""
-
-    cuda: Label
-    platform: str
-    reason: str
-
-
-class PackageSetIndex(OwnFile):
-    """`build/index.json`: the package sets in its folder."""
-
-    sets: tuple[IndexedSet, ...]
-    skipped: tuple[SkippedSet, ...]

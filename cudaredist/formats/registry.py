@@ -53,7 +53,7 @@ FILE_KINDS = {
         FileKind("mirror-lock", "mirror_lock.MirrorLock", "mirrored"),
         FileKind("nvcc-compat", "tables.NvccCompat", "releases"),
         FileKind("package-set", "packageset.PackageSet", "cuda capabilities packages"),
-        FileKind("package-set-index", "packageset.PackageSetIndex", "sets skipped"),
+        FileKind("package-set-index", "set_index.PackageSetIndex", "sets skipped"),
         FileKind("policy-components", "toolkit_record.ComponentPolicy", "components"),
         FileKind("policy-constraints", "policy.ConstraintPolicy", "constraints"),
         FileKind("policy-drivers", "policy.DriverPolicy", "lowest"),

@@ -11,8 +11,8 @@ import pytest
 from support.running import invoke
 
 from cudaredist import errors
-from cudaredist.errors import ArchiveMismatchError, CudaRedistError, Problem, WriteError
-from cudaredist.hints import calling, command_line, quoted
+from cudaredist.errors import ArchiveMismatchError, CudaRedistError, Problem, WriteError, plural
+from cudaredist.hints import again, calling, command_line, quoted
 
 CALL = {
     "--component": ("--component", "cuda"),
@@ -85,6 +85,27 @@ def test_command_line_has_folders_of_call() -> None:
         assert command_line("update-gpus", channel="wheels", version="a b") == (
             "cudaredist update-gpus --data-dir 'my data' --channel wheels --version 'a b'"
         )
+
+
+def test_options_replace_those_of_call() -> None:
+    with calling("materialize", CALL, {}):
+        call = again("--offline", without=["--component"], base_url="my mirror", max_download=500)
+    kept = "cudaredist materialize --data-dir 'my data'"
+    assert call == f"{kept} --base-url 'my mirror' --max-download 500 --offline"
+
+
+@pytest.mark.parametrize(
+    ("count", "nouns", "expected"),
+    [
+        (0, ["file"], "0 files"),
+        (1, ["file"], "1 file"),
+        (2000, ["file"], "2,000 files"),
+        (1, ["library", "libraries"], "1 library"),
+        (2, ["library", "libraries"], "2 libraries"),
+    ],
+)
+def test_noun_agrees_with_count(count: int, nouns: list[str], expected: str) -> None:
+    assert plural(count, *nouns) == expected
 
 
 @pytest.mark.parametrize(

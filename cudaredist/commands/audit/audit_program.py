@@ -183,9 +183,9 @@ def _known_libraries(index: Index) -> Iterator[KnownLibrary]:
 def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
     """Yield the libraries of a package set, without stubs."""
     platform = package_set.platform.redist_system
-    for package in package_set.packages.values():
+    for package in package_set.available.values():
         archive, redist, label = package.archive, package.redist, package.release
-        if package.status != "available" or archive is None or redist is None or label is None:
+        if archive is None or redist is None or label is None:
             continue
         key = ArchiveId(package.pname, platform, archive.cuda_variant)
         details = (redist, label, key, archive.sha256, archive.relative_path)

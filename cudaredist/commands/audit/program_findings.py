@@ -1,6 +1,7 @@
 """Findings of audit: what is wrong with a program, and required properties that it lacks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.judge import JudgedProgram
@@ -15,7 +16,8 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.explain_driver import refusals
 
-_FILES_SHOWN = 3
+some_of = partial(listed, limit=3)
+"""Return the first names, and the number of others."""
 _EXIT_CODES: Mapping[AuditFindingKind, int] = {
     "duplicate-library": EXIT_OK,
     "run-path": EXIT_OK,
@@ -51,7 +53,7 @@ def _major_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     """Yield a finding for each file that is loaded with libraries of several CUDA majors."""
     for file in judged.majors:
         if not file.common:
-            parts = [f"{n} ({listed(names, 3)})" for n, names in file.single.items()]
+            parts = [f"{n} ({some_of(names)})" for n, names in file.single.items()]
             message = f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}"
             yield make_finding("mixed-cuda", message, file.path)
 
@@ -102,10 +104,10 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
     """Yield a warning if no run path leads to CUDA libraries."""
     if gaps:
         paths = list(dict.fromkeys(gap.file.display_path for gap in gaps))
-        sonames = some_of(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2)
+        sonames = listed(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2)
         message = f"no run path leads to {sonames}, so other code must load them before "
         hint = " && ".join(run_path_fixes(gaps)) or None
-        yield make_finding("run-path", message + some_of(paths, 1), paths[0], hint)
+        yield make_finding("run-path", message + listed(paths, 1), paths[0], hint)
 
 
 def gpu_findings(
@@ -213,11 +215,6 @@ def with_reason(finding: AuditFinding, ignored: Iterable[IgnoredFinding]) -> Aud
 def is_ignored(finding: AuditFinding, entry: IgnoredFinding) -> bool:
     """Check if an entry of the configuration file matches a finding."""
     return finding.kind == entry.kind and entry.contains in finding.message
-
-
-def some_of(names: Sequence[str], count: int = _FILES_SHOWN) -> str:
-    """Return the first names, and the number of others."""
-    return listed(names, count)
 
 
 def make_finding(

@@ -148,7 +148,8 @@ class ProgramReader:
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
-            status = _file_status(Path(each))
+            with ReadingFrom(each.path):
+                status = Path(each).lstat()  # on Windows, that of an entry has no identity
             binary = known.examine(each.path, status)
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
@@ -243,12 +244,6 @@ def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
 def _is_junction(folder: os.DirEntry[str]) -> bool:
     """Check if a folder of Windows is a link to another one."""
     return getattr(folder.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
-
-
-def _file_status(path: Path) -> os.stat_result:
-    """Return the status of a file. On Windows, that of an entry has no identity."""
-    with ReadingFrom(path):
-        return path.lstat()
 
 
 def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:

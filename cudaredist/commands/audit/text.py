@@ -21,7 +21,7 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
     NeedKind,
 )
-from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, printable
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, plural, printable
 from cudaredist.formats.packageset import Coverage
 from cudaredist.hints import command_line
 from cudaredist.tables.gpus.coverage import describe_share
@@ -92,8 +92,8 @@ def _programs(
 def _program_text(report: AuditReport) -> Iterator[str]:
     """Yield the wheels, the GPUs and the findings, then the details."""
     for part in report.inputs:
-        binaries = _count(part.binaries, "binary", "binaries")
-        yield f"{printable(part.path)}: {binaries} in {_count(part.files, 'file', 'files')}"
+        binaries = plural(part.binaries, "binary", "binaries")
+        yield f"{printable(part.path)}: {binaries} in {plural(part.files, 'file')}"
     yield from _section_lines(_answers(report))
     remarks = list(_remarks(report))
     yield from ["", *remarks] if remarks else ()
@@ -197,7 +197,7 @@ def _extra(wheel: DeclaredWheel) -> str:
 def _environments(report: AuditReport) -> Iterator[_Section]:
     """Yield the file for each CUDA library that files of an environment need."""
     for part in report.environments:
-        packages = _count(part.packages, "package", "packages")
+        packages = plural(part.packages, "package")
         title = f"CUDA libraries of the {part.kind} {printable(part.path)} with {packages}"
         rows = [
             (n.soname, n.package or n.file or "-", n.rule or _FOUND_BY[n.found_by], _short(n.by, 1))
@@ -336,10 +336,6 @@ def _remarks(report: AuditReport) -> Iterator[str]:
     if any(not wheel.is_guess for wheel in report.requirements):
         yield ""
         yield "Use --format requirements to print the wheels as requirements of pip."
-
-
-def _count(number: int, singular: str, plural: str) -> str:
-    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def _short(names: Sequence[str], count: int = _SHOWN) -> str:

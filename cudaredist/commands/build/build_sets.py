@@ -18,13 +18,9 @@ from cudaredist.errors import (
     shortened,
     worst_exit_code,
 )
-from cudaredist.formats.packageset import (
-    IndexedSet,
-    PackageSet,
-    PackageSetIndex,
-    SkippedSet,
-)
+from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport, ManifestStatus
+from cudaredist.formats.set_index import IndexedSet, PackageSetIndex, SkippedSet
 from cudaredist.hints import again
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import counted
 from cudaredist.commands.build.report import BuildReport, SetOutcome
+from cudaredist.errors import plural
 from cudaredist.sets.assemble import OLDER_RELEASE
 
 
@@ -29,7 +30,7 @@ def build_text(report: BuildReport) -> Iterator[str]:
     statuses = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     if report.skipped:
-        total += f"; {len(report.skipped)} releases skipped"
+        total += f"; {plural(len(report.skipped), 'release')} skipped"
     index = f"; {report.index} index.json" if report.index == "would-write" else ""
     yield f"package sets: {total or 'none'}{index}; in {report.output}"
 

@@ -14,7 +14,7 @@ from cudaredist.cli.text import (
 )
 from cudaredist.commands.check.report import CheckReport, Finding
 from cudaredist.commands.versions.report import LineReport
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, plural
 
 _EXIT_MEANINGS = {
     0: "nothing to report",
@@ -125,7 +125,5 @@ def _verdict(report: CheckReport) -> str:
     notes = sum(finding.exit_code == EXIT_OK for finding in report.findings)
     count = len(report.findings) - notes
     mode = " (offline: without upstream)" if report.offline else ""
-    return (
-        f"{count} finding{'' if count == 1 else 's'}, {notes} note{'' if notes == 1 else 's'}: "
-        f"exit {report.exit_code}, {_EXIT_MEANINGS[report.exit_code]}{mode}"
-    )
+    counts = f"{plural(count, 'finding')}, {plural(notes, 'note')}"
+    return f"{counts}: exit {report.exit_code}, {_EXIT_MEANINGS[report.exit_code]}{mode}"

@@ -4,7 +4,7 @@ Reads the local feature files.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, product
 from typing import NamedTuple
@@ -82,15 +82,15 @@ def coverage_of_releases(
     """
     packages = grouped(((archive.redist, archive.package), archive) for archive in archives)
     pairs = product(capabilities, sorted(packages.items()))
-    parts = (_summaries(name, gpus.capabilities[name].base, own) for name, (_, own) in pairs)
+    parts = (_summaries(name, gpus.capabilities[name].base, *item) for name, item in pairs)
     return tuple(chain.from_iterable(parts))
 
 
 def _summaries(
-    name: str, base: str, archives: Sequence[ArchiveCoverage]
+    name: str, base: str, source: tuple[str, str], archives: Iterable[ArchiveCoverage]
 ) -> Iterator[PackageCoverage]:
     """Yield the coverage of a capability by a package, for each CUDA major if these differ."""
-    redist, package = archives[0].redist, archives[0].package
+    redist, package = source
     best: dict[Version, dict[int, Coverage]] = defaultdict(dict)
     for archive in archives:
         part = archive.by_capability.get(base)

@@ -80,11 +80,8 @@ class CudaTables:
         self._compat, self._gpus, self._store = compat, gpus, store
         self._nvcc_policy = read_nvcc_policy(store)
         self._driver_policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
-        self._lines = {parse_label(label).line for label in compat.table.releases}
-
-    def has_line(self, label: Version) -> bool:
-        """Check if the table of host compilers has the minor of a release."""
-        return label.line in self._lines
+        self.lines = {parse_label(label).line for label in compat.table.releases}
+        """The release lines in the table of host compilers."""
 
     def explain(self, name: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
         """Return the facts about a release, and the errors of its manifests.

@@ -16,7 +16,7 @@ from cudaredist.cli.options import (
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, listed
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, listed, plural
 from cudaredist.hints import again
 from cudaredist.redists import REDISTS
 
@@ -212,7 +212,7 @@ def export(options: ExportOptions, session: Session) -> int:
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
-        session.console.warning(f"skipped {len(skipped)} packages without features")
+        session.console.warning(f"skipped {plural(len(skipped), 'package')} without features")
     return _finish(files, options, session)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from cudaredist.errors import IncompleteError
 from cudaredist.exporters.export_format import SharedTables
 from cudaredist.exporters.nixpkgs_tables import Versions, released
-from cudaredist.formats.packageset import PackageSetIndex
 from cudaredist.formats.registry import parse_own_json
+from cudaredist.formats.set_index import PackageSetIndex
 from cudaredist.hints import command_line
 from cudaredist.primitives import parse_label
 from cudaredist.store.data_folder import Store

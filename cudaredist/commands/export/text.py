@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator
 
-from cudaredist.cli.text import columns
+from cudaredist.cli.text import columns, grouped
 from cudaredist.commands.export.report import ExportReport, TableDiffReport
+from cudaredist.errors import plural
 
 
 def export_text(report: ExportReport) -> Iterator[str]:
@@ -14,14 +15,12 @@ def export_text(report: ExportReport) -> Iterator[str]:
 
 def table_diff_text(report: TableDiffReport) -> Iterator[str]:
     """Yield each different cell with the reason for cudaredist's value."""
-    table = ""
-    for cell in report.cells:
-        if cell.table != table:
-            table = cell.table
-            yield table
-        mark = " (downgrade)" if cell.is_downgrade else ""
-        yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}{mark}"
-        yield f"      {cell.reason}"
+    for table, cells in grouped((cell.table, cell) for cell in report.cells).items():
+        yield table
+        for cell in cells:
+            mark = " (downgrade)" if cell.is_downgrade else ""
+            yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}{mark}"
+            yield f"      {cell.reason}"
     if report.kept:
         yield "kept"
     for cell in report.kept:
@@ -30,8 +29,7 @@ def table_diff_text(report: TableDiffReport) -> Iterator[str]:
     downgrades = sum(cell.is_downgrade for cell in report.cells)
     more = f"; downgrades: {downgrades}" if downgrades else ""
     more += f"; kept: {len(report.kept)}" if report.kept else ""
-    count = len(report.cells)
-    yield f"{report.checkout}: {count} cell{'' if count == 1 else 's'} to change{more}"
+    yield f"{report.checkout}: {plural(len(report.cells), 'cell')} to change{more}"
 
 
 def _cell(value: object) -> str:

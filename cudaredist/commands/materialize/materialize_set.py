@@ -48,6 +48,7 @@ from cudaredist.errors import (
     UsageError,
     WriteError,
     listed,
+    plural,
 )
 from cudaredist.formats.packageset import SetPackage
 from cudaredist.formats.toolkit_record import PackageName, ToolkitRecord
@@ -217,7 +218,7 @@ class Materialization:
         unexamined = sum(not package.contents for package in archives.values())
         unpacked = sum(map(_unpacked_size, archives.values()))
         local = len(archives) - len(downloads)
-        text = f"{len(archives)} archives" + (f", {local} of them local" if local else "")
+        text = plural(len(archives), "archive") + (f", {local} of them local" if local else "")
         sizes = [f"{known:,} bytes"] if known or not unknown else []
         sizes += [f"{unknown} of unknown size"] if unknown else []
         text += f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
-from cudaredist.errors import listed, shortened
+from cudaredist.errors import listed, plural, shortened
 from cudaredist.hints import quoted
 
 _FOREIGN_SHOWN = 20
@@ -20,15 +20,13 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     about = "remains of an interrupted run"
     if report.cuda is not None:
         target = f" with target {report.target}" if report.target else ""
-        about = (
-            f"CUDA {report.cuda} for {report.platform}{target}, {len(report.packages)} packages, "
-            f"{report.files:,} files, {report.size:,} bytes"
-        )
+        packages = plural(len(report.packages), "package")
+        files = f"{plural(report.files, 'file')}, {report.size:,} bytes"
+        about = f"CUDA {report.cuda} for {report.platform}{target}, {packages}, {files}"
     yield f"{report.root}: {report.status}; {about}"
     if report.full_size is not None:
-        yield f"{report.full_size:,} bytes in the whole packages; libraries: " + ", ".join(
-            report.libraries
-        )
+        names = ", ".join(report.libraries)
+        yield f"{report.full_size:,} bytes in the whole packages; libraries: {names}"
     if report.device_code is not None:
         yield _code_text(report.device_code)
     if report.optional_libraries:

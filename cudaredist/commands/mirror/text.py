@@ -10,7 +10,7 @@ from cudaredist.commands.mirror.report import (
     MirrorSyncReport,
     MirrorVerifyReport,
 )
-from cudaredist.errors import listed
+from cudaredist.errors import listed, plural
 from cudaredist.formats.report import ErrorReport
 
 
@@ -25,10 +25,8 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
     )
     names = listed([o.subject for o in report.manifests])
     yield f"manifests: {manifests}" + (f" ({names})" if names else "")
-    yield (
-        f"archives: {archives}; {report.fetched_bytes:,} bytes fetched; existing files compared "
-        f"by {report.compared_by}"
-    )
+    fetched = f"{report.fetched_bytes:,} bytes fetched"
+    yield f"archives: {archives}; {fetched}; existing files compared by {report.compared_by}"
 
 
 def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:
@@ -42,19 +40,14 @@ def verify_text(report: MirrorVerifyReport) -> Iterator[str]:
     for defect in report.defects:
         yield f"{defect.kind}: {defect.path}: {defect.message}"
         yield f"    hint: {defect.hint}"
-    count = len(report.defects)
-    yield (
-        f"{report.files} files, {report.contents} distinct contents, {report.size:,} bytes: "
-        f"{count or 'no'} defect{'' if count == 1 else 's'}"
-    )
+    files = f"{plural(report.files, 'file')}, {plural(report.contents, 'distinct content')}"
+    defects = plural(len(report.defects), "defect") if report.defects else "no defects"
+    yield f"{files}, {report.size:,} bytes: {defects}"
 
 
 def prune_text(report: MirrorPruneReport) -> Iterator[str]:
     """List the removed files, then the totals."""
     yield from report.removed
     verb = "to remove" if report.is_dry_run else "removed"
-    releases = listed(report.releases) or "no release"
-    yield (
-        f"{len(report.removed)} files {verb}, {report.freed_bytes:,} bytes; {report.kept} kept, of "
-        f"{releases}"
-    )
+    files = f"{plural(len(report.removed), 'file')} {verb}, {report.freed_bytes:,} bytes"
+    yield f"{files}; {report.kept:,} kept, of {listed(report.releases) or 'no release'}"

@@ -27,6 +27,7 @@ from cudaredist.errors import (
     IncompleteError,
     InvalidFileError,
     StoppedError,
+    plural,
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.legacy import legacy_json
@@ -172,7 +173,7 @@ class FeatureRun:
             if item.status == "known"
         }
         total = size_words(sum(job.request.size or 0 for job in selection))
-        count = f"{len(selection):,} archive{'' if len(selection) == 1 else 's'}"
+        count = plural(len(selection), "archive")
         unknown = sum(job.request.size is None for job in selection)
         sizes = f"{total}, {unknown:,} of unknown size" if unknown else total
         self.announce(f"{count} to read, {sizes}; {size_words(sum(known.values()))} already known")

@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     select_option,
 )
 from cudaredist.cli.session import Session, command, open_cache
+from cudaredist.errors import plural
 
 if TYPE_CHECKING:
     from cudaredist.commands.site.report import SiteReport
@@ -70,8 +71,6 @@ def site(options: SiteOptions, session: Session) -> int:
 
 
 def _text(report: "SiteReport") -> Iterator[str]:
-    megabytes = report.size / 1e6
-    yield (
-        f"{report.pages} pages, {report.files} files ({megabytes:.1f} MB) in {report.output}: "
-        f"{report.written} written, {report.removed} removed"
-    )
+    files = f"{plural(report.files, 'file')} ({report.size / 1e6:.1f} MB) in {report.output}"
+    changes = f"{report.written:,} written, {report.removed:,} removed"
+    yield f"{plural(report.pages, 'page')}, {files}: {changes}"

@@ -13,6 +13,7 @@ from cudaredist.commands.explain.report import (
     SetSummary,
 )
 from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.report import ReleaseName
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, CompilerVerdict, NvccRelease
 from cudaredist.tables.explanation import Topic
 
@@ -63,7 +64,7 @@ class ReleasePackage(NamedPackage):
     architectures: tuple[str, ...] = Field(description="Of its device code, on all platforms")
 
 
-class ReleaseSummary(OwnModel):
+class ReleaseSummary(ReleaseName):
     """One release in a list."""
 
     redist: str
@@ -173,7 +174,7 @@ class SonameSpan(Span):
     platforms: tuple[str, ...]
 
 
-class PackageRelease(OwnModel):
+class PackageRelease(ReleaseName):
     """One release of a package."""
 
     redist: str

@@ -19,6 +19,7 @@ from cudaredist.commands.site.page_models import (
     Span,
 )
 from cudaredist.commands.site.symbol_index import SymbolPiece
+from cudaredist.errors import plural
 
 KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
 """The kinds of entries, in the order of results."""
@@ -42,7 +43,7 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
         match page:
             case ProductPage():
                 names = ", ".join(dict.fromkeys((page.product, page.redist)))
-                yield SearchEntry("product", names, link, f"{len(page.releases)} releases")
+                yield SearchEntry("product", names, link, plural(len(page.releases), "release"))
             case ReleasePage():
                 text = f"{page.product} {page.summary.release}"
                 yield SearchEntry("release", text, link, page.summary.date or "")

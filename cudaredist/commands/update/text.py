@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.update.report import SymbolReport, TableReport
+from cudaredist.errors import plural
 from cudaredist.formats.tables import TableFinding
 
 _SHOWN = 20
@@ -18,12 +19,14 @@ def symbols_text(report: SymbolReport) -> Iterator[str]:
     statuses = Counter(one.status for one in report.archives)
     counts = [f"{report.known:,} known", *(f"{n:,} {s}" for s, n in sorted(statuses.items()))]
     count = len(report.releases)
-    releases = f"{count} releases" if count != 1 else report.releases[0]
+    releases = report.releases[0] if count == 1 else plural(count, "release")
     yield f"archives of {releases}: {', '.join(counts)}"
-    yield (
-        f"symbols: {report.tables:,} libraries, {len(report.changed):,} changed; "
-        f"{report.archives_read:,} archives read, {report.fetched_bytes:,} bytes"
-    )
+    tables = f"{plural(report.tables, 'library', 'libraries')}, {len(report.changed):,} changed"
+    yield f"symbols: {tables}; {_read(report)}"
+
+
+def _read(report: SymbolReport | TableReport) -> str:
+    return f"{plural(report.archives_read, 'archive')} read, {report.fetched_bytes:,} bytes"
 
 
 def _names(title: str, names: Sequence[str]) -> Iterator[str]:
@@ -50,11 +53,7 @@ def table_text(report: TableReport, *, quiet: bool) -> Iterator[str]:
         status, sha256 = outcome.status.replace("-", " "), (outcome.archive_sha256 or "")[:12]
         rows.append((outcome.release, status, outcome.package or "", sha256, outcome.bounds or ""))
     yield from columns(rows)
-    count = report.archives_read
-    yield (
-        f"{report.table}: {report.status.replace('-', ' ')}; {count} "
-        f"archive{'' if count == 1 else 's'} read, {report.fetched_bytes:,} bytes"
-    )
+    yield f"{report.table}: {report.status.replace('-', ' ')}; {_read(report)}"
 
 
 def finding_text(finding: TableFinding) -> str:

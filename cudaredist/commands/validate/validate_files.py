@@ -15,6 +15,7 @@ from cudaredist.errors import (
     IncompleteError,
     InvalidFileError,
     Problem,
+    plural,
     problems_of,
     shortened,
     worst_exit_code,
@@ -226,15 +227,17 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVer
     redist = REDISTS.get(path.absolute().parent.name)
     label = label_of_manifest_name(path.name)
     manifest, warnings = validate_manifest(data, label, redist, strict=strict)
+    counts = [
+        plural(len(manifest.packages), "package"),
+        plural(len(list(manifest.archives)), "archive"),
+        plural(len(manifest.platforms), "platform"),
+    ]
+    about = f"{manifest.shape}, label {manifest.label or 'unknown'}"
     verdict = FileVerdict(
         path=str(path),
         kind="manifest",
         valid=True,
-        summary=(
-            f"valid manifest, {manifest.shape}, label {manifest.label or 'unknown'}: "
-            f"{len(manifest.packages)} packages, {len(list(manifest.archives))} archives, "
-            f"{len(manifest.platforms)} platforms"
-        ),
+        summary=f"valid manifest, {about}: {', '.join(counts)}",
         warnings=shortened(warnings),
         exit_code=EXIT_OK,
     )

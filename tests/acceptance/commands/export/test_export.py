@@ -166,7 +166,7 @@ def test_base_url_of_wheel_set_suggests_wheel_base(run: Run, example: Path) -> N
 
 def test_export_counts_packages_without_features(run: Run, example: Path) -> None:
     result = run("export", "outputs", example)
-    assert "warning: skipped 1 packages without features" in result.stderr
+    assert "warning: skipped 1 package without features" in result.stderr
     assert run("export", "outputs", example, "-q").stderr == ""
 
 

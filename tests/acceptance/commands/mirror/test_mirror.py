@@ -382,7 +382,7 @@ def test_prune_without_a_selection_removes_only_extra_files(
     sync("--version", "all")
     (MIRROR / "extra.txt").write_text("extra")
     result = run("mirror", "prune", MIRROR)
-    assert "1 files removed, 5 bytes; 10 kept" in result.stdout
+    assert "1 file removed, 5 bytes; 10 kept" in result.stdout
     assert published(MIRROR) == files
 
 

@@ -1,0 +1,42 @@
+"""Model of the index of a folder of package sets."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cudaredist.formats.base import HexSha256, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.packageset import Status
+from cudaredist.formats.tables import CapabilityName
+
+
+class IndexedSet(OwnModel):
+    """A package set in an index."""
+
+    path: str
+    sha256: HexSha256
+    cuda: Label
+    platform: str
+    attribute: str
+    capabilities: tuple[CapabilityName, ...] = Field(
+        description="Requested capabilities. Empty: the default"
+    )
+    architecture: str | None = optional(
+        "Name in nixpkgs' `pkgsForCudaArch`, such as sm_90a. Absent: the set is for several "
+        "capabilities, or has portable code"
+    )
+    counts: dict[Status, Annotated[int, Field(ge=0)]]
+
+
+class SkippedSet(OwnModel):
+    """A package set that was not built."""
+
+    cuda: Label
+    platform: str
+    reason: str
+
+
+class PackageSetIndex(OwnFile):
+    """`build/index.json`: the package sets in its folder."""
+
+    sets: tuple[IndexedSet, ...]
+    skipped: tuple[SkippedSet, ...]
