@@ -87,15 +87,13 @@ class _Program(TyperGroup):
             yield
         except (_ParserError, CudaRedistError) as error:
             command = next((word for word in self._words if word in self.commands), None)
-            wrong = (
-                error
-                if isinstance(error, CudaRedistError)
-                else UsageError(error.format_message(), hint=f"run `{self._hint(error, command)}`")
-            )
-            Console().failure(wrong)
+            if not isinstance(error, CudaRedistError):
+                hint = f"run `{self._hint(error, command)}`"
+                error = UsageError(error.format_message(), hint=hint)
+            Console().failure(error)
             if "--json" in self._words:
-                report_error(command or "cudaredist", wrong)
-            raise typer.Exit(wrong.exit_code) from None
+                report_error(command or "cudaredist", error)
+            raise typer.Exit(error.exit_code) from None
 
     def _hint(self, error: Any, command: str | None) -> str:  # noqa: ANN401 - typer's exception
         """Return the call with the nearest command or option, else the help."""
@@ -127,22 +125,14 @@ def _print_version(is_set: bool) -> None:
         raise typer.Exit(EXIT_OK)
 
 
-@app.callback(
-    epilog="Exit codes: " + ", ".join(f"{code} {text}" for code, text in EXIT_CODES.items())
+_exit_codes = ", ".join(f"{code} {text}" for code, text in EXIT_CODES.items())
+_version_option = typer.Option(
+    "--version", "-V", help="Print the version.", metavar="", callback=_print_version, is_eager=True
 )
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            "-V",
-            help="Print the version.",
-            metavar="",
-            callback=_print_version,
-            is_eager=True,
-        ),
-    ] = False,
-) -> None:
+
+
+@app.callback(epilog=f"Exit codes: {_exit_codes}")
+def _root(version: Annotated[bool, _version_option] = False) -> None:
     """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
 
 

@@ -35,9 +35,8 @@ import difflib
 import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 from cudaredist.hints import again, corrected, help_line, quoted, retry_line, server_line
 
@@ -74,8 +73,7 @@ def worst_exit_code(codes: Iterable[int]) -> int:
     return next((code for code in _WORST_FIRST if code in present), EXIT_OK)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A problem in a file, with the path to its field."""
 
     path: str

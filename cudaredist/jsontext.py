@@ -62,11 +62,9 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
         refuse(Problem("", f"more than {most:,} values"))
     try:
         repeats: list[_Repeated] = []
+        make_object = partial(_object, repeats)
         document: object = json.loads(
-            text,
-            object_pairs_hook=partial(_object, repeats),
-            parse_int=_integer,
-            parse_constant=_constant,
+            text, object_pairs_hook=make_object, parse_int=_integer, parse_constant=_constant
         )
     except ValueError as error:
         refuse(Problem("", _syntax_problem(text, error)))

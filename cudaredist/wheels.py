@@ -8,7 +8,6 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from email.message import Message
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -39,8 +38,7 @@ COMPONENTS = {
 """Packages of CUDA by component: the project without `nvidia-` and `-cu12`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """A product's wheels: its package, and a project per CUDA variant."""
 
     projects: Mapping[str | None, str]
@@ -214,11 +212,8 @@ def lower_bound(specifier: SpecifierSet) -> str | None:
 
     Unlike the newest one, it does not change when new wheels are published.
     """
-    bounds = [
-        Version(part.version.removesuffix(".*"))
-        for part in specifier
-        if part.operator in {"==", ">=", "~=", "==="}
-    ]
+    lower = [part.version for part in specifier if part.operator in {"==", ">=", "~=", "==="}]
+    bounds = [Version(text.removesuffix(".*")) for text in lower]
     return str(max(bounds)) if bounds else None
 
 
@@ -319,9 +314,8 @@ def newest_wheels(wheels: Mapping[ArchiveId, Wheel]) -> dict[str, Wheel]:
     """Return the wheel with the metadata and version of each package."""
     newest: dict[str, Wheel] = {}
     for archive, wheel in wheels.items():
-        newest[archive.package] = max(
-            newest.get(archive.package, wheel), wheel, key=attrgetter("version")
-        )
+        other = newest.get(archive.package, wheel)
+        newest[archive.package] = max(other, wheel, key=attrgetter("version"))
     return newest
 
 

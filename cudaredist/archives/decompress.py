@@ -99,9 +99,8 @@ def inflated(
 def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
     """Refuse an archive that requires too large a dictionary."""
     if size > limits.dictionary:
-        packed.refuse(
-            f"requires a dictionary of {size:,} bytes; the limit is {limits.dictionary:,}"
-        )
+        reason = f"requires a dictionary of {size:,} bytes; the limit is {limits.dictionary:,}"
+        packed.refuse(reason)
 
 
 def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:

@@ -163,11 +163,8 @@ class TarReader(StreamReader):
             if not changes["size"].isdigit() or len(changes["size"]) > _SIZE_DIGITS:
                 self._stream.refuse(f"a member has the size {shown(text_of(changes['size']))}")
             size = int(changes["size"])
-        return header._replace(
-            name=changes.get("path", header.name),
-            target=changes.get("linkpath", header.target),
-            size=size,
-        )
+        name, target = changes.get("path", header.name), changes.get("linkpath", header.target)
+        return header._replace(name=name, target=target, size=size)
 
     def _block(self) -> _TarHeader | None:
         stream = self._stream
@@ -184,13 +181,8 @@ class TarReader(StreamReader):
         # In GNU's format, these bytes are not a prefix.
         if magic == _POSIX and (front := prefix.partition(b"\0")[0]):
             name = front + b"/" + name
-        return _TarHeader(
-            name,
-            self._number(mode, "mode") & _MODE,
-            self._number(size, "size"),
-            kind,
-            target.partition(b"\0")[0],
-        )
+        mode, size = self._number(mode, "mode") & _MODE, self._number(size, "size")
+        return _TarHeader(name, mode, size, kind, target.partition(b"\0")[0])
 
     def _number(self, field: bytes, what: str) -> int:
         number = _parsed(field)

@@ -35,9 +35,8 @@ def metadata_in(file: RawIOBase | Path, name: str) -> bytes:
 def check_metadata(metadata: bytes | bytearray, name: str) -> None:
     """Raise `InvalidArchiveError` if metadata is too large."""
     if len(metadata) > METADATA_LIMIT:
-        raise InvalidArchiveError(
-            name, f"not a valid wheel: METADATA exceeds {METADATA_LIMIT:,} bytes"
-        )
+        reason = f"not a valid wheel: METADATA exceeds {METADATA_LIMIT:,} bytes"
+        raise InvalidArchiveError(name, reason)
 
 
 def is_metadata(name: str) -> bool:

@@ -174,9 +174,8 @@ class PeReader(Reader):
             self.sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
 
     def _directory(self, index: int, subject: str) -> bytes:
-        position, room = self._mapped.place(
-            self._directories[index][0], f"{subject} not read: they are"
-        )
+        address, _ = self._directories[index]
+        position, room = self._mapped.place(address, f"{subject} not read: they are")
         # Windows ignores the stated size and reads imports up to their end mark.
         size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
         return self.content.table(position, min(room, size), subject)

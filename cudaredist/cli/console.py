@@ -150,13 +150,9 @@ class _Bars:
         from rich.table import Column
 
         whole_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
-        self._progress = progress.Progress(
-            progress.BarColumn(bar_width=10),
-            progress.TextColumn("{task.fields[text]}", markup=False, table_column=whole_line),
-            console=console,
-            transient=True,
-            expand=True,
-        )
+        text = progress.TextColumn("{task.fields[text]}", markup=False, table_column=whole_line)
+        columns = progress.BarColumn(bar_width=10), text
+        self._progress = progress.Progress(*columns, console=console, transient=True, expand=True)
         self._tasks: dict[int, TaskID] = {}
         self._whole = self._progress.add_task("", total=1, text=run)
         self._progress.start()

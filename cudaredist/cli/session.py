@@ -23,7 +23,7 @@ from cudaredist.cli.options import (
     SettingOrigin,
     parameters_of,
 )
-from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError
+from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError, WritingTo
 from cudaredist.hints import again, calling
 from cudaredist.locks import exit_interrupted
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
@@ -106,9 +106,8 @@ def command(
             with calling(*_call_of(context, typed, values)):
                 raise typer.Exit(_exit_code(function, options, refused))
 
-        first = inspect.Parameter(
-            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
-        )
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        first = inspect.Parameter("context", keyword, annotation=typer.Context)
         vars(run)["__signature__"] = inspect.Signature([first, *parameters_of(kind)])
         return run
 
@@ -415,8 +414,6 @@ def _append_lines(variable: str, lines: Iterable[str]) -> None:
     """Append lines to the file in an environment variable, if set."""
     path = os.environ.get(variable)
     if path:
-        try:
-            with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.writelines(f"{line}\n" for line in lines)
-        except OSError as error:
-            raise WriteError(path, error) from error
+        file = Path(path)
+        with WritingTo(path), file.open("a", encoding="utf-8", errors="backslashreplace") as output:
+            output.writelines(f"{line}\n" for line in lines)

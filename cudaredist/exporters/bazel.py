@@ -27,13 +27,14 @@ RULES_CUDA_PACKAGES = {
 }
 """Package of each rules_cuda component."""
 
+_FILE = "cuda.MODULE.bazel"
 _REQUIRED = ("cccl", "cudart", "nvcc")
 _REQUIRED_SINCE_13 = ("crt", "nvvm")
 _SPLIT = 13
 """First CUDA major release with separate packages for nvcc's headers and optimizer."""
 
 
-@exporter("bazel", "cuda.MODULE.bazel", takes_addresses=True, takes_target=True)
+@exporter("bazel", _FILE, takes_addresses=True, takes_target=True)
 def bazel(exported: ExportedSet) -> Files:
     """A part of MODULE.bazel: the components and the toolkit of rules_cuda.
 
@@ -54,15 +55,10 @@ def bazel(exported: ExportedSet) -> Files:
         message = f"rules_cuda requires {', '.join(missing)}, not available in this set"
         raise UsageError(message, hint=f"run `cudaredist explain set {path}` to show the reasons")
     if exported.host is not None:
-        return {"cuda.MODULE.bazel": _cross_toolkit(exported, exported.host)}
+        return {_FILE: _cross_toolkit(exported, exported.host)}
     exported.require_addresses()
-    content = filled_template(
-        "cuda.MODULE.bazel",
-        title=exported.title,
-        components=components,
-        version=package_set.cuda.major_minor,
-    )
-    return {"cuda.MODULE.bazel": content}
+    title, version = exported.title, package_set.cuda.major_minor
+    return {_FILE: filled_template(_FILE, title=title, components=components, version=version)}
 
 
 def _cross_toolkit(exported: ExportedSet, host: PackageSet) -> bytes:

@@ -24,6 +24,7 @@ from cudaredist.redists import REDISTS
 from cudaredist.wheels import parse_wheel
 
 SUPPLIER = "NVIDIA Corporation"
+_ANSWERS = {True: "yes", False: "no", None: "unknown"}
 TOOL = {"type": "application", "name": "cudaredist", "version": __version__}
 
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
@@ -66,29 +67,22 @@ def _ref(attr: str) -> str:
 
 def _component(package: ExportedPackage) -> dict[str, object]:
     entry, archive = package.entry, package.archive
-    references = {
-        "distribution": archive.url,
-        "website": entry.meta.homepage,
-        "release-notes": entry.meta.changelog,
-    }
-    hashes = {"SHA-256": archive.sha256, "MD5": archive.md5}
+    meta = entry.meta
+    urls = {"distribution": archive.url, "website": meta.homepage, "release-notes": meta.changelog}
+    references = without_nulls(urls)
+    hashes = without_nulls({"SHA-256": archive.sha256, "MD5": archive.md5})
     component: dict[str, object] = {
-        "type": "library" if entry.meta.main_program is None else "application",
+        "type": "library" if meta.main_program is None else "application",
         "bom-ref": _ref(package.attr),
         "name": entry.pname,
         "purl": package_url(package),
-        "hashes": [
-            {"alg": algorithm, "content": content}
-            for algorithm, content in without_nulls(hashes).items()
-        ],
+        "hashes": [{"alg": name, "content": content} for name, content in hashes.items()],
         "licenses": [_license(entry.license)],
         "properties": [
             {"name": f"cudaredist:{name}", "value": value}
             for name, value in _properties(package).items()
         ],
-        "externalReferences": [
-            {"type": kind, "url": url} for kind, url in without_nulls(references).items()
-        ],
+        "externalReferences": [{"type": kind, "url": url} for kind, url in references.items()],
         "supplier": {"name": SUPPLIER} if is_nvidias(package) else None,
         "version": entry.version,
         "description": entry.description,
@@ -106,6 +100,7 @@ def _license(terms: SetLicense) -> dict[str, object]:
 
 def _properties(package: ExportedPackage) -> dict[str, str]:
     entry, archive = package.entry, package.archive
+    files = sorted((entry.license.files or {}).items())
     properties = {
         "attr": package.attr,
         "redist": entry.redist,
@@ -115,14 +110,9 @@ def _properties(package: ExportedPackage) -> dict[str, str]:
         "platform": archive.platform,
         "cuda-variant": archive.cuda_variant,
         "outputs": " ".join(entry.outputs),
-        "license-redistributable": {True: "yes", False: "no", None: "unknown"}[
-            entry.license.redistributable
-        ],
+        "license-redistributable": _ANSWERS[entry.license.redistributable],
         "license-manifest": entry.license.manifest,
-        **{
-            f"license-file:{path}": f"sha256:{sha256}"
-            for path, sha256 in sorted((entry.license.files or {}).items())
-        },
+        **{f"license-file:{path}": f"sha256:{sha256}" for path, sha256 in files},
     }
     return without_nulls(properties)
 

@@ -32,8 +32,7 @@ class ExportedPackage(NamedTuple):
     archive: SetArchive
 
 
-@dataclass(frozen=True)
-class SharedTables:
+class SharedTables(NamedTuple):
     """Data of a data folder, independent of a package set."""
 
     compat: NvccCompat
@@ -123,8 +122,7 @@ class ExportedSet:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Exporter:
+class Exporter(NamedTuple):
     """An export format."""
 
     name: str

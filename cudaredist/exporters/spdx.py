@@ -35,11 +35,8 @@ def spdx(exported: ExportedSet) -> Files:
     package_set = exported.package_set
     name = f"{package_set.cuda.attribute}-{package_set.platform.redist_system}"
     relations = [(_DOCUMENT, "DESCRIBES", attr) for attr in exported.dependencies]
-    relations += [
-        (_ref(attr), "DEPENDS_ON", other)
-        for attr, names in exported.dependencies.items()
-        for other in names
-    ]
+    for attr, names in exported.dependencies.items():
+        relations += ((_ref(attr), "DEPENDS_ON", other) for other in names)
     document = {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
@@ -59,7 +56,8 @@ def spdx(exported: ExportedSet) -> Files:
 
 def _package(package: ExportedPackage) -> dict[str, object]:
     entry, archive = package.entry, package.archive
-    hashes = {"SHA256": archive.sha256, "MD5": archive.md5}
+    hashes = without_nulls({"SHA256": archive.sha256, "MD5": archive.md5})
+    reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl"}
     fields: dict[str, object] = {
         "SPDXID": _ref(package.attr),
         "name": entry.pname,
@@ -67,20 +65,13 @@ def _package(package: ExportedPackage) -> dict[str, object]:
         "downloadLocation": archive.url or _UNKNOWN,
         "filesAnalyzed": False,
         "checksums": [
-            {"algorithm": algorithm, "checksumValue": value}
-            for algorithm, value in without_nulls(hashes).items()
+            {"algorithm": name, "checksumValue": value} for name, value in hashes.items()
         ],
         "licenseConcluded": _UNKNOWN,
         "licenseDeclared": _license(entry.license),
         "copyrightText": _UNKNOWN,
         "supplier": f"Organization: {SUPPLIER}" if is_nvidias(package) else _UNKNOWN,
-        "externalRefs": [
-            {
-                "referenceCategory": "PACKAGE-MANAGER",
-                "referenceType": "purl",
-                "referenceLocator": package_url(package),
-            }
-        ],
+        "externalRefs": [reference | {"referenceLocator": package_url(package)}],
         "licenseComments": _license_comment(entry.license),
         "versionInfo": entry.version,
         "summary": entry.description,
@@ -100,10 +91,8 @@ def _license(terms: SetLicense) -> str:
 def _license_comment(terms: SetLicense) -> str | None:
     """Return the manifest's license, and the archive's license files."""
     parts = [] if terms.manifest is None else [f"License in the manifest: {terms.manifest}."]
-    parts += [
-        f"The archive has {path}, SHA-256 {sha256}."
-        for path, sha256 in sorted((terms.files or {}).items())
-    ]
+    files = sorted((terms.files or {}).items())
+    parts += [f"The archive has {path}, SHA-256 {sha256}." for path, sha256 in files]
     return " ".join(parts) or None
 
 
@@ -114,18 +103,13 @@ def _licenses(exported: ExportedSet) -> list[dict[str, Any]]:
     addresses: dict[str, set[str]] = defaultdict(set)
     for terms in all_terms:
         addresses[_license(terms)].update(filter(None, [terms.url]))
-    return [
-        without_nulls(
-            {
-                "licenseId": identifier,
-                "name": name,
-                "extractedText": f"{name}: terms of NVIDIA. The text is at the URLs in seeAlsos, "
-                "if known.",
-                "seeAlsos": sorted(addresses[identifier]) or None,
-            }
-        )
-        for identifier, name in sorted(names.items())
-    ]
+    licenses = []
+    for identifier, name in sorted(names.items()):
+        text = f"{name}: terms of NVIDIA. The text is at the URLs in seeAlsos, if known."
+        urls = sorted(addresses[identifier]) or None
+        fields = {"licenseId": identifier, "name": name, "extractedText": text, "seeAlsos": urls}
+        licenses.append(without_nulls(fields))
+    return licenses
 
 
 def _ref(attr: str) -> str:

@@ -44,12 +44,8 @@ def gather(
         else:
             facts.extracts.drop(position)
         entries[position] = entry
-    return Facts(
-        schema=FACTS_SCHEMA,
-        members=tuple(entries),
-        notes=() if record is None else record.notes(),
-        extracts=facts.extracts.result(),
-    )
+    notes, extracts = () if record is None else record.notes(), facts.extracts.result()
+    return Facts(schema=FACTS_SCHEMA, members=tuple(entries), notes=notes, extracts=extracts)
 
 
 class _MemberFacts:

@@ -37,10 +37,8 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
         for archive in package.archives:
             outputs = earlier.get(ArchiveId(name, archive.platform, archive.variant))
             if isinstance(archive, ExaminedArchive):
-                outputs = {
-                    theirs: any(output in archive.outputs for output in ours)
-                    for theirs, ours in _NAMES.items()
-                }
+                known = archive.outputs.keys()
+                outputs = {theirs: not known.isdisjoint(ours) for theirs, ours in _NAMES.items()}
             if outputs is not None:
                 entry = {"outputs": outputs}
                 by_variant = packages.setdefault(name, {}).setdefault(archive.platform, {})

@@ -88,9 +88,8 @@ def missing_headers(
         ways = _shortest(includers[name])
         room -= len(name) + sum(len(path) + len(condition) for path, condition in ways.items())
         if room < 0:
-            notes.append(
-                f"{len(includers):,} headers missing, of which {len(missing):,} are listed"
-            )
+            note = f"{len(includers):,} headers missing, of which {len(missing):,} are listed"
+            notes.append(note)
             break
         missing[name] = ways
     return missing, notes

@@ -1,10 +1,9 @@
 """The kinds of cudaredist's files, and their validation."""
 
 import json
-from dataclasses import dataclass
 from importlib import import_module, resources
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,8 +24,7 @@ _PROBLEMS_GATHERED = 1000
 _MESSAGE_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class FileKind:
+class FileKind(NamedTuple):
     """A kind of cudaredist's files."""
 
     name: str
@@ -160,7 +158,7 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
         problems.append(Problem(path, cut(error.message, _MESSAGE_LIMIT)))
-    return sorted(problems, key=lambda problem: (problem.path, problem.message))
+    return sorted(problems)
 
 
 def _cause(error: "JsonSchemaError") -> "JsonSchemaError":

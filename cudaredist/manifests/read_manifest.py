@@ -300,11 +300,10 @@ class _ManifestReader(FieldReader):
         accepted, because NVIDIA has used other forms before, such as `nvidia-imex` for imex.
         """
         usual = [stem + end for end in ARCHIVE_ENDS]
-        if place not in usual:
-            for other in usual:
-                if differs_little(place, other, most=2):
-                    self.problem(path, _contradicts(place, other))
-                    return
+        similar = (other for other in usual if differs_little(place, other, most=2))
+        near = None if place in usual else next(similar, None)
+        if near is not None:
+            self.problem(path, _contradicts(place, near))
 
     def compare_variants(self, path: str, declared: list[str]) -> None:
         """Warn if a package's declared variants differ from the used ones.
@@ -313,11 +312,8 @@ class _ManifestReader(FieldReader):
         """
         used = {archive.variant for archive in self._archives if archive.variant is not None}
         if used != set(declared):
-            self.warn(
-                path,
-                f"declares the variants {', '.join(sorted(declared)) or 'none'}, "
-                f"uses {', '.join(sorted(used)) or 'none'}",
-            )
+            stated, actual = (", ".join(sorted(names)) or "none" for names in (declared, used))
+            self.warn(path, f"declares the variants {stated}, uses {actual}")
 
     def platform(self, path: str, name: str, value: JsonObject) -> bool:
         """Read the archives of one platform.

@@ -12,7 +12,7 @@ from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, manifest_name, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.sets.spec import SetSpec
-from cudaredist.tables.explain_driver import on_systems
+from cudaredist.tables.explain_driver import documented, on_systems
 from cudaredist.tables.explanation import Fact, Origin, make_fact
 
 DRIVER, COMPATIBILITY = "nvidia_driver", "cuda_compat"
@@ -63,12 +63,11 @@ def driver_facts(
     for name, release in policy.releases.items():
         if parse_label(name).line == minor:
             words = f"lowest driver with all features of CUDA {name}: "
-            origin = Origin("documented", f"{release.reference} (policy/drivers.json)")
             words += on_systems(release.linux, release.windows)
-            yield make_fact("driver.native", words, release.linux, origin)
+            yield make_fact("driver.native", words, release.linux, documented(release.reference))
     major = minor.partition(".")[0]
     entry = policy.lowest.get(major)
     if entry is not None:
         words = f"lowest driver for CUDA {major}: {on_systems(entry.version, entry.windows)}"
-        origin = Origin("documented", f"{entry.reference} (policy/drivers.json)")
+        origin = documented(entry.reference)
         yield make_fact("driver.lowest", words, entry.version, origin, entry.reason)

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
@@ -92,25 +93,21 @@ class Policies:
 
     def packages(self) -> Iterator[str]:
         """Yield the packages that policies name, except those of fixups."""
-        names, libraries = self.names, self.libraries
-        yield from self.withheld.withheld
-        for name, rename in names.renames.items():
-            yield from (name, rename.to)
-        for name, split in names.splits.items():
-            yield from (name, *split.into)
-        for name, alias in names.aliases.items():
-            yield from (name, alias.to)
-        yield from self.outputs.collapse
-        yield from self.outputs.propagates
-        yield from (entry.package for entry in self.outputs.normalise)
-        for requirement in self.requirements.requirements:
-            yield from (requirement.package, *(requirement.needs_packages or ()))
+        names, outputs, libraries = self.names, self.outputs, self.libraries
+        requirements, dependencies = self.requirements.requirements, libraries.dependencies
+        yield from chain(names.renames, names.splits, names.aliases, self.withheld.withheld)
+        yield from chain(outputs.collapse, outputs.propagates)
+        yield from chain(self.licenses.packages, self.meta.packages)
+        yield from (rename.to for rename in names.renames.values())
+        yield from (alias.to for alias in names.aliases.values())
+        yield from chain.from_iterable(split.into for split in names.splits.values())
+        yield from chain.from_iterable(entry.needs_packages or () for entry in requirements)
+        yield from (dependency.needs for dependency in dependencies)
+        yield from (dependency.package for dependency in dependencies)
+        yield from (requirement.package for requirement in requirements)
+        yield from (entry.package for entry in outputs.normalise)
         yield from (entry.package for entry in libraries.loaded)
-        for dependency in libraries.dependencies:
-            yield from (dependency.package, dependency.needs)
         yield from (entry.package for entry in libraries.compat_run_path)
-        yield from self.licenses.packages
-        yield from self.meta.packages
 
 
 POLICY_MODELS: Mapping[str, type[OwnModel]] = {
@@ -170,8 +167,7 @@ class InputFeatures:
     """Like `examined`, without archives whose headers are unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownName:
+class KnownName(NamedTuple):
     """A package name from the data or policy."""
 
     redist: str | None

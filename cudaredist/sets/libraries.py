@@ -179,15 +179,11 @@ class _Connection:
         Also return a diagnostic for each missing dependency that does not break the package.
         """
         depends = {(d.attr, d.output, d.kind): d for d in (*_library_depends(draft), *by_headers)}
-        diagnostics = [
-            warning(
-                "dependency-unavailable",
-                draft.attr,
-                f"{header.by_path} includes {header.name}, which is only in "
-                f"{' and '.join(header.providers)}",
-            )
-            for header in lacking
-        ]
+        diagnostics = []
+        for header in lacking:
+            text = f"{header.by_path} includes {header.name}, which is only in "
+            text += " and ".join(header.providers)
+            diagnostics.append(warning("dependency-unavailable", draft.attr, text))
         policies = self.spec.policies
         rules = [
             rule
@@ -195,10 +191,7 @@ class _Connection:
             if rule.package == draft.pname and is_within(self.spec.cuda, rule.cuda)
         ]
         draft = draft.noted(*policies.notes("libraries", *rules))
-        required = [
-            (rule.needs, rule.kind, policies.source("libraries", rule), rule.reason)
-            for rule in rules
-        ]
+        required = [(r.needs, r.kind, policies.source("libraries", r), r.reason) for r in rules]
         for fixup in fixups_for(draft.pname, self.spec):
             source = policies.source("fixups", fixup)
             required += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]

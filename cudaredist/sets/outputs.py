@@ -114,11 +114,8 @@ def is_for_other_cuda(path: str, examined: ExaminedArchive, cuda: Version) -> bo
 
 def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
     """Return a refusal if `lib` only supports other CUDA releases."""
-    versions = [
-        name
-        for name in examined.cuda_versions_in_lib
-        if int(name.partition(".")[0]) >= _OLDEST_CUDA
-    ]
+    folders = examined.cuda_versions_in_lib
+    versions = [name for name in folders if int(name.partition(".")[0]) >= _OLDEST_CUDA]
     if not versions or nested_folder(examined, cuda) is not None:
         return None
     return f"its libraries are for CUDA {', '.join(versions)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Cross, Flags
@@ -80,8 +81,7 @@ class SetSpec:
         return self.data.policies
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedSet:
+class RefusedSet(NamedTuple):
     """A package set that cannot be built, and the reason."""
 
     cuda: Version

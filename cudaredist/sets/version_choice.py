@@ -1,7 +1,7 @@
 """Selection of each redistributable's release for a set."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -39,8 +39,7 @@ _Check: TypeAlias = Callable[[InputManifest, Archive], _Refusal | None]
 """Returns a reason against a release with this archive, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The selected release of one redistributable."""
 
     manifest: InputManifest | None
@@ -187,7 +186,7 @@ class _Chooser:
             return choice
         if choice.uncovered is None:
             return self._newest(redist)
-        return replace(self._newest(redist, self._uncovered), uncovered=choice.uncovered)
+        return self._newest(redist, self._uncovered)._replace(uncovered=choice.uncovered)
 
     def _unmet(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
         """Return the first unmet requirement of a release's package, or None."""

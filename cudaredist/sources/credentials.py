@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from cudaredist.jsontext import load_json
+from cudaredist.sources.http_client import origin_of
 
 _log = logging.getLogger(__name__)
 
@@ -42,9 +43,9 @@ class Credentials:
         service = str(index.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/") + "/"
         with self._mutex:
             if is_refused and service not in self._known:
-                self._known[service] = self._from_keyring(
-                    service, index.username
-                ) or self._from_keyring(index.netloc.decode("ascii"), index.username)
+                services = (service, index.netloc.decode("ascii"))
+                logins = (self._from_keyring(name, index.username) for name in services)
+                self._known[service] = next(filter(None, logins), None)
         known = self._known.get(service)
         if is_refused or known is not None:
             return known
@@ -56,15 +57,8 @@ class Credentials:
         If there is none, return the server's root.
         """
         bare = url.copy_with(raw_path=b"/")
-        on_server = [
-            index
-            for index in self._indexes
-            if (index.scheme, index.host, index.port) == (url.scheme, url.host, url.port)
-        ]
-        parts = url.path.split("/")
-        return max(
-            on_server or [bare], key=lambda index: _shared(index.path.rstrip("/").split("/"), parts)
-        )
+        on_server = [index for index in self._indexes if origin_of(index) == origin_of(url)]
+        return max(on_server or [bare], key=lambda index: _shared_parts(index.path, url.path))
 
     def _from_keyring(self, service: str, name: str) -> Login | None:
         if not self._keyring:
@@ -80,9 +74,9 @@ class Credentials:
         return None
 
 
-def _shared(one: list[str], other: list[str]) -> int:
-    """Return the number of leading folders that two paths share."""
-    pairs = zip(one, other, strict=False)
+def _shared_parts(folder: str, path: str) -> int:
+    """Return the number of leading parts that a folder and a path share."""
+    pairs = zip(folder.rstrip("/").split("/"), path.split("/"), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

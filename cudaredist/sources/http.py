@@ -17,7 +17,13 @@ from cudaredist.errors import (
 from cudaredist.hints import again, redacted
 from cudaredist.primitives import Version
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS
-from cudaredist.sources.http_client import Access, HttpAnswer, HttpClient, has_usable_port
+from cudaredist.sources.http_client import (
+    Access,
+    HttpAnswer,
+    HttpClient,
+    has_usable_port,
+    origin_of,
+)
 from cudaredist.sources.http_response import strong_etag
 from cudaredist.sources.index import INDEX_LIMIT, is_whole, parse_index
 from cudaredist.sources.protocol import Delivery, Settings, Source
@@ -45,11 +51,10 @@ class HttpSource(Source):
             raise UsageError(message, hint=hint)
         root = root.copy_with(path=path)
         self.name = str(root)
-        origin = (root.scheme, root.host, root.port)
+        origin = origin_of(root)
 
         def credentials(url: httpx.URL, is_refused: bool) -> tuple[str, str] | None:  # noqa: FBT001 - the client's callback
-            is_own = (url.scheme, url.host, url.port) == origin
-            return auth if is_own and not is_refused else None
+            return auth if origin_of(url) == origin and not is_refused else None
 
         self._client = HttpClient(settings, Access(credentials=credentials))
         if not self._client.is_allowed(root):

@@ -399,6 +399,11 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
+def origin_of(url: httpx.URL) -> tuple[str, str, int | None]:
+    """Return the scheme, host and port of an address."""
+    return url.scheme, url.host, url.port
+
+
 def has_usable_port(url: httpx.URL) -> bool:
     """Return whether an address has no port or a valid one."""
     return url.port is None or 0 < url.port <= _LAST_PORT

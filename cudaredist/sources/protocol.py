@@ -14,6 +14,7 @@ from cudaredist.primitives import Version, label_of_manifest_name
 
 _log = logging.getLogger(__name__)
 
+_is_address = re.compile(r"\s*([a-z][a-z0-9+.-]+://|(https?|file):)", re.IGNORECASE).match
 ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
 """A function that yields a file's bytes from an offset."""
 
@@ -126,10 +127,7 @@ def check_locations(locations: Sequence[str]) -> None:
     """
     text = " ".join(locations)
     for location in locations:
-        is_address = re.match(
-            r"\s*([A-Za-z][A-Za-z0-9+.-]+://|(https?|file):)", location, re.IGNORECASE
-        )
-        is_suspect = "@" in location and not is_address and redacted(text) != text
+        is_suspect = "@" in location and not _is_address(location) and redacted(text) != text
         if is_suspect and not os.path.lexists(location):
             hint = "use https://host/folder; write a space in a password as %20"
             raise UsageError(f"{redacted(text)} is neither an address nor a folder", hint=hint)

@@ -118,9 +118,8 @@ class WheelSource:
         newest = self._builds(family)
         releases = {v: builds[label][0] for v, builds in newest.items() if label in builds}
         if family.package is None:
-            required = [
-                metadata.requires for metadata in self._index.metadata([*releases.values()])
-            ]
+            metadata = self._index.metadata([*releases.values()])
+            required = [of_release.requires for of_release in metadata]
         else:
             required = [(f"{wheel.project}=={wheel.version}",) for wheel in releases.values()]
         requirements_of = {

@@ -7,13 +7,14 @@ import secrets
 from pathlib import Path
 from typing import BinaryIO
 
-from cudaredist.errors import ReadError, WritingTo
+from cudaredist.errors import ReadError, ReadingFrom, WritingTo
 from cudaredist.formats.registry import OWN_FILE_LIMIT
 from cudaredist.formats.report import ManifestStatus
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256
 from cudaredist.private import open_file
 
+_unless_missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
 TEMPORARY_SUFFIX = ".tmp"
 
 
@@ -100,15 +101,11 @@ def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
 
     Raises `ReadError`, also if the path is not a regular file or has more bytes than the limit.
     """
-    try:
-        with open_file(path, follow=True) as file:
-            if os.fstat(file.fileno()).st_size > limit:
-                raise ReadError(path, OSError(f"larger than {limit:,} bytes"))
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise ReadError(path, error) from error
+    with ReadingFrom(path), _unless_missing, open_file(path, follow=True) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise OSError(f"larger than {limit:,} bytes")
+        return file.read()
+    return None
 
 
 def require_file(path: Path) -> bytes:
@@ -137,9 +134,6 @@ def names_in(folder: Path) -> list[str]:
 
     Raises `ReadError`.
     """
-    try:
+    with ReadingFrom(folder), _unless_missing:
         return os.listdir(folder)  # noqa: PTH208 - iterdir creates paths, which takes longer
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise ReadError(folder, error) from error
+    return []

@@ -123,8 +123,5 @@ def located(where: str) -> Iterator[None]:
     try:
         yield
     except InvalidFileError as error:
-        problems = [
-            Problem(f"{where}: {problem.path}".rstrip(": "), problem.message)
-            for problem in error.problems
-        ]
+        problems = [Problem(f"{where}: {path}".rstrip(": "), text) for path, text in error.problems]
         raise InvalidFileError(error.what, problems) from None

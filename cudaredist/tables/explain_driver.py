@@ -111,11 +111,12 @@ def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
         yield make_fact("driver.first", words, release.linux, origin)
     last = policy.last_branches.get(entry.family)
     if last is not None:
-        words, origin = f"its last driver branch is {last.branch}", _documented(last.reference)
+        words, origin = f"its last driver branch is {last.branch}", documented(last.reference)
         yield make_fact("driver.last_branch", words, last.branch, origin)
 
 
-def _documented(reference: str) -> Origin:
+def documented(reference: str) -> Origin:
+    """Return the origin of a fact that the policy of drivers states."""
     return Origin("documented", f"{reference} ({_POLICY_FILE})")
 
 
@@ -141,7 +142,7 @@ def _releases(
     by_support: dict[Support, list[Version]] = defaultdict(list)
     for label in releases:
         by_support[supports(driver, label, system, policy)].append(label)
-    origin = _documented("NVIDIA's release notes, by release")
+    origin = documented("NVIDIA's release notes, by release")
     for support, words in _WORDS.items():
         if labels := by_support[support]:
             unstated = [str(x) for x in labels if _lowest_drivers(x, system, policy)[0] is None]
@@ -164,7 +165,7 @@ def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
         "driver.forward",
         words if newest else f"{words}: unknown, or the branch is at the end of its life",
         tuple(newest) or None,
-        _documented(source),
+        documented(source),
         entry.reason if entry else None,
     )
     for name, words, is_dropped in (
@@ -178,4 +179,4 @@ def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
         }
         for source in sorted({last.reference for last in families.values()}):
             named = (f"{n} (until {last.branch})" for n, last in families.items())
-            yield make_fact(name, words, tuple(named), _documented(source))
+            yield make_fact(name, words, tuple(named), documented(source))

@@ -5,7 +5,6 @@ The cache has the facts of the files.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cudaredist.binaries.elf import machine_name
@@ -38,8 +37,7 @@ class PackageFiles(NamedTuple):
     tree: PackageTree
 
 
-@dataclass(frozen=True, slots=True)
-class SetFiles:
+class SetFiles(NamedTuple):
     """Known files of a set's available packages."""
 
     package_set: PackageSet

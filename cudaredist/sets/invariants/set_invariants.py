@@ -10,8 +10,7 @@ Unknown facts break no invariant: a package that was not examined has no librari
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.formats.packageset import (
     Depends,
@@ -34,8 +33,7 @@ _Documents = TypeVar("_Documents")
 _Violation = TypeVar("_Violation")
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """One subject that breaks an invariant."""
 
     invariant: str
@@ -46,8 +44,7 @@ class Violation:
         return f"{self.invariant} {self.subject}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Invariant(Generic[_Documents, _Violation]):
+class Invariant(NamedTuple, Generic[_Documents, _Violation]):
     """A rule, and the function that finds its violations."""
 
     rule: str

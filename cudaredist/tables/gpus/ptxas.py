@@ -109,11 +109,8 @@ def _end_of_image(head: bytes) -> int | None:
             if signature != b"PE\0\0":
                 return None
             # 24 bytes of header, the optional one, then 40 bytes for each section.
-            first = place + 24 + size
-            ends = (
-                sum(struct.unpack_from("<II", head, first + 40 * number + 16))
-                for number in range(count)
-            )
+            first = place + 24 + size + 16
+            ends = (sum(struct.unpack_from("<II", head, first + 40 * n)) for n in range(count))
             return max(ends, default=0)
     except struct.error:
         _refuse("truncated in its header")

@@ -140,11 +140,8 @@ def _check_is_one_span(
 
 def _with_minor(header: Header, simulation: Simulation, major: int) -> str:
     """Return the oldest accepted version of Clang with its minor number."""
-    minors = (
-        minor
-        for minor in range(9)
-        if not header.run({**simulation.macros(major, 0, 0), "__clang_minor__": minor}).errors
-    )
+    macros = simulation.macros(major, 0, 0)
+    minors = (n for n in range(9) if not header.run(macros | {"__clang_minor__": n}).errors)
     return f"{major}.{next(minors, 9)}"
 
 

@@ -57,7 +57,5 @@ def check_links(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> Lin
             ):
                 name = f"{symbol.name}@{symbol.version}" if is_bound else symbol.name
                 missing[library, providers[0]].append(name)
-    return LinkCheck(
-        tuple(MissingSymbols(*pair, tuple(sorted(missing[pair]))) for pair in sorted(missing)),
-        tuple(sorted(libraries.keys() - known.keys())),
-    )
+    lacking = (MissingSymbols(*pair, tuple(sorted(missing[pair]))) for pair in sorted(missing))
+    return LinkCheck(tuple(lacking), tuple(sorted(libraries.keys() - known.keys())))
