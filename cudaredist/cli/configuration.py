@@ -68,15 +68,15 @@ def _configuration(path: Path, table: object) -> ConfigurationFile:
     try:
         values = Configuration.model_validate(table).model_dump(exclude_unset=True)
     except ValidationError as error:
-        for one in error.errors(include_url=False):
-            *parents, name = map(str, one["loc"] or ("",))
-            if one["type"] == "extra_forbidden":
+        for problem in error.errors(include_url=False):
+            *parents, name = map(str, problem["loc"] or ("",))
+            if problem["type"] == "extra_forbidden":
                 model = (Configuration, AuditSettings, IgnoredFinding)[min(len(parents), 2)]
                 known = [field.alias or "" for field in model.model_fields.values()]
                 raise UnknownNameError(f"setting of {path}", name, known) from None
-            if one["type"] == "literal_error":
-                known = re.findall(r"'(.*?)'", one["ctx"]["expected"])
-                raise UnknownNameError(f"{name} of {path}", str(one["input"]), known) from None
+            if problem["type"] == "literal_error":
+                known = re.findall(r"'(.*?)'", problem["ctx"]["expected"])
+                raise UnknownNameError(f"{name} of {path}", str(problem["input"]), known) from None
         problems = "; ".join(map(str, validation_problems(error)))
         hint = "run `cudaredist schema configuration` for all settings"
         raise UsageError(f"{path}: {problems}", hint=hint) from None

@@ -17,8 +17,7 @@ def env(exported: ExportedSet) -> Files:
 @exporter("cmake", "cuda-toolchain.cmake", takes_root=True, takes_target=True)
 def cmake(exported: ExportedSet) -> Files:
     """A CMake toolchain file: root, architectures, host compiler."""
-    content = filled_template("cuda-toolchain.cmake", **_settings(exported))
-    return {"cuda-toolchain.cmake": content}
+    return {"cuda-toolchain.cmake": filled_template("cuda-toolchain.cmake", **_settings(exported))}
 
 
 def _settings(exported: ExportedSet) -> dict[str, object]:

@@ -54,7 +54,7 @@ class Includes:
         if len(lines.includes) > self._room:
             return IncludeLines(unread=f"more than {_ARCHIVE_INCLUDES_LIMIT:,} in the archive")
         self._room -= len(lines.includes)
-        shared = tuple(self._same.setdefault(one, one) for one in lines.includes)
+        shared = tuple(self._same.setdefault(line, line) for line in lines.includes)
         return IncludeLines(includes=shared, unread=lines.unread)
 
 

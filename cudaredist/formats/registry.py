@@ -121,7 +121,7 @@ def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
     problem and its path. Policies must not repeat keys, because people edit them. In other
     files, only `validate` and `check` report repeated keys, because cudaredist writes these files.
     """
-    kind = next(one for one in FILE_KINDS.values() if one.path.endswith(f".{model.__name__}"))
+    kind = next(k for k in FILE_KINDS.values() if k.path.endswith(f".{model.__name__}"))
     what = f"{kind.name} file"
     if kind.name.startswith("policy-") or len(data) > OWN_FILE_LIMIT or not is_plain(data):
         parse_own_json(data, what)
