@@ -123,7 +123,7 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
 
 
 def correction_line(hint: str, wrong: str, names: Collection[str]) -> str:
-    """Append the corrected call to a hint, unless the wrong word was not typed."""
+    """Append the corrected call to a hint if the wrong word was typed."""
     call = corrected(wrong, names)
     return f"{hint}; run `{call}`" if call else hint
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError, listed, shown
+from cudaredist.errors import InvalidFileError, Problem, UsageError, listed, plural, shown
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
@@ -113,7 +113,7 @@ class ExportedSet:
         unknown = [package.attr for package in self.packages if package.archive.url is None]
         if unknown:
             raise UsageError(
-                f"unknown URLs of {len(unknown)} archives: {listed(unknown)}",
+                f"unknown URLs of {plural(len(unknown), 'archive')}: {listed(unknown)}",
                 hint=f"run `{again('--resolve')}` to use the package index, or add --wheel-base "
                 "URL to use a mirror"
                 if self.package_set.channel == "wheels"

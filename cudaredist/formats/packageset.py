@@ -410,10 +410,10 @@ class PackageSet(OwnFile):
 
     @property
     def own(self) -> dict[str, SetPackage]:
-        """The packages without aliases."""
+        """The packages, except aliases."""
         return {name: entry for name, entry in self.packages.items() if entry.alias_of is None}
 
     @property
     def available(self) -> dict[str, SetPackage]:
-        """The available packages without aliases."""
+        """The available packages, except aliases."""
         return {name: entry for name, entry in self.own.items() if entry.status == "available"}

@@ -151,9 +151,9 @@ def test_bump_killed_at_random_steps_loses_no_data_or_message(
         assert f"- {name}: {old} -> {new}\n".encode() in expected.told["CHANGELOG.md"]
     moments = random.Random(20261123)
     place = next(places)
-    reached = set()
+    reached, codes = set(), []
     for _ in range(KILLS):
-        place.call(step=moments.randrange(STEPS_OF_RUN))
+        codes.append(place.call(step=moments.randrange(STEPS_OF_RUN)))
         assert not list(place.temporary.iterdir())
         assert_whole(place.data, published)
         reached.add((len(snapshot(place.data)), (place.root / "message").exists()))
@@ -161,6 +161,8 @@ def test_bump_killed_at_random_steps_loses_no_data_or_message(
         if moments.random() < 0.7:
             expected.assert_reached(place)
             place = next(places)
+    assert set(codes) <= {0, -9}
+    assert codes.count(-9) > KILLS / 2
     assert len(reached) > 5, "the kills hit only the start or the end"
 
 

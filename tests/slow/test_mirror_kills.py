@@ -20,6 +20,8 @@ from support.server import Behaviour, FaultServer, Handler
 pytestmark = pytest.mark.slow
 
 KILLS = 50
+STEPS_OF_RUN = 60
+"""Rounded number of steps without faults."""
 SEED = 20261122
 SIZE = 400_000
 
@@ -144,7 +146,7 @@ def test_mirror_after_kills_and_faults_equals_one_made_in_peace(
             server.misbehave(path, sometimes_faulty(moments))
         with polling(mirror, files) as reader:
             for number in range(KILLS):
-                codes.append(killer.run(*call(mirror), step=moments.randrange(60)))
+                codes.append(killer.run(*call(mirror), step=moments.randrange(STEPS_OF_RUN)))
                 reached.add(sum(path in files for path in mirrored(mirror)))
                 # The last ones stay, so that a killed mirror is resumed.
                 if number % 3 == 2 and number < KILLS - 1:

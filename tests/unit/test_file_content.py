@@ -11,7 +11,7 @@ from support.binaries import elf, read, with_headers_at_end
 
 from cudaredist.binaries import file_content
 from cudaredist.binaries.examine_file import examine, examine_file
-from cudaredist.binaries.file_content import MEMORY, FileContent, Scratch
+from cudaredist.binaries.file_content import MEMORY, FileContent, Scratch, UnreadableError
 from cudaredist.errors import EXIT_INCOMPLETE, ReadError, WriteError
 
 LIBRARY = with_headers_at_end(elf(soname="libx.so.1", needed=("liby.so.2",), gap=2 * MEMORY))
@@ -27,6 +27,14 @@ def test_scratch_has_one_unnamed_file_for_all_members(tmp_path: Path) -> None:
             assert content.read(len(data), 9) == b""
             # Even if the process is killed now, nothing remains.
             assert list(tmp_path.iterdir()) == []
+
+
+def test_table_ends_within_file(tmp_path: Path) -> None:
+    with closing(Scratch(tmp_path)) as scratch:
+        content = scratch.store([b"abcd"])
+        assert content.table(1, 3, "names") == b"bcd"
+        with pytest.raises(UnreadableError, match="names not read: it is outside the file"):
+            content.table(1, 4, "names")
 
 
 def test_member_after_aborted_one_is_read(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from cudaredist.errors import (
     ReadError,
     ReadingFrom,
     UsageError,
+    plural,
     printable,
     shortened,
 )
@@ -148,7 +149,7 @@ class ProgramReader:
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
-            with ReadingFrom(each.path):
+            with ReadingFrom(Path(each)):
                 status = Path(each).lstat()  # on Windows, that of an entry has no identity
             binary = known.examine(each.path, status)
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
@@ -158,7 +159,8 @@ class ProgramReader:
         known.remember()
         binaries = self.files[first:]
         if archives:
-            note = printable(f"{path}: {archives} archives in it are not read; name them instead")
+            count = plural(archives, "archive in it is", "archives in it are")
+            note = printable(f"{path}: {count} not read; name them instead")
             self.notes.append(note)
             self.skipped += [] if binaries else [note]
         if environment is not None:

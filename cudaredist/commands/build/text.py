@@ -28,7 +28,7 @@ def build_text(report: BuildReport) -> Iterator[str]:
         yield from (f"    {line}" for line in _diagnostics(outcome) if counts[line] == 1)
     yield from (f"{n} sets: {line}" for line, n in sorted(counts.items()) if n > 1)
     statuses = Counter(outcome.status for outcome in report.sets)
-    total = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    total = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
     if report.skipped:
         total += f"; {plural(len(report.skipped), 'release')} skipped"
     index = f"; {report.index} index.json" if report.index == "would-write" else ""

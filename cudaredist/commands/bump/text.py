@@ -20,7 +20,7 @@ from cudaredist.cli.text import (
 )
 from cudaredist.commands.bump.report import BumpedRelease, BumpReport
 from cudaredist.commands.diff.text import diff_markdown, diff_text
-from cudaredist.errors import EXIT_OK, printable
+from cudaredist.errors import EXIT_OK, plural, printable
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA
 
@@ -95,7 +95,8 @@ def _title(report: BumpReport) -> str:
     )
     subject = f"cuda redistributables: {summary}"
     if len(subject) > _SUBJECT_LIMIT:
-        subject = f"cuda redistributables: {len(news)} new releases of {len(redists)} products"
+        counts = f"{plural(len(news), 'new release')} of {plural(len(redists), 'product')}"
+        subject = f"cuda redistributables: {counts}"
     return subject
 
 

@@ -285,9 +285,9 @@ def _merged(checkout: "Checkout", options: ExportOptions, session: Session) -> "
         hint = f"download these releases and build the set again, or run `{call}`"
         raise UsageError(message, hint=hint)
     if report.kept:
-        kept = f"kept {len(report.kept)} values that only {report.checkout} has"
+        summary = f"kept {plural(len(report.kept), 'value')} that only {report.checkout} has"
         call = again(without=["--output", "--allow-downgrade"], diff=report.checkout)
-        session.console.note(f"{kept}; to list them, run `{call}`")
+        session.console.note(f"{summary}; to list them, run `{call}`")
     return files
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, listed
+from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, listed, plural
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sources.protocol import Settings, without_credentials
@@ -28,7 +28,8 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
         sizes = source.sizes(wheels)
     missing = sorted(paths - wheels.keys())
     if missing:
-        reason = f"{len(missing)} wheels of the set are missing: {listed(missing)}"
+        count = plural(len(missing), "wheel of the set is", "wheels of the set are")
+        reason = f"{count} missing: {listed(missing)}"
         download = command_line("download-manifests", channel="wheels")
         hint = f"build the set from current manifests: `{download}`"
         raise NotAtSourceError(INDEX, reason, hint=hint)
@@ -36,8 +37,8 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
     for attr, archive in archives.items():
         wheel = wheels[archive.relative_path]
         if wheel.sha256 not in {None, archive.sha256}:
-            indexed = f"the SHA-256 in the index is {wheel.sha256}"
-            message = f"{wheel.file_name}: {indexed}, and the set has {archive.sha256}"
+            problem = f"the SHA-256 in the index is {wheel.sha256}"
+            message = f"{wheel.file_name}: {problem}, and the set has {archive.sha256}"
             raise IntegrityError(message, hint="check the indexes with `pip config list`")
         url = without_credentials(wheel.url)
         if "?" in url:

@@ -67,8 +67,6 @@ class ReleasePackage(NamedPackage):
 class ReleaseSummary(ReleaseName):
     """One release in a list."""
 
-    redist: str
-    release: str
     date: str | None
     platforms: tuple[PlatformTotal, ...]
 
@@ -177,8 +175,6 @@ class SonameSpan(Span):
 class PackageRelease(ReleaseName):
     """One release of a package."""
 
-    redist: str
-    release: str
     version: str
     archives: tuple[ReleaseArchive, ...]
     sonames: tuple[str, ...]

@@ -189,7 +189,7 @@ def test_formats_with_addresses_require_wheel_base(name: str) -> None:
 
 def test_overlay_package_without_address_suggests_fixups() -> None:
     bad = {"bad": package("bad", archive=archive("bad.tar.xz") | {"url": None})}
-    with pytest.raises(UsageError, match=r"1 archives: bad$") as raised:
+    with pytest.raises(UsageError, match=r"1 archive: bad$") as raised:
         exported("urls", example_set(packages=bad))
     assert "fixups.json" in str(raised.value.hint)
 

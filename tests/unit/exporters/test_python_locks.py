@@ -105,6 +105,6 @@ def test_file_that_is_not_a_wheel_is_refused() -> None:
 
 
 def test_pylock_requires_addresses() -> None:
-    with pytest.raises(UsageError, match="unknown URLs of 1 archives") as raised:
+    with pytest.raises(UsageError, match="unknown URLs of 1 archive:") as raised:
         exported("pylock", wheels(CUDNN.format("9.28.0.42")))
     assert "--resolve" in str(raised.value.hint)

@@ -394,7 +394,7 @@ def test_audit_gates_are_unknown_for_a_folder_of_archives_and_a_pipe(
 ) -> None:
     os.mkfifo(wheel.parent / "pipe")
     (wheel.parent / "loop").symlink_to(".")
-    expect_output(audit(wheel.parent), 0, "1 archives in it are not read")
+    expect_output(audit(wheel.parent), 0, "1 archive in it is not read")
     expect_unknown_gates(audit(wheel.parent, *GATES))
 
 
