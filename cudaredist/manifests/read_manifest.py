@@ -312,8 +312,8 @@ class _ManifestReader(FieldReader):
         """
         used = {archive.variant for archive in self._archives if archive.variant is not None}
         if used != set(declared):
-            stated, actual = (", ".join(sorted(names)) or "none" for names in (declared, used))
-            self.warn(path, f"declares the variants {stated}, uses {actual}")
+            declaration, usage = (", ".join(sorted(names)) or "none" for names in (declared, used))
+            self.warn(path, f"declares the variants {declaration}, uses {usage}")
 
     def platform(self, path: str, name: str, value: JsonObject) -> bool:
         """Read the archives of one platform.

@@ -115,7 +115,9 @@ def earlier_files(output: Path) -> set[str]:
     if data is None:
         if names_in(output):
             message = f"{output} has files, but no {LIST_NAME} of an earlier site"
-            hint = f"for a new folder, run `{again(output=output / 'site')}`"
+            # again() takes a folder such as a:b@c for an address, and would hide a part of it.
+            call = again("--output", shlex.quote(str(output / "site")), without=["--output"])
+            hint = f"for a new folder, run `{call}`"
             raise UsageError(message, hint=hint)
         return set()
     try:
