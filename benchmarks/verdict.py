@@ -2,7 +2,7 @@
 
 On a shared machine, a single measurement is unreliable. If it exceeds the limit, it is repeated up
 to two times, and the best one counts. The factor `BENCHMARK_TOLERANCE` (default 1) raises every
-limit. CI sets it, so that only a significant loss of speed fails there.
+limit. CI sets it, so that only a significant loss of speed fails or is measured again there.
 """
 
 import os
@@ -19,14 +19,14 @@ VERDICT = "  verdict: "
 
 def check_limit(name: str, limit: float, measure: Callable[[], float]) -> None:
     """Measure up to three times, and print the verdict."""
+    most = limit * float(os.environ.get("BENCHMARK_TOLERANCE", "1"))
     best = latest = measure()
     for _ in range(_ATTEMPTS - 1):
-        if best <= limit:
+        if best <= most:
             break
-        print(f"  {latest:.2f} exceeds {limit:g}; measuring again")
+        print(f"  {latest:.2f} exceeds {most:g}; measuring again")
         latest = measure()
         best = min(best, latest)
-    most = limit * float(os.environ.get("BENCHMARK_TOLERANCE", "1"))
     result = "ok" if best <= most else "exceeded"
     print(f"{VERDICT}{name} | {best:.3g} | {most:.3g} | {result}", flush=True)
 

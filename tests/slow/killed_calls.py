@@ -7,13 +7,13 @@ Only disk operations in this folder count as steps.
 import importlib
 import json
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-import jsonschema  # noqa: F401 - loaded in advance, like the others
-
+import cudaredist
 from cudaredist.__main__ import main
 
 
@@ -59,5 +59,8 @@ def _run_here(
         os._exit(int(leaving.code or 0))
 
 
+for module in pkgutil.walk_packages(cudaredist.__path__, "cudaredist."):
+    if module.name != main.__module__:
+        importlib.import_module(module.name)
 for line in sys.stdin:
     print(run(*json.loads(line)), flush=True)  # noqa: T201 - the answer

@@ -330,12 +330,16 @@ def toolkit() -> MadeSet:
     return made_set
 
 
-def serve(server: FaultServer, *labels: str) -> None:
-    server.add_releases("cuda", *map(published, labels), toolkit().archives)
+@functools.cache
+def runfile() -> dict[str, bytes]:
     data = runfiles.runfile(LARGE)
     digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
-    server.files[f"/{RUNFILE}"] = data
-    server.files[f"/{SUMS}"] = f"{digest}  {runfiles.NAME}\n".encode()
+    return {f"/{RUNFILE}": data, f"/{SUMS}": f"{digest}  {runfiles.NAME}\n".encode()}
+
+
+def serve(server: FaultServer, *labels: str) -> None:
+    server.add_releases("cuda", *map(published, labels), toolkit().archives)
+    server.files |= runfile()
 
 
 @dataclass(frozen=True)
@@ -373,11 +377,12 @@ NAMES = {"data", "cache", "root", "set.json", "mirrored"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _fast() -> Iterator[None]:
-    """Read each header once and do not pause between retries."""
+def _fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Read each header once, do not pause between retries, and read no pyproject.toml."""
     # Close sockets of other tests first.
     gc.collect()
     with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("work"))
         patch.setattr(update, "read_header", functools.cache(read_header))
         patch.setattr("cudaredist.sources.http_retry.backoff", lambda _: 0.01)
         yield
