@@ -43,7 +43,7 @@ def with_pip(source: Path, folder: Path) -> Path:
 def with_pipx(source: Path, folder: Path) -> Path:
     """Install with pipx and return the script."""
     variables = {"PIPX_HOME": str(folder / "home"), "PIPX_BIN_DIR": str(folder / "scripts")}
-    command = [sys.executable, "-m", "pipx", "install", "--python", sys.executable, source]
+    command = [sys.executable, "-m", "pipx", "install", "--python", sys.executable, str(source)]
     subprocess.run(command, check=True, capture_output=True, env=os.environ | variables)
     return folder / "scripts" / "cudaredist"
 
@@ -51,7 +51,8 @@ def with_pipx(source: Path, folder: Path) -> Path:
 def with_uv(source: Path, folder: Path) -> Path:
     """Install as a uv tool and return the script."""
     variables = {"UV_TOOL_DIR": str(folder / "home"), "UV_TOOL_BIN_DIR": str(folder / "scripts")}
-    command = [sys.executable, "-m", "uv", "tool", "install", "--python", sys.executable, source]
+    uv = [sys.executable, "-m", "uv", "tool"]
+    command = [*uv, "install", "--python", sys.executable, str(source)]
     subprocess.run(command, check=True, capture_output=True, env=os.environ | variables)
     return folder / "scripts" / "cudaredist"
 
