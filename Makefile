@@ -58,7 +58,7 @@ lint: setup  ## ruff
 	$(BIN)/ruff format --check .
 
 # Tests and benchmarks require a POSIX system.
-types: setup  ## mypy for the oldest and newest version of Python and each operating system
+types: setup  ## mypy for the oldest and newest Python, and for each operating system
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.14
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin

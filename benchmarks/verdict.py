@@ -2,7 +2,7 @@
 
 On a shared machine, a single measurement is unreliable. If it exceeds the limit, it is repeated up
 to two times, and the best one counts. The factor `BENCHMARK_TOLERANCE` (default 1) raises every
-limit. CI sets it, so that only a significant loss of speed fails or is measured again there.
+limit. CI sets it, so that only a significant loss of speed fails there.
 """
 
 import os

@@ -34,6 +34,7 @@ def selected(report: Path) -> set[str]:
     [
         ("12.9.1", "linux-x86_64"),
         ("13.0.2", "linux-sbsa"),
+        ("13.0.2", "windows-x86_64"),
         ("13.5.0", "windows-arm64"),
     ],
 )

@@ -42,7 +42,11 @@ def with_pip(source: Path, folder: Path) -> Path:
 
 def with_pipx(source: Path, folder: Path) -> Path:
     """Install with pipx and return the script."""
-    variables = {"PIPX_HOME": str(folder / "home"), "PIPX_BIN_DIR": str(folder / "scripts")}
+    variables = {
+        "PIPX_HOME": str(folder / "home"),
+        "PIPX_BIN_DIR": str(folder / "scripts"),
+        "PIPX_DEFAULT_BACKEND": "pip",  # otherwise pipx uses the uv of this environment
+    }
     command = [sys.executable, "-m", "pipx", "install", "--python", sys.executable, str(source)]
     subprocess.run(command, check=True, capture_output=True, env=os.environ | variables)
     return folder / "scripts" / "cudaredist"
@@ -111,7 +115,7 @@ def test_installed_tool_needs_only_declared_dependencies(installed: Path, tmp_pa
 
 @pytest.mark.parametrize(
     ("install", "source"),
-    [(with_pip, "folder"), (with_pip, "wheel"), (with_pipx, "wheel"), (with_uv, "wheel")],
+    [(with_pip, "folder"), (with_pip, "wheel"), (with_pipx, "folder"), (with_uv, "folder")],
 )
 def test_every_installer_installs_whole_tool(
     install: Callable[[Path, Path], Path], source: str, wheel: Path, tmp_path: Path

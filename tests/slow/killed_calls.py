@@ -59,8 +59,8 @@ def _run_here(
         os._exit(int(leaving.code or 0))
 
 
+# The commands import most modules only when they need them.
 for module in pkgutil.walk_packages(cudaredist.__path__, "cudaredist."):
-    if module.name != main.__module__:
-        importlib.import_module(module.name)
+    importlib.import_module(module.name)
 for line in sys.stdin:
     print(run(*json.loads(line)), flush=True)  # noqa: T201 - the answer

@@ -331,7 +331,7 @@ def toolkit() -> MadeSet:
 
 
 @functools.cache
-def runfile() -> dict[str, bytes]:
+def runfile_and_sums() -> dict[str, bytes]:
     data = runfiles.runfile(LARGE)
     digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
     return {f"/{RUNFILE}": data, f"/{SUMS}": f"{digest}  {runfiles.NAME}\n".encode()}
@@ -339,7 +339,7 @@ def runfile() -> dict[str, bytes]:
 
 def serve(server: FaultServer, *labels: str) -> None:
     server.add_releases("cuda", *map(published, labels), toolkit().archives)
-    server.files |= runfile()
+    server.files |= runfile_and_sums()
 
 
 @dataclass(frozen=True)
@@ -378,10 +378,11 @@ NAMES = {"data", "cache", "root", "set.json", "mirrored"}
 
 @pytest.fixture(scope="module", autouse=True)
 def _fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Read each header once, do not pause between retries, and read no pyproject.toml."""
+    """Read each header once, retry without pauses, and leave the checkout's folder."""
     # Close sockets of other tests first.
     gc.collect()
     with pytest.MonkeyPatch.context() as patch:
+        # Otherwise, each call parses the checkout's pyproject.toml.
         patch.chdir(tmp_path_factory.mktemp("work"))
         patch.setattr(update, "read_header", functools.cache(read_header))
         patch.setattr("cudaredist.sources.http_retry.backoff", lambda _: 0.01)

@@ -39,8 +39,8 @@ class Killer:
     ) -> int:
         """Run a call and return its exit code, or -9 if it was killed.
 
-        The call is killed before a step. The function `failing` of the program returns False, as
-        on a system without its feature.
+        The call is killed before a step. `failing` is a function that only its own module calls. It
+        returns False, as on a system without its feature.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
