@@ -89,6 +89,18 @@ def _shared_index(tmp_path_factory: pytest.TempPathFactory) -> None:
     share_index(folder)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_audit_hooks_with_coverage() -> Iterator[None]:
+    """Install no audit hooks while coverage is measured.
+
+    With a hook, Python 3.11 may fail to start a thread that is traced.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.gettrace() is not None:
+            patch.setattr(sys, "addaudithook", lambda _: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
