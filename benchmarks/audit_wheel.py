@@ -1,4 +1,4 @@
-"""Compare `audit` of a wheel of 1 GB with reading it.
+"""Compare `audit` of a wheel of 3 GB with reading it.
 
 The peer is a plain loop that reads every member with zipfile. Both are processes of their own, and
 their CPU times are compared: the ratio (median of three pairs) must not exceed 1.3, and the peak
@@ -32,7 +32,7 @@ LIMIT = 1.3
 MEMORY_LIMIT = 96
 PAIRS = 3
 LIBRARY_SIZE = 256 << 20
-COPIES = 2
+COPIES = 6
 """Copies of each of the two libraries in the wheel."""
 SMALL_FILES = 5000
 CODE_SIZE = 32 << 20
@@ -104,7 +104,7 @@ def device_code(code: bytes, size: int) -> Iterator[bytes]:
 
 
 def sample(folder: Path) -> Path:
-    """Write a wheel of 1 GB. Libraries with equal content are compressed once."""
+    """Write a wheel of 3 GB. Libraries with equal content are compressed once."""
     wheel_path = folder / "example-1-py3-none-manylinux_2_17_x86_64.whl"
     code = b"".join(path.read_bytes() for path in binaries_of_machine(CODE_SIZE))[:CODE_SIZE]
     with zipfile.ZipFile(wheel_path, "w", zipfile.ZIP_DEFLATED) as wheel:
