@@ -58,9 +58,9 @@ lint: setup  ## ruff
 	$(BIN)/ruff format --check .
 
 # Tests and benchmarks require a POSIX system.
-types: setup  ## mypy for the oldest and newest Python, and for each operating system
+types: setup  ## mypy for each version of Python and each operating system
 	$(BIN)/mypy
-	$(BIN)/mypy --python-version 3.14
+	for version in 3.12 3.13 3.14; do $(BIN)/mypy --python-version $$version || exit 1; done
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 cudaredist tools
 

@@ -88,7 +88,7 @@ def test_site_killed_at_any_step_is_finished_by_the_next_run(tmp_path: Path) -> 
     assert kills > 9
 
 
-@pytest.mark.parametrize("seconds", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])
 def test_index_killed_while_it_is_made_gives_the_right_answer(
     tmp_path: Path, seconds: float
 ) -> None:

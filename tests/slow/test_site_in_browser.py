@@ -334,7 +334,8 @@ def test_first_column_stays_in_view_on_a_phone(page: Page, files: str) -> None:
     assert name.bounding_box() == before
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_no_problem_of_accessibility(
     page: Page, files: str, name: str, scheme: Literal["light", "dark"], width: int
