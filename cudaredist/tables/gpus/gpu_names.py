@@ -4,7 +4,7 @@ import difflib
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.formats.tables import Gpus
@@ -12,6 +12,10 @@ from cudaredist.hints import command_line
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
 
+_COMMON_WORDS = frozenset({"nvidia", "nvgpu", "tesla"})
+_BRANDS = frozenset({"nvidia", "tesla", "geforce", "quadro", "grid"})
+"""Words at the beginning of names of `nvidia-smi`."""
+_QUERY = "nvidia-smi --query-gpu=compute_cap --format=csv"
 _is_like_target = re.compile(r"(sm|compute)_.*|[0-9]{1,3}[a-z]?|[0-9]+\.[0-9]*[a-z]?").fullmatch
 
 
@@ -19,9 +23,11 @@ def capabilities_called(text: str, gpus: Gpus) -> list[str]:
     """Return the capabilities of a name: `9.0a`, `sm_90a`, `rtx4090`, `Jetson Orin`, `Volta`.
 
     Products and architectures match by words of their names, and products with exactly these words
-    are preferred. Raises `UnknownNameError`, which suggests capabilities for a capability, and
-    products for a product. A chip that was renamed has two capabilities: CUDA 12 calls Jetson Thor
-    10.1, and CUDA 13 calls it 11.0.
+    are preferred. A name of `nvidia-smi` matches the product with the most words of it, such as
+    V100 for `Tesla V100-SXM2-16GB`. Raises `UnknownNameError`, which suggests capabilities for a
+    capability, and products for a product, and `UsageError` for an unknown name of `nvidia-smi`.
+    A chip that was renamed has two capabilities: CUDA 12 calls Jetson Thor 10.1, and CUDA 13 calls
+    it 11.0.
     """
     name = Capability.name_of(text.lower())
     if name in gpus.capabilities:
@@ -31,12 +37,17 @@ def capabilities_called(text: str, gpus: Gpus) -> list[str]:
         for title in (*entry.products, entry.family):
             titles[title].add(entry.base)
     words = _words(text)
-    exact = [title for title in titles if _words(title) == words]
-    matches = exact or [title for title in titles if _is_part(words, _words(title))]
+    exact = [title for title in titles if words in ((w := _words(title)), ["nvidia", *w])]
+    matches = exact or [title for title in titles if _is_part(_model(words), _words(title))]
+    matches = matches or _contained(words, titles)
     if not matches and _is_like_target(text.lower()):
         near = [major] if (major := f"{text}.0") in gpus.capabilities else []
         near = near or difflib.get_close_matches(name, gpus.capabilities, cutoff=0.5)
         raise UnknownNameError("compute capability", text, gpus.capabilities, near)
+    if not matches and not _BRANDS.isdisjoint(words):
+        # A similar name is another GPU.
+        hint = f"name its compute capability, which `{_QUERY}` prints"
+        raise UsageError(f"no known GPU is called {shown(text)}", hint=hint)
     if not matches:
         spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
         keys = difflib.get_close_matches("".join(words), spellings)
@@ -74,6 +85,20 @@ def _names_of_chip(name: str, gpus: Gpus) -> list[str]:
         if new in gpus.capabilities and name in {old, new}:
             return [old, new]
     return [name]
+
+
+def _model(words: Sequence[str]) -> list[str]:
+    """Return the words without those that do not tell GPUs of NVIDIA apart."""
+    return [word for word in words if word not in _COMMON_WORDS]
+
+
+def _contained(words: Sequence[str], titles: Iterable[str]) -> list[str]:
+    """Return the titles whose adjacent words are in a name, only those with the most words."""
+    text = f" {' '.join(_model(words))} "
+    models = {title: _model(_words(title)) for title in titles}
+    found = {title: len(m) for title, m in models.items() if m and f" {' '.join(m)} " in text}
+    most = max(found.values(), default=0)
+    return [title for title, count in found.items() if count == most]
 
 
 def _words(text: str) -> list[str]:

@@ -40,6 +40,56 @@ def test_gpu_name_and_target_have_capability(text: str, capability: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "capability"),
+    [
+        ("Tesla K40m", "3.5"),
+        ("NVIDIA GeForce GTX TITAN X", "5.2"),
+        ("Tesla P100-PCIE-16GB", "6.0"),
+        ("TITAN X (Pascal)", "6.1"),
+        ("NVIDIA GeForce GTX 1080 Ti", "6.1"),
+        ("Tesla V100-SXM2-16GB", "7.0"),
+        ("Tesla V100S-PCIE-32GB", "7.0"),
+        ("Tesla T4", "7.5"),
+        ("Quadro RTX 6000", "7.5"),
+        ("Quadro RTX 4000 with Max-Q Design", "7.5"),
+        ("NVIDIA GeForce GTX 1660 SUPER", "7.5"),
+        ("GRID T4-16Q", "7.5"),
+        ("NVIDIA A100-SXM4-40GB", "8.0"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "8.0"),
+        ("NVIDIA A800 80GB PCIe", "8.0"),
+        ("NVIDIA A10G", "8.6"),
+        ("NVIDIA GeForce RTX 3050", "8.6"),
+        ("NVIDIA GeForce RTX 3050 6GB Laptop GPU", "8.6"),
+        ("Orin (nvgpu)", "8.7"),
+        ("NVIDIA Jetson AGX Orin Developer Kit", "8.7"),
+        ("NVIDIA GeForce RTX 3050 A Laptop GPU", "8.9"),
+        ("NVIDIA GeForce RTX 4090 D", "8.9"),
+        ("NVIDIA RTX 6000 Ada Generation", "8.9"),
+        ("NVIDIA L40S", "8.9"),
+        ("NVIDIA GH200 480GB", "9.0"),
+        ("NVIDIA H20-3e", "9.0"),
+        ("NVIDIA H100 80GB HBM3", "9.0"),
+        ("NVIDIA B200", "10.0"),
+        ("NVIDIA B300 SXM6 AC", "10.3"),
+        ("NVIDIA Thor", "11.0"),
+        ("NVIDIA GeForce RTX 5090", "12.0"),
+        ("NVIDIA RTX PRO 3000 Blackwell Generation Laptop GPU", "12.0"),
+        ("NVIDIA GB10", "12.1"),
+    ],
+)
+def test_name_of_nvidia_smi_has_capability(text: str, capability: str) -> None:
+    assert capability_of(text, GPUS) == capability
+
+
+@pytest.mark.parametrize("text", ["Tesla T5", "NVIDIA H101", "GeForce RTX 4091", "Quadro K1"])
+def test_unknown_name_of_nvidia_smi_suggests_no_other_gpu(text: str) -> None:
+    with pytest.raises(UsageError, match=f"no known GPU is called '{text}'") as raised:
+        capability_of(text, GPUS)
+    hint = "name its compute capability, which `nvidia-smi --query-gpu=compute_cap --format=csv`"
+    assert str(raised.value.hint).startswith(hint)
+
+
+@pytest.mark.parametrize(
     ("text", "cuda", "capability"),
     [
         ("Jetson Thor", "12.9", "10.1"),
