@@ -25,7 +25,7 @@ CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
 """Magic number, version 1, and the header's size of 16, all little-endian."""
 
 _CONTAINER_SIZE = 16
-_ENTRY = Struct("<HHIQII4xIIIQ8xQ")
+_ENTRY = Struct("<HHIQIIHHIIIQ8xQ")
 _PAIR = Struct("<II")
 
 _PTX = 1
@@ -84,6 +84,9 @@ class _Entry(NamedTuple):
     payload: int
     compressed: int
     options: int
+    minor: int
+    """The version of PTX, or of the format of machine code."""
+    major: int
     architecture: int
     name: int
     name_size: int
@@ -96,12 +99,15 @@ class _Images:
 
     def __init__(self) -> None:
         self.counts, self.packed, self.unpacked = Counter[str](), Counter[str](), Counter[str]()
+        self.ptx = (0, 0)
+        """The newest version of PTX."""
 
     def update(self, other: "_Images") -> None:
         """Add other images."""
         self.counts.update(other.counts)
         self.packed.update(other.packed)
         self.unpacked.update(other.unpacked)
+        self.ptx = max(self.ptx, other.ptx)
 
 
 class CodeScanner:
@@ -114,6 +120,8 @@ class CodeScanner:
         self._content, self._section_at = content, section_at
         self._modules: dict[tuple[str, bool], Counter[_Content]] = defaultdict(Counter)
         """The number of containers by section and images."""
+        self._ptx: dict[_Content, tuple[int, int]] = {}
+        """The newest version of PTX by images."""
         self._all = _Images()
         self._counts = Counter[str]()
         self._first_damaged = 0
@@ -145,7 +153,15 @@ class CodeScanner:
                 modules[_module_text(module)] += times
         packed, unpacked = self._all.packed, self._all.unpacked
         sizes = {name: (packed[name], unpacked[name]) for name in sorted(self._all.counts)}
-        return DeviceImages(sizes=sizes, modules=dict(sorted(modules.items()))) if sizes else None
+        if not sizes:
+            return None
+        ptx = {
+            _module_text(module): f"{version[0]}.{version[1]}"
+            for module, version in self._ptx.items()
+        }
+        return DeviceImages(
+            sizes=sizes, modules=dict(sorted(modules.items())), ptx=dict(sorted(ptx.items()))
+        )
 
     def _count(self, subject: str, limit: int, more: int = 1) -> None:
         """Count something. Raises `UnreadableError` above its limit."""
@@ -200,6 +216,8 @@ class CodeScanner:
             if module not in self._modules.get(section, ()):
                 self._count("different images", _CONTENT_LIMIT, len(module) + 1)
             self._modules[section][module] += 1
+            if images.ptx > self._ptx.get(module, (0, 0)):
+                self._ptx[module] = images.ptx
             self._all.update(images)
         return at
 
@@ -236,6 +254,8 @@ class CodeScanner:
             name = f"{prefix}{entry.architecture}{suffix}"
             images.counts[name] += 1
             images.packed[name] += packed
+            if entry.kind == _PTX:
+                images.ptx = max(images.ptx, (entry.major, entry.minor))
             if unpacked > _UNPACKED_LIMIT:
                 self._oddities.add("device code with an impossible decompressed size")
             else:

@@ -1,6 +1,6 @@
 """The facts of one file's bytes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from cudaredist.binaries.symbols import SymbolTable
@@ -44,6 +44,8 @@ class DeviceImages:
 
     A module is one container. The driver loads its best image for the GPU.
     """
+    ptx: dict[str, str] = field(default_factory=dict)
+    """The newest version of the PTX in modules with PTX, such as `8.7`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,9 @@ class Binary:
     device_code: tuple[CodeSection, ...] = ()
     """Sorted by section."""
     images: DeviceImages | None = None
-    """None if the file has no device code."""
+    """The device code in containers, None without any."""
+    cubins: DeviceImages | None = None
+    """Machine code outside of containers. Each image is a module."""
     opens: tuple[str, ...] = ()
     """Names of other libraries in the strings of a library or program, sorted.
 

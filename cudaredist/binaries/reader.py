@@ -8,6 +8,7 @@ from operator import itemgetter
 from struct import Struct
 from typing import Any, ClassVar
 
+from cudaredist.binaries.cubin import read_cubins
 from cudaredist.binaries.fatbin import CodeScanner
 from cudaredist.binaries.file_content import FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary, BinaryKind
@@ -65,6 +66,9 @@ class Reader:
         with self.losing():
             code.search(self.skipped)
         self.skipped += code.ranges
+        cubins = None
+        with self.losing():
+            cubins = read_cubins(self.content, self.skipped)
         self._notes.update(code.notes())
         sections = tuple(code.sections())
         if sections and not self.are_sections_read:
@@ -80,6 +84,7 @@ class Reader:
             **facts,
             device_code=sections,
             images=code.images(),
+            cubins=cubins,
             unread=tuple(sorted(self.lost)),
             notes=tuple(sorted(self._notes)),
         )

@@ -71,6 +71,13 @@ class ReleaseDrivers(OwnModel):
     reference: str = Field(description="The document that states them")
 
 
+class ReleasePtx(OwnModel):
+    """The newest version of PTX that a CUDA release writes, and its driver compiles."""
+
+    version: VersionText
+    reference: str = Field(description="The document, or the library of the release with such PTX")
+
+
 class ForwardCompatibility(Reasoned):
     """Driver branches that run a newer CUDA minor with its package `cuda_compat`."""
 
@@ -90,6 +97,7 @@ class DriverPolicy(OwnFile):
     releases: dict[str, ReleaseDrivers] = optional("By CUDA release", {})
     forward: dict[str, ForwardCompatibility] = optional("By CUDA minor", {})
     last_branches: dict[str, LastBranch] = optional("By GPU architecture", {})
+    ptx: dict[str, ReleasePtx] = optional("By CUDA minor", {})
 
 
 class NamePolicy(OwnFile):

@@ -65,6 +65,10 @@ def driver_facts(
             words = f"lowest driver with all features of CUDA {name}: "
             words += on_systems(release.linux, release.windows)
             yield make_fact("driver.native", words, release.linux, documented(release.reference))
+    ptx = policy.ptx.get(minor)
+    if ptx is not None:
+        words = f"PTX {ptx.version}: older drivers than that of this release do not compile it"
+        yield make_fact("driver.ptx", words, ptx.version, documented(ptx.reference))
     major = minor.partition(".")[0]
     entry = policy.lowest.get(major)
     if entry is not None:

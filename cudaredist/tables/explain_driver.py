@@ -44,6 +44,26 @@ def supports(driver: Version, cuda: Version, system: System, policy: DriverPolic
     return "none" if native or lowest else "unknown"
 
 
+def compiles_ptx(driver: Version, ptx: Version, system: System, policy: DriverPolicy) -> Support:
+    """Return whether a driver compiles PTX of a version: `native`, `none` or `unknown`."""
+    reached: dict[bool, list[Version]] = {True: [], False: []}
+    for label in map(parse_label, policy.releases):
+        lowest, _ = _lowest_drivers(label, system, policy)
+        written = policy.ptx.get(label.line)
+        if lowest is not None and written is not None:
+            reached[_reaches(driver, lowest)].append(Version.parse(written.version))
+    if any(version >= ptx for version in reached[True]):
+        return "native"
+    newer = [version for version in reached[False] if version not in reached[True]]
+    return "none" if any(version <= ptx for version in newer) else "unknown"
+
+
+def release_of_ptx(ptx: Version, policy: DriverPolicy) -> str | None:
+    """Return the first CUDA minor that writes a version of PTX, None if it is unknown."""
+    minors = [name for name, entry in policy.ptx.items() if Version.parse(entry.version) >= ptx]
+    return min(minors, key=Version.parse, default=None)
+
+
 def lowest_driver(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
     """Return the lowest driver that runs programs of a CUDA release, or None if it is unknown."""
     drivers = filter(None, _lowest_drivers(cuda, system, policy))

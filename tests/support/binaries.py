@@ -55,12 +55,14 @@ def entry(
     name: bytes = b"",
     options: bytes = b"",
     version: int = 0x0101,
+    ptx: tuple[int, int] = (1, 7),
 ) -> bytes:
-    """Return an entry with a stored payload."""
+    """Return an entry with a stored payload. `ptx` is the version of its PTX."""
     header = _image_header(
         kind, number, suffix, sizes=(0, len(aligned(payload, 8))), name=name, options=options
     )
-    return header[:2] + struct.pack("<HI", version, len(header)) + header[8:] + aligned(payload, 8)
+    header = header[:2] + struct.pack("<HI", version, len(header)) + header[8:]
+    return header[:24] + struct.pack("<HH", ptx[1], ptx[0]) + header[28:] + aligned(payload, 8)
 
 
 def concatenated(images: Sequence[Image], *, payload: bytes = bytes(64), size: int = 100) -> bytes:
@@ -119,6 +121,15 @@ def container(entries: Iterable[bytes] = (), *, size: int | None = None) -> byte
 def fatbin(images: Iterable[Image] = (("sm", 90, ""),), *, payload: bytes = bytes(32)) -> bytes:
     """Return a container with one entry for each image."""
     return container(entry(*image, payload=payload) for image in images)
+
+
+def cubin(number: int = 90, suffix: str = "", *, abi: int = 8, size: int = 64) -> bytes:
+    """Return machine code outside of a container. `abi` is the version of its format."""
+    flags = (number << 8 | (8 if suffix else 0)) if abi >= 8 else number | (0x800 if suffix else 0)
+    sections = 64 + size
+    header = b"\x7fELF\x02\x01\x01" + bytes([0x41 if abi >= 8 else 0x33, abi]) + bytes(7)
+    header += struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, sections, flags, 64, 56, 0, 64, 1, 0)
+    return header + bytes(sections - 64) + bytes(64)
 
 
 # -- ELF

@@ -9,6 +9,7 @@ from support.binaries import (
     coff,
     concatenated,
     container,
+    cubin,
     elf,
     entry,
     examined,
@@ -47,6 +48,36 @@ def test_architecture_of_every_kind_is_counted(kind: str, number: int, suffix: s
     image = (kind, number, suffix)
     for images in ([image], [image, image]):
         assert counts(fatbin(images)) == {f"{kind}_{number}{suffix}": len(images)}
+
+
+def test_newest_ptx_version_of_each_module_is_read() -> None:
+    old, new = (container([entry("sm", 80), entry("compute", 90, ptx=v)]) for v in ((8, 7), (9, 5)))
+    images = read(new + old + fatbin([("sm", 90, "")])).images
+    assert images is not None
+    assert images.ptx == {"compute_90 sm_80": "9.5"}
+
+
+CUBINS = {
+    "file": (cubin(100, "a"), "sm_100a"),
+    "file of an earlier format": (cubin(90, "a", abi=7), "sm_90a"),
+    "in data": (elf(sections={".rodata": b"x" * 9 + cubin(75, abi=7) + cubin(90)}), "sm_75 sm_90"),
+    "after a container": (elf(sections={".rodata": fatbin() + cubin(80)}), "sm_80"),
+    "in a container": (elf(sections={".nv_fatbin": fatbin(payload=cubin())}), ""),
+    "in code": (elf(sections={".text": cubin()}), ""),
+    "cut off": (elf(sections={".rodata": cubin()[:100]})[:400], ""),
+    "of a host": (elf(sections={".rodata": elf()}), ""),
+}
+
+
+@pytest.mark.parametrize(("data", "names"), CUBINS.values(), ids=CUBINS)
+def test_cubin_outside_of_a_container_is_counted(data: bytes, names: str) -> None:
+    cubins = read(data).cubins
+    assert " ".join(cubins.modules if cubins else ()) == names
+
+
+def test_size_of_a_cubin_ends_with_its_headers() -> None:
+    cubins = read(cubin(90, size=1000) + bytes(500)).cubins
+    assert cubins == DeviceImages(sizes={"sm_90": (1128, 1128)}, modules={"sm_90": 1})
 
 
 OTHER = fatbin([("sm", 80, "")])
@@ -182,7 +213,9 @@ IMAGES: dict[str, tuple[bytes, dict[str, tuple[int, int]], dict[str, int]]] = {
 def test_images_are_summed_by_architecture_and_module(
     data: bytes, sizes: dict[str, tuple[int, int]], modules: dict[str, int]
 ) -> None:
-    assert read(data).images == DeviceImages(sizes=sizes, modules=modules)
+    images = read(data).images
+    assert images is not None
+    assert (images.sizes, images.modules) == (sizes, modules)
 
 
 @pytest.mark.parametrize("wrap", [elf, pe, coff, ar])

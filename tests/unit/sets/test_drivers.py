@@ -6,7 +6,7 @@ import pytest
 from support.set_inputs import build, cuda, set_data_of
 
 from cudaredist.formats.packageset import DriverVersion, SetDriver
-from cudaredist.formats.policy import DriverPolicy, LowestDriver, ReleaseDrivers
+from cudaredist.formats.policy import DriverPolicy, LowestDriver, ReleaseDrivers, ReleasePtx
 from cudaredist.primitives import Version, parse_label
 from cudaredist.sets.drivers import driver_facts
 
@@ -108,6 +108,15 @@ def test_driver_facts_state_release_on_both_systems() -> None:
         "lowest driver with all features of CUDA 12.9.1: 575.57.08 on Linux, 576.57 on Windows"
     )
     assert (native.value, native.source) == ("575.57.08", "Notes (policy/drivers.json)")
+
+
+def test_driver_facts_state_ptx_version_of_release() -> None:
+    ptx = ReleasePtx(version="8.8", reference="PTX images in a library")
+    policy = POLICY.model_copy(update={"ptx": {"12.9": ptx}, "lowest": {}})
+    (fact,) = driver_facts({}, "12.9", policy)
+    assert (fact.name, fact.value) == ("driver.ptx", "8.8")
+    assert fact.statement.startswith("PTX 8.8: older drivers")
+    assert fact.source == "PTX images in a library (policy/drivers.json)"
 
 
 def test_driver_facts_without_source_are_absent() -> None:

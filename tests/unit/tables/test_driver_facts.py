@@ -13,9 +13,11 @@ from cudaredist.primitives import Version, label_of_manifest_name
 from cudaredist.tables.explain_driver import (
     Support,
     System,
+    compiles_ptx,
     explain_driver,
     gpu_facts,
     parse_driver,
+    release_of_ptx,
     supports,
 )
 
@@ -54,6 +56,43 @@ DRIVERS = {
 )
 def test_driver_supports_release(driver: str, cuda: str, system: System, support: Support) -> None:
     assert supports(Version.parse(driver), Version.parse(cuda), system, POLICY) == support
+
+
+@pytest.mark.parametrize(
+    ("driver", "ptx", "system", "support"),
+    [
+        ("580.65.06", "9.0", "linux", "native"),
+        ("580", "9.0", "linux", "native"),
+        ("580.65.06", "9.1", "linux", "none"),
+        ("580.65.06", "9.5", "linux", "none"),
+        ("575.57.08", "9.0", "linux", "none"),
+        ("530.30.02", "8.1", "linux", "native"),
+        ("525.60.13", "8.1", "linux", "none"),
+        ("555.42.02", "8.5", "linux", "native"),
+        ("610.43.02", "9.3", "linux", "native"),
+        ("610.43.02", "9.5", "linux", "unknown"),
+        ("576.57", "8.8", "windows", "native"),
+        ("571.96", "8.8", "windows", "none"),
+    ],
+)
+def test_driver_compiles_ptx_of_its_release(
+    driver: str, ptx: str, system: System, support: Support
+) -> None:
+    version = Version.parse(ptx)
+    assert compiles_ptx(Version.parse(driver), version, system, POLICY) == support
+
+
+@pytest.mark.parametrize(
+    ("ptx", "release"),
+    [("8.1", "12.1"), ("8.5", "12.5"), ("8.7", "12.8"), ("9.0", "13.0"), ("9.3", "13.3")],
+)
+def test_ptx_version_has_its_first_release(ptx: str, release: str) -> None:
+    assert release_of_ptx(Version.parse(ptx), POLICY) == release
+    assert POLICY.ptx[release].version == ptx
+
+
+def test_version_of_ptx_after_the_last_release_is_unknown() -> None:
+    assert release_of_ptx(Version.parse("99.0"), POLICY) is None
 
 
 @pytest.mark.parametrize(
