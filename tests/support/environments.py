@@ -12,6 +12,7 @@ def install(
     version: str,
     files: Mapping[str, bytes | str],
     requires: Iterable[str] = (),
+    extras: Iterable[str] = (),
 ) -> None:
     """Install a package with some files into a folder."""
     info = site / f"{project.replace('-', '_')}-{version}.dist-info"
@@ -22,6 +23,7 @@ def install(
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     headers = [f"Name: {project}", f"Version: {version}"]
     lines = [*headers, *(f"Requires-Dist: {line}" for line in requires)]
+    lines += (f"Provides-Extra: {name}" for name in extras)
     (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
     (info / "RECORD").write_text("".join(f"{name},,\n" for name in files))
 

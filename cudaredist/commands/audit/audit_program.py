@@ -1,5 +1,7 @@
 """audit: judge programs by the local data or by a package set."""
 
+import json
+import posixpath
 from collections.abc import Iterator, Sequence
 from functools import cache as cache_of_calls
 from pathlib import Path
@@ -17,6 +19,7 @@ from cudaredist.commands.audit.program import (
 from cudaredist.commands.audit.program_findings import is_ignored, program_findings, with_reason
 from cudaredist.commands.audit.read_program import ProgramReader, size_of
 from cudaredist.commands.audit.report import AuditReport, AuditReports, DeclaredWheel
+from cudaredist.commands.audit.run_paths import ORIGIN
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
@@ -24,6 +27,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import again
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.sets.libraries import stem_of
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
@@ -57,8 +61,9 @@ def audit_programs(
     for path in paths:
         size_of(path)
     title = "all local releases"
+    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
     if package_set is None:
-        catalog = Catalog(_known_libraries(Index(store, cache)))
+        catalog = Catalog(_known_libraries(Index(store, cache), policy))
     else:
         chosen = read_package_set(package_set)[0]
         catalog = Catalog(_libraries_of_set(chosen))
@@ -75,7 +80,7 @@ def audit_programs(
         title=title,
         channel=store.channel,
         catalog=catalog,
-        policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
+        policy=policy,
         drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
         rules=rules,
         tables=lambda names: {name: of for name in names if (of := table(name)) is not None},
@@ -167,17 +172,42 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
             raise UsageError(f"--max-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 
-def _known_libraries(index: Index) -> Iterator[KnownLibrary]:
+def _known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrary]:
     """Yield the libraries of all local releases, without stubs."""
     index.redists()
     query = """
-        SELECT path, soname, redist, label, package, platform, variant, sha256, relative_path
+        SELECT contents, path, soname, redist, label, package, platform, variant, sha256,
+            relative_path
         FROM releases JOIN archives ON release = releases.id JOIN binaries USING (contents)
         WHERE layer = ? AND kind = 'library' AND has_manifest
         ORDER BY redist, sort_key, archives.id, binaries.id"""
-    for path, soname, redist, label, *archive, sha256, file in index.rows(query, index.layer):
+    lost = frozenset(_without_parts(index, policy))
+    for row in index.rows(query, index.layer):
+        contents, path, soname, redist, label, *archive, sha256, file = row
         name = name_in_tables(path, soname)
-        yield _known_library(name, redist, label, ArchiveId(*archive), sha256, file)
+        library = _known_library(name, redist, label, ArchiveId(*archive), sha256, file)
+        yield library._replace(finds_parts=(contents, path) not in lost)
+
+
+def _without_parts(index: Index, policy: LibraryPolicy) -> Iterator[tuple[int, str]]:
+    """Yield the libraries that do not find others of their own archive that they load.
+
+    A library is its contents and path. No run path leads to the folder of the other library.
+    """
+    packages = {rule.package for rule in policy.loaded}
+    query = """
+        SELECT DISTINCT contents, json_extract(facts, '$.libraries')
+        FROM archives JOIN contents ON contents.id = contents
+        WHERE package IN (SELECT value FROM json_each(?)) AND platform LIKE 'linux-%'"""
+    rules = {(rule.by, rule.loads) for rule in policy.loaded}
+    for contents, libraries in index.rows(query, packages):
+        files = [(stem_of(posixpath.basename(n["path"])), n) for n in json.loads(libraries)]
+        for by, library in files:
+            here = posixpath.dirname(library["path"])
+            own = {posixpath.normpath(n.replace(ORIGIN, here, 1)) for n in library["runpath"]}
+            parts = [each["path"] for name, each in files if (by, name) in rules]
+            if any(posixpath.dirname(path) not in own for path in parts):
+                yield contents, library["path"]
 
 
 def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:

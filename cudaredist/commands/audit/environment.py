@@ -7,14 +7,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
 from cudaredist.commands.audit.installed import Distribution, Environment
-from cudaredist.commands.audit.loader import FoundFile, Loader
+from cudaredist.commands.audit.loader import FoundFile, Loader, fitting_names
 from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU
+from cudaredist.commands.audit.opened import OpenedLibraries, Unopened
 from cudaredist.commands.audit.program import AuditData, ProgramFile, paths_of
 from cudaredist.commands.audit.program_findings import (
     as_warning,
@@ -24,7 +26,7 @@ from cudaredist.commands.audit.program_findings import (
 )
 from cudaredist.commands.audit.report import AuditedEnvironment, AuditFinding, LoadedFile
 from cudaredist.commands.audit.run_paths import run_path_fix
-from cudaredist.commands.audit.wheel_fixes import fix_command
+from cudaredist.commands.audit.wheel_fixes import fix_command, newer_command
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.formats.settings import AuditFindingKind
@@ -62,7 +64,16 @@ class JudgedEnvironment:
         self._exports = lru_cache(maxsize=None)(_exports)
         self._required_by = lru_cache(maxsize=None)(environment.required_by)
         self._preloads = list(self._loading_packages())
-        self._uses = list(self._found_files())
+        self._loader = Loader(environment, self._cuda)
+        elf = [file for file in self._files if file.binary.kind == "elf"]
+        self._loadings = {
+            file.path: self._loader.load(file, self._preloaded_for(file)) for file in elf
+        }
+        self._uses = list(self._found_files(elf))
+        first = {name for _, by_name in self._preloads for name in by_name}
+        opened = OpenedLibraries(environment, data, self._loader, self._loadings, first)
+        cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
+        self._unopened = list(opened.unopened(cuda))
 
     def report(self) -> AuditedEnvironment:
         """Return each needed library with its file."""
@@ -107,18 +118,16 @@ class JudgedEnvironment:
 
     # -- the files
 
-    def _found_files(self) -> Iterator[_Use]:
+    def _found_files(self, files: Sequence[ProgramFile]) -> Iterator[_Use]:
         """Yield each needed library of each file with the file that is loaded for it.
 
         A library that other files load is loaded with their run paths.
         """
-        loader = Loader(self.environment, self._cuda)
-        files = [file for file in self._files if file.binary.kind == "elf"]
         direct: dict[tuple[str, str], FoundFile] = {}
         indirect: dict[tuple[str, str], FoundFile] = {}
         scopes: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
         for main in files:
-            for user, name, loaded in loader.closure(main, self._preloaded_for(main)):
+            for user, name, loaded in self._loadings[main.path].needs:
                 found = direct if user is main else indirect
                 found.setdefault((user.path, name), loaded)
                 if loaded.file is not None:
@@ -201,6 +210,7 @@ class JudgedEnvironment:
             if soname in self._cuda:
                 yield from self._location_findings(soname, uses)
             yield from self._symbol_findings(soname, uses)
+        yield from self._opened_findings()
         yield from self._copy_findings()
         lost = (u for u in self._uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
         others = [use for use in lost if use.user.path not in self.nvidias]
@@ -239,6 +249,54 @@ class JudgedEnvironment:
             message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
             finding = make_finding(kind, message, paths[0], hint)
             yield as_warning(finding) if is_optional else finding
+
+    def _opened_findings(self) -> Iterator[AuditFinding]:
+        """Yield a finding for libraries that files open, but that the loader does not find."""
+        groups = grouped(
+            ((self._package_of(each.user), each.is_required, each.caller is not None), each)
+            for each in self._unopened
+        )
+        for (_, is_required, has_caller), group in sorted(groups.items(), key=_by_severity):
+            names = list(dict.fromkeys(each.name for each in group))
+            paths = paths_of({each.user for each in group})
+            message = f"the loader does not find {some_of(names)}, which {some_of(paths)} opens"
+            files = [file for each in group for file in each.elsewhere]
+            hint = None
+            if has_caller:
+                callers = paths_of({each.caller for each in group if each.caller is not None})
+                message += f", except by the run path of {some_of(callers)}"
+            elif files:
+                message += f", although the environment has {some_of(paths_of({*files}))}"
+                hint = self._opened_fix(group[0], files)
+            else:
+                packages = sorted({self._package_of(each.user) for each in group} - {""})
+                message += "" if is_required else f"; optional for {', '.join(packages)}"
+                hint = self._missing_fix(group) if is_required else None
+            finding = make_finding("missing-library", message, paths[0], hint)
+            yield finding if is_required and not has_caller else as_warning(finding)
+
+    def _opened_fix(self, first: Unopened, files: Iterable[ProgramFile]) -> str:
+        """Return a command with which installed files are found.
+
+        It installs the next version of a library of NVIDIA's that finds the parts of its package,
+        or names their folders for the loader.
+        """
+        owner, user = self._owner(first.user), first.user
+        known = self._data.catalog.providers(user.name, user.platforms)
+        fitting = [each for each in known if owner and each.project == owner.project]
+        command = None if owner is None else newer_command(owner, fitting)
+        folders = sorted({posixpath.dirname(file.path) for file in files})
+        return command or f"export LD_LIBRARY_PATH={quote(':'.join(folders))}"
+
+    def _missing_fix(self, group: Iterable[Unopened]) -> str | None:
+        """Return the command that installs the wheels of missing libraries, if it is known."""
+        for each in group:
+            names = fitting_names(each.name, self._data.catalog.others(each.name))
+            for soname in names[::-1]:
+                fix = fix_command(soname, [each.user], self.environment, self._data)
+                if fix is not None:
+                    return fix
+        return None
 
     def _symbol_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
         """Yield a finding if a found library does not export all symbols."""
@@ -291,6 +349,12 @@ class JudgedEnvironment:
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""
         return user.path in self.nvidias or soname in self._preloaded_for(user)
+
+
+def _by_severity(item: tuple[tuple[str, bool, bool], object]) -> tuple[bool, str]:
+    """Return the order of a group of opened libraries: findings first, then by package."""
+    (package, is_required, has_caller), _ = item
+    return not is_required or has_caller, package
 
 
 def _lacking(uses: Iterable[_Use]) -> list[str]:

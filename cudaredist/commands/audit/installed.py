@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from importlib.metadata import PathDistribution
@@ -29,6 +29,7 @@ class Distribution(NamedTuple):
     site: str
     """The folder that it is installed in, such as `site-packages`."""
     requires: tuple[Requirement, ...]
+    extras: tuple[str, ...]
     files: frozenset[str]
     """The paths of its files other than modules, also of removed files."""
 
@@ -69,6 +70,32 @@ class Environment:
         """Return the packages of files by path."""
         packages = self.distributions.values()
         return {path: package for package in packages for path in package.files}
+
+    def requirements_in_use(
+        self, package: Distribution, projects: Collection[str]
+    ) -> Iterator[Requirement]:
+        """Yield the requirements of an installed package, also of each extra that is used.
+
+        An extra is used if another one of its requirements that are among some projects is
+        installed.
+        """
+        for requirement in package.requires:
+            marker, name = requirement.marker, canonicalize_name(requirement.name)
+            if marker is None or marker.evaluate({"extra": ""}):
+                yield requirement
+                continue
+            for extra in package.extras:
+                others = {
+                    canonicalize_name(each.name)
+                    for each in package.requires
+                    if each.marker is not None
+                    and each.marker.evaluate({"extra": extra})
+                    and not each.marker.evaluate({"extra": ""})
+                }
+                used = (others - {name}) & self.distributions.keys() & {*projects}
+                if name in others and used:
+                    yield requirement
+                    break
 
     def required_by(self, project: str) -> set[str]:
         """Return the installed projects that an installed project requires, and itself."""
@@ -120,5 +147,6 @@ def _distribution(folder: Path) -> Distribution:
         version=headers.get("Version", version),
         site=site,
         requires=tuple(parse_requirements(headers)),
+        extras=tuple(headers.get_all("Provides-Extra", ())),
         files=frozenset(os.path.normpath(f"{site}/{path}") for path in paths),
     )

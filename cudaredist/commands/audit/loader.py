@@ -7,8 +7,9 @@ cache. Variables of the user such as LD_LIBRARY_PATH are not known.
 """
 
 import posixpath
+import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -33,6 +34,7 @@ _CACHE_HEADER = 48
 _CACHE_ENTRY = Struct("<iIIIQ")
 """Flags, the positions of the name and path, the system's version, and features of processors."""
 _ORIGIN = ("$ORIGIN", "${ORIGIN}")
+_is_version = re.compile(r"(?:\.[0-9]+)*").fullmatch
 
 
 class FoundFile(NamedTuple):
@@ -51,13 +53,24 @@ class FoundFile(NamedTuple):
         return self.path if self.file is None else self.file.display_path
 
 
-class _Loaded(NamedTuple):
+class Loaded(NamedTuple):
     """A loaded file, and the one that loaded it."""
 
     file: ProgramFile
     path: str
     """The path that it was found by, which is the origin of its run paths."""
-    parent: "_Loaded | None"
+    parent: "Loaded | None"
+
+
+class Loading(NamedTuple):
+    """A file with the libraries that are loaded for it."""
+
+    files: list[Loaded]
+    """The file itself first, without libraries that a package loads before it."""
+    needs: list[tuple[ProgramFile, str, FoundFile]]
+    """Each of these files, with each library that it needs and the file found for it."""
+    by_name: dict[str, FoundFile]
+    """The loaded libraries, also those that a package loads first."""
 
 
 class Loader:
@@ -79,25 +92,46 @@ class Loader:
         self._real_folder = lru_cache(maxsize=None)(self._listed)
         self._outside = lru_cache(maxsize=None)(_examined)
 
-    def closure(
-        self, main: ProgramFile, preloaded: Mapping[str, FoundFile]
-    ) -> Iterator[tuple[ProgramFile, str, FoundFile]]:
-        """Yield each loaded file, with each library that it needs and the file found for it."""
+    def load(self, main: ProgramFile, preloaded: Mapping[str, FoundFile]) -> Loading:
+        """Return the libraries that are loaded for a file."""
         loaded = dict(preloaded)
-        queue = deque([_Loaded(main, main.path, None)])
+        queue = deque([Loaded(main, main.path, None)])
+        loading = Loading([], [], loaded)
         while queue:
             user = queue.popleft()
+            loading.files.append(user)
             for name in user.file.binary.needed:
                 found = loaded.get(name) or self._search(name, user)
                 if found is None:
                     continue
                 if name not in loaded and found.file is not None:
                     loaded.setdefault(found.file.binary.soname or name, found)
-                    queue.append(_Loaded(found.file, found.path, user))
+                    queue.append(Loaded(found.file, found.path, user))
                 loaded[name] = found
-                yield user.file, name, found
+                loading.needs.append((user.file, name, found))
+        return loading
 
-    def _search(self, name: str, user: _Loaded) -> FoundFile | None:
+    def open(self, name: str, user: Loaded, loaded: Mapping[str, FoundFile]) -> FoundFile | None:
+        """Return the file for a name that a loaded file opens, None if there is none.
+
+        A name without a version, such as `libcudnn_ops.so`, is opened with several versions.
+        """
+        names: Iterable[str] = (name,)
+        if name.endswith(".so"):
+            folders = chain(self._run_paths(user), self._folders, self._system)
+            listed = (self._real_folder(folder)[1] for folder in folders)
+            names = fitting_names(name, chain(loaded, *listed, self._cached or ()))
+        found = (loaded.get(each) or self._search(each, user) for each in names)
+        return next(filter(None, found), None)
+
+    def open_in_own_folder(self, name: str, user: Loaded) -> FoundFile | None:
+        """Return the file for a name in the folder of the file that opens it."""
+        folder = posixpath.dirname(user.path)
+        names = fitting_names(name, self._real_folder(folder)[1])
+        found = (self._fitting(f"{folder}/{each}", "run-path", user) for each in names)
+        return next(filter(None, found), None)
+
+    def _search(self, name: str, user: Loaded) -> FoundFile | None:
         """Return the first file for a name that fits the machine of its user."""
         if "/" in name:
             return self._fitting(name, "run-path", user)
@@ -111,10 +145,10 @@ class Loader:
         )
         return next(filter(None, found), None)
 
-    def _run_paths(self, user: _Loaded) -> Iterator[str]:
+    def _run_paths(self, user: Loaded) -> Iterator[str]:
         """Yield the folders of the run paths that apply to the needed libraries of a file."""
         has_runpath = bool(user.file.binary.runpath) and not user.file.binary.is_rpath
-        loader: _Loaded | None = user
+        loader: Loaded | None = user
         while loader is not None:
             if loader is user or loader.file.binary.is_rpath:
                 for entry in loader.file.binary.runpath:
@@ -124,7 +158,7 @@ class Loader:
                     yield f"{here}/{rest if is_origin else entry}"
             loader = None if has_runpath else loader.parent
 
-    def _fitting(self, path: str, found_by: FoundBy, user: _Loaded) -> FoundFile | None:
+    def _fitting(self, path: str, found_by: FoundBy, user: Loaded) -> FoundFile | None:
         folder, name = posixpath.split(path)
         real_folder, names = self._real_folder(folder)
         real = self._real(f"{real_folder}/{name}") if name in names else None
@@ -208,6 +242,17 @@ class Loader:
                 elif words and words[0].startswith("/"):
                     yield words[0].rstrip("/")
             queue = included + queue
+
+
+def fitting_names(opened: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a file may mean by an opened name, sorted.
+
+    An opened name without a version fits the same name with any version.
+    """
+    parts = {name for name in names if name.startswith(opened)}
+    if not opened.endswith(".so"):
+        return [opened] if opened in parts else []
+    return sorted(name for name in parts if _is_version(name[len(opened) :]))
 
 
 def _examined(path: str) -> ProgramFile | None:

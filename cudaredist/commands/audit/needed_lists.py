@@ -14,6 +14,7 @@ _SHOWN = 2
 _LOWER_BOUNDS = {
     "symbols": "",
     "oldest": "; oldest version in the data",
+    "parts": "; first version that finds its own libraries",
     "missing": "; version unknown, because another library of its release is missing",
     "unknown": "; lowest version unknown",
     "none": "; no known version has all symbols",

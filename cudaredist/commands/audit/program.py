@@ -12,7 +12,7 @@ from cudaredist.commands.audit.library_names import family_of, original_name, po
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.primitives import Version
-from cudaredist.sets.libraries import find_external, key_of
+from cudaredist.sets.libraries import find_external, key_of, stem_of
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
@@ -108,6 +108,8 @@ class KnownLibrary(NamedTuple):
     """The beginning of the archive's hash, as tables of symbols have it."""
     wheel: str | None
     """Path of the wheel below the package index, such as `nvidia-nccl-cu12/....whl`."""
+    finds_parts: bool = True
+    """Whether it finds the libraries of its own package that it opens."""
 
     @property
     def project(self) -> str | None:
@@ -167,6 +169,21 @@ class Catalog:
             return False
         has_version = ".so." in file.name or original_name(file.name) != file.name
         return self.soname_of(file) is not None or (has_version and self.has_family(file.name))
+
+    def projects_with(self, opened: str) -> frozenset[str]:
+        """Return the projects of the wheels with a library, of any version if it has none."""
+        names = [opened]
+        if opened.endswith(".so"):
+            names = [name for name in self.others(opened) if name.startswith(f"{opened}.")]
+        libraries = (lib for name in names for lib in self._by_name.get(key_of(name), ()))
+        return frozenset(lib.project for lib in libraries if lib.project is not None)
+
+    def package_stems(self, file: ProgramFile) -> frozenset[str]:
+        """Return the names of the libraries in the packages that a file is a copy from."""
+        copies = self._by_name.get(self.soname_of(file) or "", ())
+        packages = {(lib.redist, lib.package) for lib in copies}
+        own = (lib for lib in self._libraries if (lib.redist, lib.package) in packages)
+        return frozenset(stem_of(lib.soname) for lib in own)
 
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the releases of a redistributable, in ascending order."""

@@ -18,7 +18,7 @@ NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "u
 EnvironmentKind: TypeAlias = Literal[
     "virtual environment", "conda environment", "toolkit", "root file system", "packages"
 ]
-BoundKind: TypeAlias = Literal["symbols", "oldest", "unknown", "missing", "none"]
+BoundKind: TypeAlias = Literal["symbols", "oldest", "parts", "unknown", "missing", "none"]
 FoundBy: TypeAlias = Literal["run-path", "system", "preloaded", "other-code", "driver", "none"]
 
 
@@ -105,9 +105,10 @@ class PipRequirement(OwnModel):
     )
     lower_bound: BoundKind = Field(
         description="`symbols`: it is the first version that exports all symbols; `oldest`: it is "
-        "the oldest version in the data, and exports all symbols; `unknown`: the symbols are "
-        "unknown; `missing`: no release has all libraries, so there is no bound; `none`: no known "
-        "version exports all symbols"
+        "the oldest version in the data, and exports all symbols; `parts`: it is the first version "
+        "that finds the libraries of its own package; `unknown`: the symbols are unknown; "
+        "`missing`: no release has all libraries, so there is no bound; `none`: no known version "
+        "exports all symbols"
     )
 
 

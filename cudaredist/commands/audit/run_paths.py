@@ -13,7 +13,7 @@ from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
 from cudaredist.errors import printable
 from cudaredist.sets.libraries import key_of
 
-_ORIGIN = "$ORIGIN"
+ORIGIN = "$ORIGIN"
 _FIXED = "fixed"
 """The folder of repaired wheels."""
 _without_major = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?").fullmatch
@@ -75,7 +75,7 @@ def run_path_gaps(
             for path in need.by:
                 if path in checked and path not in reached:
                     here = posixpath.dirname(checked[path].installed or "") or "."
-                    leading = (f"{_ORIGIN}/{posixpath.relpath(n, here)}" for n in folders)
+                    leading = (f"{ORIGIN}/{posixpath.relpath(n, here)}" for n in folders)
                     yield RunPathGap(checked[path], need, tuple(leading))
 
 
@@ -87,14 +87,14 @@ def _has_run_path(file: ProgramFile) -> bool:
 def _own_folders(file: ProgramFile) -> Iterator[str]:
     here = posixpath.dirname(file.installed or "")
     for entry in file.binary.runpath:
-        start, _, rest = entry.replace("${ORIGIN}", _ORIGIN).partition("/")
-        if start == _ORIGIN:
+        start, _, rest = entry.replace("${ORIGIN}", ORIGIN).partition("/")
+        if start == ORIGIN:
             yield posixpath.normpath(posixpath.join(here, rest))
 
 
 def run_path_fix(path: str, folder: str) -> str:
     """Return the command that adds a run path to an installed file."""
-    run_path = f"{_ORIGIN}/{posixpath.relpath(folder, posixpath.dirname(path))}"
+    run_path = f"{ORIGIN}/{posixpath.relpath(folder, posixpath.dirname(path))}"
     return f"patchelf --add-rpath {quote(run_path)} {quote(path)}"
 
 

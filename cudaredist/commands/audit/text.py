@@ -175,7 +175,11 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         rows = [(n.requirement, f"by {n.package}{_extra(n)}") for n in unnamed]
         title = "Wheels of NVIDIA that it declares, but that no file needs by name"
         yield _Section(title, ("wheel", "declared"), rows)
-    if by_major or unknown or unnamed:
+    opened = [(requirement_line(n), _short(n.sonames)) for n in report.requirements if n.is_guess]
+    if opened and not by_major:
+        title = "Wheels of NVIDIA with libraries that it may open"
+        yield _Section(title, ("wheel", "provides"), opened)
+    if by_major or unknown or unnamed or opened:
         return
     packages = [(name,) for name in needed_packages(report)]
     if report.unread:

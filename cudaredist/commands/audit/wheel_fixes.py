@@ -5,8 +5,9 @@ from shlex import quote
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version as WheelVersion
 
-from cudaredist.commands.audit.installed import Environment
+from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.lowest_release import required_releases
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import (
@@ -19,7 +20,7 @@ from cudaredist.commands.audit.program import (
     paths_of,
 )
 from cudaredist.commands.audit.unlinked import stated_majors
-from cudaredist.commands.audit.wheel_requirements import pip_requirements
+from cudaredist.commands.audit.wheel_requirements import pip_requirements, wheel_version
 
 
 def fix_command(
@@ -54,6 +55,20 @@ def fix_command(
         # The name of the project limits it already.
         specifier = specifier.removesuffix(f",<{int(major) + 1}")
     return f"pip install {quote(f'{project}{specifier}')}"
+
+
+def newer_command(package: Distribution, known: Sequence[KnownLibrary]) -> str | None:
+    """Return the command that installs the next version of a library that finds its parts.
+
+    `known` are the wheels of the library's project. None: the installed version does, or no newer
+    one is known.
+    """
+    versions = [(version, lib) for lib in known if (version := wheel_version(lib)) is not None]
+    own = [lib for version, lib in versions if str(version) == package.version]
+    newer = [v for v, lib in versions if lib.finds_parts and v > WheelVersion(package.version)]
+    if not newer or not own or own[0].finds_parts:
+        return None
+    return f"pip install {quote(f'{package.project}>={min(newer)}')}"
 
 
 def _providers(

@@ -8,7 +8,7 @@ from packaging.version import Version as WheelVersion
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, Majors
-from cudaredist.commands.audit.report import PipRequirement
+from cudaredist.commands.audit.report import BoundKind, PipRequirement
 from cudaredist.primitives import Version
 
 
@@ -39,11 +39,14 @@ def pip_requirements(
         redists = {library.redist for wheels in counted for library in wheels}
         is_single = len(redists) == 1 and not is_guess
         release = of_redist.get(redists.pop()) if is_single else None
-        lower_bound = "unknown" if release is None else release.lower_bound
+        lower_bound: BoundKind = "unknown" if release is None else release.lower_bound
         project = projects[0] if len(projects) == 1 else None
         specifier = ""
         if project and lower_bound != "missing":
-            specifier = _specifier(counted, release.lowest if release else None, labels)
+            lowest = release.lowest if release else None
+            specifier = _specifier(counted, lowest, labels)
+            if any(_lower(part, lowest)[1] for part in counted):
+                lower_bound = "parts"
         found.append(
             PipRequirement(
                 cuda_major=next(iter(majors)) if len(majors) == 1 else None,
@@ -69,17 +72,29 @@ def _is_in(library: KnownLibrary, labels: Collection[Version]) -> bool:
 def _specifier(
     wheels: Sequence[Sequence[KnownLibrary]], label: str | None, labels: Collection[Version]
 ) -> str:
-    lower = max(min(_versions(known, label)) for known in wheels)
-    newest = max(max(_versions(known, None)) for known in wheels)
+    lower = max(_lower(known, label)[0] for known in wheels)
+    newest = max(max(_versions(known)) for known in wheels)
     if labels and wheels[0][0].redist == "cuda":
         return f"=={lower}" if lower == newest else f">={lower},<={newest}"
     return f">={lower},<{newest.major + 1}"
 
 
-def _versions(known: Sequence[KnownLibrary], label: str | None) -> Iterator[WheelVersion]:
-    """Return the versions of wheels with a library, of one release if that has any."""
-    of_label = [library for library in known if str(library.label) == label]
-    return filter(None, map(wheel_version, of_label or known))
+def _lower(known: Sequence[KnownLibrary], label: str | None) -> tuple[WheelVersion, bool]:
+    """Return the lowest version of a wheel, and whether it was raised.
+
+    It is that of a release if the library is in that. It is raised to the first version that finds
+    the libraries of its own package.
+    """
+    of_label = [library for library in known if str(library.label) == label] or [*known]
+    lowest = min(_versions(of_label))
+    later = (lib for lib in known if lib.finds_parts and lib.label >= of_label[0].label)
+    fitting = [lib for lib in of_label if lib.finds_parts] or [*later]
+    raised = min(_versions(fitting), default=lowest)
+    return raised, raised != lowest
+
+
+def _versions(known: Iterable[KnownLibrary]) -> Iterator[WheelVersion]:
+    return filter(None, map(wheel_version, known))
 
 
 def wheel_version(library: KnownLibrary) -> WheelVersion | None:

@@ -485,3 +485,19 @@ def test_audit_asks_the_driver_for_the_gpus(
     result = audit(tmp_path / "a.so", "--gpu")
     assert result.exit_code == code, result.output
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("soname", "bound"),
+    [
+        # That of 13.0 lost its run path, so it does not find its builtins.
+        ("libnvrtc.so.13", "nvidia-cuda-nvrtc>=13.1.115,<14  # libnvrtc.so.13; first version that"),
+        ("libnvJitLink.so.13", "nvidia-nvjitlink>=13.0.88,<14  # libnvJitLink.so.13; oldest"),
+    ],
+)
+def test_lower_bound_is_a_version_that_finds_its_own_libraries(
+    run: Run, tmp_path: Path, soname: str, bound: str
+) -> None:
+    path = tmp_path / "a.so"
+    path.write_bytes(elf(needed=[soname]))
+    assert bound in run("audit", path, "--format", "requirements").stdout

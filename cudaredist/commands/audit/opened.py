@@ -1,0 +1,170 @@
+"""The libraries that the files of an environment open when they run, as the loader finds them.
+
+The names are those in the data of the files, so a program may never open some of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.installed import Distribution, Environment
+from cudaredist.commands.audit.library_names import original_name, possible_sonames
+from cudaredist.commands.audit.loader import FoundFile, Loaded, Loader, Loading, fitting_names
+from cudaredist.commands.audit.program import AuditData, ProgramFile
+from cudaredist.features.library_symbols import import_groups
+from cudaredist.sets.libraries import stem_of
+
+_OWN_PATH = "dladdr"
+"""The function with which a library finds its own folder."""
+
+
+class Unopened(NamedTuple):
+    """A library that a file opens, although the loader does not find it by the file alone."""
+
+    user: ProgramFile
+    name: str
+    is_required: bool
+    caller: ProgramFile | None
+    """A file whose run path leads to the library if this file loads the user."""
+    elsewhere: tuple[ProgramFile, ...]
+    """Installed files with the name."""
+
+
+class OpenedLibraries:
+    """The opened libraries of an environment."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        data: AuditData,
+        loader: Loader,
+        loadings: Mapping[str, Loading],
+        preloaded: Collection[str],
+    ) -> None:
+        """Take the loaded libraries of each file, and the names that packages load first."""
+        self._environment, self._data, self._loader = environment, data, loader
+        self._loadings, self._preloaded = loadings, preloaded
+        self._files = {file.path: file for file in environment.files}
+        self._by_stem = grouped(
+            (stem_of(name), file) for file in environment.files for name in file.names
+        )
+        self._owners = environment.owners()
+        self._projects = data.catalog.projects()
+        self._opened: dict[str, list[FoundFile]] = {}
+        """The libraries that files open, by the paths of these files."""
+
+    def unopened(self, names: Mapping[str, Collection[str]]) -> Iterator[Unopened]:
+        """Yield the names that the loader does not find. `names` has those of files by path."""
+        lacking = []
+        for path, opened in names.items():
+            loading = self._loadings[path]
+            found = {name: self._found_alone(name, loading) for name in opened}
+            self._opened[path] = list(filter(None, found.values()))
+            lacking += [(loading.files[0].file, name) for name in opened if found[name] is None]
+        for user, name in lacking:
+            is_own_name = name in possible_sonames(user.name)
+            if is_own_name or _is_variant(user) or self._is_own(user, name):
+                continue
+            is_required = self._is_required(user, name)
+            caller, elsewhere = self._caller(user, name), tuple(self._elsewhere(user, name))
+            # A library should find the parts of its own package without its callers.
+            is_part = self._has_rule(user, name) and self._has_one_owner(user, elsewhere)
+            is_found = caller is not None or fitting_names(name, self._preloaded)
+            if is_found and not (is_part and caller is not None):
+                continue
+            # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
+            is_own = stem_of(name) in self._data.catalog.package_stems(user)
+            if is_required or not self._is_nvidias(user) or (elsewhere and is_own):
+                yield Unopened(user, name, is_required, caller, elsewhere)
+
+    def _is_nvidias(self, file: ProgramFile) -> bool:
+        owner = self._owners.get(file.path)
+        return self._data.catalog.is_copy(file) or (
+            owner is not None and owner.project in self._projects
+        )
+
+    def _found_alone(self, name: str, loading: Loading) -> FoundFile | None:
+        """Return the file for an opened name, if no other file loads its user."""
+        user = loading.files[0]
+        found = self._loader.open(name, user, loading.by_name)
+        groups = () if found else import_groups(user.file.binary)
+        if any(_OWN_PATH in names for names, *_ in groups):
+            return self._loader.open_in_own_folder(name, user)
+        return found
+
+    def _is_own(self, user: ProgramFile, name: str) -> bool:
+        """Check if a package opens a library of its own, which it may do by a path."""
+        owner = self._owners.get(user.path)
+        if owner is None or self._is_nvidias(user):
+            return False
+        return any(file.path in owner.files for file in self._elsewhere(user, name))
+
+    def _elsewhere(self, user: ProgramFile, name: str) -> Iterator[ProgramFile]:
+        for file in dict.fromkeys(self._by_stem.get(stem_of(name), ())):
+            if fitting_names(name, file.names) and file.binary.machine == user.binary.machine:
+                yield file
+
+    # -- libraries that must be found
+
+    def _is_required(self, user: ProgramFile, name: str) -> bool:
+        if self._has_rule(user, name):
+            return True
+        owner, catalog = self._owners.get(user.path), self._data.catalog
+        if owner is not None and owner.project in self._projects:
+            return stem_of(name) in {stem_of(path.rpartition("/")[2]) for path in owner.files}
+        if catalog.is_copy(user):
+            return stem_of(name) in catalog.package_stems(user)
+        return owner is not None and self._is_declared(owner, name)
+
+    def _has_rule(self, user: ProgramFile, name: str) -> bool:
+        """Check if the policy states that a file loads a library."""
+        names = (stem_of(original_name(user.name)), stem_of(name))
+        return any((rule.by, rule.loads) == names for rule in self._data.policy.loaded)
+
+    def _has_one_owner(self, user: ProgramFile, files: Collection[ProgramFile]) -> bool:
+        owner = self._owners.get(user.path)
+        return owner is not None and any(self._owners.get(file.path) is owner for file in files)
+
+    def _is_declared(self, owner: Distribution, name: str) -> bool:
+        """Check if a package requires a wheel with a library, also in an extra that is used."""
+        declared = {
+            canonicalize_name(each.name)
+            for each in self._environment.requirements_in_use(owner, self._projects)
+        }
+        return not declared.isdisjoint(self._data.catalog.projects_with(name))
+
+    # -- other files that load the user
+
+    def _caller(self, user: ProgramFile, name: str) -> ProgramFile | None:
+        """Return a file with which a name is found if it loads or opens the user."""
+        for loaded, by_name in self._contexts.get(user.path, ()):
+            if loaded.parent is not None and self._loader.open(name, loaded, by_name):
+                return loaded.parent.file
+        for path, opened in self._opened.items():
+            if any(found.file is user for found in opened):
+                root = self._loadings[path].files[0]
+                names = {found.path.rpartition("/")[2]: found for found in opened}
+                by_name = {**self._loadings[path].by_name, **names}
+                if self._loader.open(name, Loaded(user, user.path, root), by_name):
+                    return root.file
+        return None
+
+    @cached_property
+    def _contexts(self) -> dict[str, list[tuple[Loaded, Mapping[str, FoundFile]]]]:
+        """The ways in which other files load each file, without libraries loaded before."""
+        contexts: dict[str, list[tuple[Loaded, Mapping[str, FoundFile]]]] = defaultdict(list)
+        for main in self._files.values():
+            if main.binary.kind == "elf":
+                loading = self._loader.load(main, {})
+                for loaded in loading.files[1:]:
+                    contexts[loaded.file.path].append((loaded, loading.by_name))
+        return contexts
+
+
+def _is_variant(file: ProgramFile) -> bool:
+    """Check if a file is a variant such as `libnvrtc.alt.so.13`, which programs rarely load."""
+    return ".alt.so" in file.name
