@@ -58,7 +58,15 @@ def bazel(exported: ExportedSet) -> Files:
         return {_FILE: _cross_toolkit(exported, exported.host)}
     exported.require_addresses()
     title, version = exported.title, package_set.cuda.major_minor
-    return {_FILE: filled_template(_FILE, title=title, components=components, version=version)}
+    opened = {
+        name: [
+            *exported.opened(package.attr),
+            *(f"{other} (optional)" for other in exported.optional_dependencies(package.attr)),
+        ]
+        for name, package in components.items()
+    }
+    values = {"title": title, "components": components, "opened": opened, "version": version}
+    return {_FILE: filled_template(_FILE, **values)}
 
 
 def _cross_toolkit(exported: ExportedSet, host: PackageSet) -> bytes:

@@ -53,7 +53,7 @@ def cyclonedx(exported: ExportedSet) -> Files:
                 "description": exported.title,
             },
         },
-        "components": [_component(package) for package in exported.packages],
+        "components": [_component(package, exported) for package in exported.packages],
         "dependencies": [
             {"ref": name, "dependsOn": [*map(_ref, names)]} for name, names in dependencies.items()
         ],
@@ -65,7 +65,7 @@ def _ref(attr: str) -> str:
     return f"package:{attr}"
 
 
-def _component(package: ExportedPackage) -> dict[str, object]:
+def _component(package: ExportedPackage, exported: ExportedSet) -> dict[str, object]:
     entry, archive = package.entry, package.archive
     meta = entry.meta
     urls = {"distribution": archive.url, "website": meta.homepage, "release-notes": meta.changelog}
@@ -80,7 +80,7 @@ def _component(package: ExportedPackage) -> dict[str, object]:
         "licenses": [_license(entry.license)],
         "properties": [
             {"name": f"cudaredist:{name}", "value": value}
-            for name, value in _properties(package).items()
+            for name, value in _properties(package, exported).items()
         ],
         "externalReferences": [{"type": kind, "url": url} for kind, url in references.items()],
         "supplier": {"name": SUPPLIER} if is_nvidias(package) else None,
@@ -98,7 +98,7 @@ def _license(terms: SetLicense) -> dict[str, object]:
     return {"license": without_nulls({"name": terms.short_name, "url": terms.url})}
 
 
-def _properties(package: ExportedPackage) -> dict[str, str]:
+def _properties(package: ExportedPackage, exported: ExportedSet) -> dict[str, str]:
     entry, archive = package.entry, package.archive
     files = sorted((entry.license.files or {}).items())
     properties = {
@@ -110,6 +110,8 @@ def _properties(package: ExportedPackage) -> dict[str, str]:
         "platform": archive.platform,
         "cuda-variant": archive.cuda_variant,
         "outputs": " ".join(entry.outputs),
+        "opens": " ".join(exported.opened(package.attr)) or None,
+        "opens-optional": " ".join(exported.optional_dependencies(package.attr)) or None,
         "license-redistributable": _ANSWERS[entry.license.redistributable],
         "license-manifest": entry.license.manifest,
         **{f"license-file:{path}": f"sha256:{sha256}" for path, sha256 in files},

@@ -97,6 +97,17 @@ class ExportedSet:
             for attr, package, _ in self.packages
         }
 
+    def opened(self, attr: str) -> list[str]:
+        """Return the packages with libraries that a package opens and requires, sorted."""
+        depends = self.package_set.packages[attr].depends
+        return sorted({d.attr for d in depends if d.kind == "dlopen" and not d.is_optional})
+
+    def optional_dependencies(self, attr: str) -> list[str]:
+        """Return the packages that a package can do without, sorted."""
+        depends = self.package_set.packages[attr].depends
+        required = {entry.attr for entry in depends if not entry.is_optional}
+        return sorted({entry.attr for entry in depends} - required)
+
     @cached_property
     def without_libraries(self) -> frozenset[str]:
         """The available packages with unknown libraries."""

@@ -206,8 +206,12 @@ let
         ++ map lib.getLib (
           lib.unique (concatMap providerOf (sonamesOf (needsOf [ "distribution" ])))
         )
-        ++ dependenciesOf "runtime"
-        ++ dependenciesOf "dlopen";
+        # Some libraries are listed by one file and opened by another.
+        ++ map outputOf (
+          lib.unique (
+            map (other: { inherit (other) attr output; }) (dependsOf "runtime" ++ dependsOf "dlopen")
+          )
+        );
 
       # Headers that this package's headers include.
       propagatedBuildInputs = map outputOf (

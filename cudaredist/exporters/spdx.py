@@ -36,7 +36,9 @@ def spdx(exported: ExportedSet) -> Files:
     name = f"{package_set.cuda.attribute}-{package_set.platform.redist_system}"
     relations = [(_DOCUMENT, "DESCRIBES", attr) for attr in exported.dependencies]
     for attr, names in exported.dependencies.items():
-        relations += ((_ref(attr), "DEPENDS_ON", other) for other in names)
+        optional = exported.optional_dependencies(attr)
+        relations += ((_ref(attr), "DEPENDS_ON", other) for other in names if other not in optional)
+        relations += ((_ref(other), "OPTIONAL_DEPENDENCY_OF", attr) for other in optional)
     document = {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",

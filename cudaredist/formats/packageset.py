@@ -242,6 +242,9 @@ class Opened(OwnModel):
     soname: str
     by_path: str
     satisfied_by: InSet | OutsideSet | None = Field(description="Null: no known provider")
+    is_optional: bool = optional(
+        "Whether `policy/libraries.json` lists it as optional. Absent: it does not", default=False
+    )
 
 
 class Depends(OwnModel):
@@ -249,7 +252,13 @@ class Depends(OwnModel):
 
     attr: str
     output: OutputName
-    kind: Literal["runtime", "header", "dlopen"]
+    kind: Literal["runtime", "header", "dlopen"] = Field(
+        description="runtime: its files list the libraries; dlopen: they open them at run time"
+    )
+    is_optional: bool = optional(
+        "Whether its files can do without the libraries that they open. Absent: they cannot",
+        default=False,
+    )
     header: str | None = optional(
         "One of its headers that the package includes. Absent: from policy"
     )
@@ -323,8 +332,8 @@ class SetPackage(OwnModel):
     provides: tuple[Provided, ...]
     needs: tuple[Needed, ...]
     opens: tuple[Opened, ...] = optional(
-        "Libraries that its files may open at run time: a guess, not a dependency. If policy "
-        "confirms one, it is in `needs`. Absent: none",
+        "Libraries that its files may open at run time, by names in their data. Their packages "
+        "are in `depends`. If policy confirms one, it is in `needs`. Absent: none",
         (),
     )
     depends: tuple[Depends, ...]

@@ -250,6 +250,16 @@ class LoadedLibrary(Reasoned):
     loads: str = Field(description="Name of the loaded library, without `.so`")
 
 
+class OptionalLibrary(Reasoned):
+    """Libraries that packages open at run time, and can do without."""
+
+    packages: tuple[str, ...] = Field(description="Packages. `*` matches any characters")
+    names: tuple[str, ...] = Field(
+        description="Names in the data of their files. `*` matches any characters. DLL names "
+        "ignore case"
+    )
+
+
 class Dependency(Reasoned):
     """A dependency that is not in the files' lists of libraries."""
 
@@ -270,10 +280,13 @@ class Preload(Reasoned):
 
 
 class LibraryPolicy(OwnFile):
-    """`policy/libraries.json`: external and loaded libraries, and header dependencies."""
+    """`policy/libraries.json`: external, loaded and optional libraries, and dependencies."""
 
     external: tuple[External, ...]
     loaded: tuple[LoadedLibrary, ...]
+    optional_libraries: tuple[OptionalLibrary, ...] = optional(
+        "Opened libraries that are not required", ()
+    )
     preloads: tuple[Preload, ...] = optional("Libraries that Python packages load", ())
     dependencies: tuple[Dependency, ...]
     compat_run_path: tuple["CompatRunPath", ...]

@@ -219,6 +219,9 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
         if need.satisfied_by is None:
             text = f"{need.by_path} loads {need.soname}, which is not in the set"
             yield warning("unresolved-dlopen", draft.attr, text)
+    for load in draft.opens:
+        if load.satisfied_by is None and not load.is_optional:
+            yield note("unresolved-opens", draft.attr, f"{load.by_path} may open {load.soname}")
     split = draft.split
     for file, path, _ in split.placed(split.binaries) if split is not None else ():
         if file.unread:

@@ -23,7 +23,12 @@ from cudaredist.formats.packageset import (
     ReasonCode,
     SonameProvider,
 )
-from cudaredist.formats.policy import External, LibraryPolicy, LoadedLibrary
+from cudaredist.formats.policy import (
+    External,
+    LibraryPolicy,
+    LoadedLibrary,
+    OptionalLibrary,
+)
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import fixups_for, with_requirements
 from cudaredist.sets.headers import Included, header_depends, included_headers
@@ -58,7 +63,7 @@ def resolve_dependencies(
         if sum(drafts[attr].is_available for attr in needs_of) == before:
             break
     for attr in needs_of:
-        drafts[attr] = replace(drafts[attr], opens=tuple(connection.opened(drafts[attr])))
+        drafts[attr] = connection.with_opens(drafts[attr])
     return drafts, diagnostics
 
 
@@ -152,7 +157,23 @@ class _Connection:
         provider = next(own, None) or next(available, None)
         return provider, " and ".join(sorted({provider.attr for provider in providers}))
 
-    def opened(self, draft: Draft) -> Iterator[Opened]:
+    def with_opens(self, draft: Draft) -> Draft:
+        """Add the libraries that files may open at run time, and their packages.
+
+        Each package of the set with such a library is a dependency, required or optional.
+        """
+        opens = tuple(self._opened(draft))
+        rules = [self._optional_rule(draft, load.soname) for load in opens]
+        draft = draft.noted(*self.spec.policies.notes("libraries", *rules))
+        depends = {(d.attr, d.output, d.kind): d for d in draft.depends}
+        # Required ones are first: one required library makes the dependency required.
+        for load in sorted(opens, key=attrgetter("is_optional")):
+            by = load.satisfied_by
+            if isinstance(by, InSet) and by.attr != draft.attr:
+                depends.setdefault((by.attr, by.output, "dlopen"), _opened_depends(by, load))
+        return replace(draft, opens=opens, depends=_in_order(depends.values()))
+
+    def _opened(self, draft: Draft) -> Iterator[Opened]:
         """Yield the libraries that files may open at run time.
 
         Libraries already confirmed by policy are not repeated.
@@ -162,7 +183,22 @@ class _Connection:
             if (path, stem_of(soname)) not in confirmed:
                 outside, is_of_system = self._outside(soname)
                 provider = None if is_of_system else self._provider(draft, soname, "needed")[0]
-                yield Opened(soname=soname, by_path=path, satisfied_by=provider or outside)
+                is_own = provider is not None and provider.attr == draft.attr
+                yield Opened(
+                    soname=soname,
+                    by_path=path,
+                    satisfied_by=provider or outside,
+                    is_optional=not is_own and self._optional_rule(draft, soname) is not None,
+                )
+
+    def _optional_rule(self, draft: Draft, soname: str) -> OptionalLibrary | None:
+        """Return policy's entry for a library that a package can do without, or None."""
+        entries = self.spec.policies.libraries.optional_libraries
+        name = key_of(soname)
+        return next(
+            (e for e in entries if _pattern(e.packages)(draft.pname) and _pattern(e.names)(name)),
+            None,
+        )
 
     def _outside(self, soname: str) -> tuple[OutsideSet | None, bool]:
         """Return a library's provider outside the set, and whether it is the running system."""
@@ -209,8 +245,7 @@ class _Connection:
             else:
                 text = f"its headers need those of {name}, which is not in the set: {reason}"
                 diagnostics.append(warning("dependency-unavailable", draft.attr, text))
-        ordered = sorted(depends.values(), key=lambda d: (d.attr, ORDER.index(d.output), d.kind))
-        return replace(draft, depends=tuple(ordered)), diagnostics
+        return replace(draft, depends=_in_order(depends.values())), diagnostics
 
 
 def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ...]]:
@@ -317,16 +352,20 @@ def stem_of(name: str) -> str:
 
 
 def _library_depends(draft: Draft) -> Iterator[Depends]:
-    """Yield a package's dependencies by libraries, each output once."""
-    # The last kind counts: a library that is needed is not only loaded at run time.
-    kinds = {
-        by: need.kind
-        for need in sorted(draft.needs, key=attrgetter("kind"))
-        if isinstance(by := need.satisfied_by, InSet) and by.attr != draft.attr
-    }
-    for by, kind in kinds.items():
-        depends_kind: Literal["runtime", "dlopen"] = "runtime" if kind == "needed" else "dlopen"
-        yield Depends(attr=by.attr, output=by.output, kind=depends_kind)
+    """Yield a package's dependencies by libraries that it needs or is known to open."""
+    for need in draft.needs:
+        by = need.satisfied_by
+        if isinstance(by, InSet) and by.attr != draft.attr:
+            kind: Literal["runtime", "dlopen"] = "runtime" if need.kind == "needed" else "dlopen"
+            yield Depends(attr=by.attr, output=by.output, kind=kind)
+
+
+def _opened_depends(by: InSet, load: Opened) -> Depends:
+    return Depends(attr=by.attr, output=by.output, kind="dlopen", is_optional=load.is_optional)
+
+
+def _in_order(depends: Iterable[Depends]) -> tuple[Depends, ...]:
+    return tuple(sorted(depends, key=lambda d: (d.attr, ORDER.index(d.output), d.kind)))
 
 
 def warning(code: str, subject: str, text: str) -> Diagnostic:

@@ -93,7 +93,10 @@ def packages() -> dict[str, dict[str, Any]]:
             outputs=split,
             contents=contents,
             needs=[need("libcuda.so.1", DRIVER, "dlopen"), need("libz.so.1", DISTRIBUTION)],
-            depends=[{"attr": "libcublas", "output": "lib", "kind": "runtime"}],
+            depends=[
+                {"attr": "libcublas", "output": "lib", "kind": kind}
+                for kind in ("dlopen", "runtime")
+            ],
         )
 
     mit = {
@@ -130,8 +133,11 @@ def packages() -> dict[str, dict[str, Any]]:
                 need("libcublasLt.so.13", {"attr": "libcublas", "output": "lib"}),
             ],
             depends=[
-                {"attr": "cuda_cudart", "output": "out", "kind": kind}
-                for kind in ("header", "runtime")
+                *(
+                    {"attr": "cuda_cudart", "output": "out", "kind": kind}
+                    for kind in ("header", "runtime")
+                ),
+                {"attr": "libnvvm", "output": "out", "kind": "dlopen", "is_optional": True},
             ],
         ),
         package("libnvvm"),

@@ -34,7 +34,7 @@ class RuntimeLibraries(NamedTuple):
     names: frozenset[str]
     """The names that programs and libraries load them by."""
     optional: tuple[str, ...]
-    """Libraries of other packages that these may open, which are left out."""
+    """Optional libraries of other packages that these may open, which are left out."""
     code: LibraryCode | None = None
     """Their device code."""
 
@@ -104,9 +104,9 @@ def runtime_libraries(
 
 
 def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
-    """Return libraries of a set, and those that they need or are known to open.
+    """Return libraries of a set, and those that they need or open.
 
-    A library opens its needs of policy, and the parts of its own package that its data names.
+    Libraries that policy lists as optional are not included.
     """
     paths: dict[str, set[str]] = defaultdict(set)
     names: set[str] = set()
@@ -128,7 +128,7 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
         for need in (load for load in loads if load.by_path == path):
             by = need.satisfied_by
             if isinstance(by, InSet):
-                if isinstance(need, Opened) and by.attr != attr:
+                if isinstance(need, Opened) and need.is_optional:
                     optional[need.soname] = None
                 else:
                     pending.append((by.attr, need.soname))

@@ -242,6 +242,9 @@ class SetPage(SitePage):
     others: tuple[str, ...] = Field(description="Other platforms with a set of this attribute")
     summary: SetSummary
     depends: dict[str, tuple[str, ...]] = Field(description="Direct dependencies by package")
+    optional: dict[str, tuple[str, ...]] = Field(
+        description="Those that a package opens at run time and can do without"
+    )
 
 
 class SetsPage(SitePage):

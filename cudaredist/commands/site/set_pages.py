@@ -68,6 +68,10 @@ def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPag
         name: {needed.attr for needed in package.depends} & available.keys() - {name}
         for name, package in available.items()
     }
+    required = {
+        name: {needed.attr for needed in package.depends if not needed.is_optional}
+        for name, package in available.items()
+    }
     return SetPage(
         title=f"{attribute} for {platform}",
         others=tuple(
@@ -75,6 +79,9 @@ def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPag
         ),
         summary=summarize(attribute, package_set),
         depends={name: tuple(sorted(others)) for name, others in requires.items()},
+        optional={
+            name: tuple(sorted(others - required[name])) for name, others in requires.items()
+        },
     )
 
 

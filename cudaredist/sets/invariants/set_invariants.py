@@ -267,6 +267,26 @@ def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
         yield "compat_runpath", f"some packages have it, but these do not: {names}"
 
 
+def _opened(package_set: PackageSet) -> Iterator[Broken]:
+    """Check I29. The owner of a library outside the set is enough."""
+    for entry in package_set.available.values():
+        opened = {(part.attr, part.output): part for part in entry.depends if part.kind == "dlopen"}
+        for load in entry.opens:
+            about = f"{load.by_path} opens {load.soname}"
+            match load.satisfied_by:
+                case None:
+                    if not load.is_optional:
+                        yield entry.attr, f"{about}, which has no provider and is not optional"
+                case InSet(attr=attr, output=output) if attr != entry.attr:
+                    part = opened.get((attr, output))
+                    if part is None:
+                        yield entry.attr, f"{about}, but does not depend on {output} of {attr}"
+                    elif part.is_optional and not load.is_optional:
+                        yield entry.attr, f"{about}, but {attr} is optional"
+                case _:
+                    pass
+
+
 def _closure(package_set: PackageSet) -> Iterator[Broken]:
     cuda = package_set.cuda
     for entry in package_set.available.values():
@@ -378,6 +398,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I12": Invariant("Capabilities are supported, and flags agree with them.", check_flags),
     "I13": Invariant("nvcc accepts the compiler, the default one if possible.", _host_compiler),
     "I14": Invariant("The reasons of withheld and foreign packages are true.", _never_available),
+    "I29": Invariant("Opened libraries are dependencies, optional or have an owner.", _opened),
     "I26": Invariant("Coverage is complete and agrees with its counts.", check_coverage),
 }
 """By name. `FILE_INVARIANTS` has the other invariants of one document."""
@@ -389,5 +410,5 @@ RUN_INVARIANTS: Mapping[str, Invariant[Sequence[PackageSet], tuple[int, Broken]]
 }
 """By name. Each violation includes the position of its document."""
 
-NEED_FEATURES = ("I3", "I4", "I6", "I8", "I10", "I11")
+NEED_FEATURES = ("I3", "I4", "I6", "I8", "I10", "I11", "I29")
 """Invariants that check less, or nothing, if a package was not examined."""

@@ -159,6 +159,20 @@ CUDNN = {"code": "dependency-unavailable", "subject": "cudnn"}
 BY_CUDNN = {"attr": "cudnn", "output": "lib"}
 FOREIGN = REASON | {"code": "other-operating-system"}
 
+
+def opening(by: Document | None, kind: str | None = None) -> Change:
+    """Return a change that makes libcusolver open a library."""
+
+    def change(document: Document) -> None:
+        entry = document["packages"]["libcusolver"]
+        load = {"soname": "libx.so.1", "by_path": "lib/libcusolver.so.11", "satisfied_by": by}
+        entry["opens"] = [load]
+        if by and kind:
+            entry["depends"].append({**by, "kind": "dlopen", "is_optional": kind == "optional"})
+
+    return change
+
+
 SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I1", "another attr", of("cuda_nvcc", attr="nvcc")),
     ("I1", "available with a reason", of("cuda_nvcc", reasons=[REASON])),
@@ -209,6 +223,9 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I14", "withheld under another name", of("nvlsm", pname="cudnn")),
     ("I14", "wrong reason for another operating system", of("nvlsm", reasons=[FOREIGN])),
     ("I14", "withheld for lack of a present one", of("nvlsm", reasons=[REASON | CUDNN])),
+    ("I29", "no provider", opening(None)),
+    ("I29", "not a dependency", opening({"attr": "cudnn", "output": "lib"})),
+    ("I29", "only an optional dependency", opening({"attr": "cudnn", "output": "lib"}, "optional")),
     ("I26", "coverage of no capability", of("cuda_nvcc", coverage={})),
     ("I26", "coverage of a withheld package", of("nvlsm", coverage={"9.0": {"value": "unknown"}})),
     ("I26", "native without modules", coverage(value="native", files=1, all_files=1)),
@@ -238,6 +255,15 @@ def test_violation_names_package(linux_set: PackageSet) -> None:
 
 
 # -- exceptions
+
+
+@pytest.mark.parametrize("kind", ["optional", "required"])
+def test_opened_library_may_be_required_or_optional(linux_set: PackageSet, kind: str) -> None:
+    def change(document: Document) -> None:
+        opening({"attr": "cudnn", "output": "lib"}, kind)(document)
+        document["packages"]["libcusolver"]["opens"][0]["is_optional"] = kind == "optional"
+
+    assert check_set(changed(linux_set, change)) == []
 
 
 def unexamined(document: Document) -> None:
@@ -440,7 +466,7 @@ def test_every_invariant_has_a_violating_test() -> None:
 def test_invariant_numbers_are_complete() -> None:
     """I16 belongs to diff, I17 and I18 to build, and I20 to I24 to the exporters.
 
-    I25 to I27 were added later.
+    I25 to I27 and I29 were added later, and I28 needs the tables of symbols.
     """
     known = SET_INVARIANTS.keys() | FILE_INVARIANTS.keys() | RUN_INVARIANTS.keys()
-    assert known == {f"I{number}" for number in (*range(1, 16), 19, 25, 26, 27)}
+    assert known == {f"I{number}" for number in (*range(1, 16), 19, 25, 26, 27, 29)}

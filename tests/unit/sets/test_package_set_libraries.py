@@ -277,9 +277,9 @@ def test_loaded_libraries_come_from_policy() -> None:
     assert depends == {("cuda_nvrtc", "dlopen"), ("cuda_cudart", "header")}
 
 
-def test_library_names_in_data_are_guesses_unless_in_policy() -> None:
+def test_opened_libraries_are_dependencies() -> None:
     nvrtc = library("libnvrtc.so.12")
-    names = ("libcuda.so.1", "libnothing.so", "libnvrtc.so.12")
+    names = ("libcuda.so.1", "libnvrtc.so.12")
     blas = {
         "lib/libcublasLt.so.12": elf("libcublasLt.so.12", opens=names),
         "lib/libnvblas.so.12": elf("libnvblas.so.12", opens=names),
@@ -291,12 +291,60 @@ def test_library_names_in_data_are_guesses_unless_in_policy() -> None:
         for o in blas_entry.opens
     ] == [
         ("lib/libcublasLt.so.12", "libcuda.so.1", {"external": "driver"}),
-        ("lib/libcublasLt.so.12", "libnothing.so", None),
         ("lib/libnvblas.so.12", "libcuda.so.1", {"external": "driver"}),
-        ("lib/libnvblas.so.12", "libnothing.so", None),
         ("lib/libnvblas.so.12", "libnvrtc.so.12", {"attr": "cuda_nvrtc", "output": "lib"}),
-    ]
+    ], "a library of `loaded` in the policy is not repeated"
     assert [n.soname for n in blas_entry.needs if n.by_path == "lib/libnvblas.so.12"] == []
+
+
+OPTIONAL = rule(packages=["libx*"], names=["libextra.so.*"])
+
+
+def opening_set(*names: str, **files: Binary) -> PackageSet:
+    """Return a set with a package that opens libraries, and others that have some of these."""
+    features = {
+        "libx": features_of({"lib/libx.so.1": elf("libx.so.1", opens=names), **files}),
+        "libextra": library("libextra.so.1"),
+        "libuseful": library("libuseful.so.1"),
+    }
+    return built(features, policies={"libraries": {"optional_libraries": [OPTIONAL]}})
+
+
+def test_opened_library_is_required_unless_policy_lists_it_as_optional() -> None:
+    entry = opening_set("libextra.so.1", "libuseful.so.1").packages["libx"]
+    assert [(d.attr, d.output, d.kind, d.is_optional) for d in entry.depends] == [
+        ("libextra", "lib", "dlopen", True),
+        ("libuseful", "lib", "dlopen", False),
+    ]
+    assert {o.soname: o.is_optional for o in entry.opens} == {
+        "libextra.so.1": True,
+        "libuseful.so.1": False,
+    }
+
+
+def test_library_that_is_needed_and_opened_is_both() -> None:
+    """Only files that list a library have a run path to it."""
+    other = {"lib/liby.so.1": elf("liby.so.1", "libuseful.so.1")}
+    entry = opening_set("libuseful.so.1", **other).packages["libx"]
+    assert [(d.attr, d.kind) for d in entry.depends] == [
+        ("libuseful", "dlopen"),
+        ("libuseful", "runtime"),
+    ]
+
+
+def test_opened_library_without_provider_is_a_note_unless_optional() -> None:
+    opens = ("libextra.so.9", "libnothing.so")
+    made = build(
+        data_of(
+            {"libx": features_of({"lib/libx.so.1": elf("libx.so.1", opens=opens)})},
+            policies={"libraries": {"optional_libraries": [OPTIONAL]}},
+        )
+    )
+    assert made.packages["libx"].status == "available"
+    assert texts(made, "unresolved-opens") == ["lib/libx.so.1 may open libnothing.so"]
+    assert [str(violation) for violation in check_set(made)] == [
+        "I29 libx: lib/libx.so.1 opens libnothing.so, which has no provider and is not optional"
+    ]
 
 
 def test_unread_tables_are_a_warning() -> None:

@@ -282,7 +282,7 @@ def linked(run: Run) -> MadeSet:
 
     The library also loads a third library."""
     made_set = MadeSet()
-    for name in ("near", "far", "loaded"):
+    for name in ("near", "far", "loaded", "optional"):
         made_set.add(
             name, {f"lib/lib{name}.so.1": compiled(f"lib{name}.so.1"), "include/x.h": TEXT}
         )
@@ -297,8 +297,9 @@ def linked(run: Run) -> MadeSet:
             need("libloaded.so.1", {"attr": "loaded", "output": "lib"}, "dlopen"),
         ],
         "depends": [
-            {"attr": name, "output": "lib", "kind": "dlopen" if name == "loaded" else "runtime"}
-            for name in ("near", "far", "loaded")
+            *({"attr": n, "output": "lib", "kind": "runtime"} for n in ("near", "far")),
+            {"attr": "loaded", "output": "lib", "kind": "dlopen"},
+            {"attr": "optional", "output": "lib", "kind": "dlopen", "is_optional": True},
         ],
     }
     return made_set
@@ -315,9 +316,9 @@ def test_run_paths_contain_driver_and_needed_libraries(
     library = build_package(Path.cwd(), "top", ["lib"])["lib"] / "lib/libtop.so.1"
     folders = [
         str(build_package(Path.cwd(), name, ["lib"])["lib"] / "lib")
-        for name in ("near", "far", "loaded")
+        for name in ("near", "far", "loaded", "optional")
     ]
-    expected = ["/run/opengl-driver/lib", *folders[:2], str(library.parent), folders[2]]
+    expected = ["/run/opengl-driver/lib", *folders[:2], str(library.parent), *folders[2:]]
     if compat is not None:
         expected.insert(0, str(build_package(Path.cwd(), compat, ["out"])["out"] / "compat"))
     assert run_path_of(library) == expected

@@ -23,9 +23,9 @@ LIBRARIES = {
 OWNERS = {soname: attr for attr, sonames in LIBRARIES.items() for soname in sonames}
 LOADS = {
     "libcublas.so.13": {"needs": ["libcublasLt.so.13", "libc.so.6"]},
-    "libcublasLt.so.13": {"dlopen": ["libnvrtc.so.13"], "opens": ["libcufft.so.12"]},
+    "libcublasLt.so.13": {"opens": ["libnvrtc.so.13"], "optional": ["libcufft.so.12"]},
     # The data names the library without its version.
-    "libnvrtc.so.13": {"opens": ["libnvrtc-builtins.so"]},
+    "libnvrtc.so.13": {"dlopen": ["libnvrtc-builtins.so"]},
 }
 
 
@@ -33,7 +33,9 @@ def load(path: str, soname: str, kind: str) -> dict[str, Any]:
     owner = next((attr for name, attr in OWNERS.items() if name.startswith(soname)), None)
     by = {"attr": owner, "output": "out"} if owner else {"external": "glibc"}
     load = {"soname": soname, "by_path": path, "satisfied_by": by}
-    return load if kind == "opens" else load | {"kind": kind, "output": "out"}
+    if kind in {"opens", "optional"}:
+        return load | {"is_optional": kind == "optional"}
+    return load | {"kind": kind, "output": "out"}
 
 
 @pytest.fixture
@@ -64,9 +66,10 @@ def runtime_set(run: object) -> None:
                 for name in LOADS.get(soname, {}).get(key, ())
             ],
             opens=[
-                load(paths[soname], name, "opens")
+                load(paths[soname], name, kind)
                 for soname in sonames
-                for name in LOADS.get(soname, {}).get("opens", ())
+                for kind in ("opens", "optional")
+                for name in LOADS.get(soname, {}).get(kind, ())
             ],
             is_collapsed=True,
         )
