@@ -14,6 +14,8 @@ from cudaredist.binaries.file_content import FileContent, UnreadableError, text_
 from cudaredist.binaries.file_facts import Binary, BinaryKind
 from cudaredist.binaries.opened_names import LibraryNames, opened_names
 
+ENDS_EARLY = "the file ends at byte"
+"""The beginning of the note on a file that is shorter than its headers state."""
 NAMES_LIMIT = 1024
 """Maximum names of one table. A real file has a few dozen."""
 _SECTION_NAME_LIMIT = 256
@@ -96,7 +98,7 @@ class Reader:
     def note_end(self, end: int) -> None:
         """Add a note if the file is shorter than its headers state."""
         if end > self.content.size:
-            self.note(f"the file ends at byte {self.content.size:,} of {end:,}")
+            self.note(f"{ENDS_EARLY} {self.content.size:,} of {end:,}")
 
     @contextlib.contextmanager
     def losing(self, *facts: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ CONFIGURATION = "configuration"
 
 AuditFindingKind: TypeAlias = Literal[
     "missing-library",
+    "damaged-file",
     "missing-symbols",
     "mixed-cuda",
     "duplicate-library",

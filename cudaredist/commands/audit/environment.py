@@ -1,5 +1,6 @@
 """Judge an environment: the file for each needed library, and its exported symbols."""
 
+import os
 import posixpath
 import re
 from collections import defaultdict
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
 from cudaredist.commands.audit.installed import Distribution, Environment
-from cudaredist.commands.audit.loader import FoundFile, Loader, fitting_names
+from cudaredist.commands.audit.loader import FoundFile, Loader, damage_of, fitting_names
 from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.opened import OpenedLibraries, Unopened
@@ -26,7 +27,7 @@ from cudaredist.commands.audit.program_findings import (
 )
 from cudaredist.commands.audit.report import AuditedEnvironment, AuditFinding, LoadedFile
 from cudaredist.commands.audit.run_paths import run_path_fix
-from cudaredist.commands.audit.wheel_fixes import fix_command, newer_command
+from cudaredist.commands.audit.wheel_fixes import fix_command, newer_command, reinstall_command
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.formats.settings import AuditFindingKind
@@ -74,6 +75,10 @@ class JudgedEnvironment:
         opened = OpenedLibraries(environment, data, self._loader, self._loadings, first)
         cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
         self._unopened = list(opened.unopened(cuda))
+        self._damaged = [
+            *((use.user, use.loaded) for use in self._uses if use.loaded.found_by == "damaged"),
+            *opened.damaged,
+        ]
 
     def report(self) -> AuditedEnvironment:
         """Return each needed library with its file."""
@@ -210,6 +215,7 @@ class JudgedEnvironment:
             if soname in self._cuda:
                 yield from self._location_findings(soname, uses)
             yield from self._symbol_findings(soname, uses)
+        yield from self._damage_findings()
         yield from self._opened_findings()
         yield from self._copy_findings()
         lost = (u for u in self._uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
@@ -249,6 +255,22 @@ class JudgedEnvironment:
             message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
             finding = make_finding(kind, message, paths[0], hint)
             yield as_warning(finding) if is_optional else finding
+
+    def _damage_findings(self) -> Iterator[AuditFinding]:
+        """Yield a finding for each library that is not a whole ELF file."""
+        damaged = grouped((found.path, (user, found)) for user, found in self._damaged)
+        for path, uses in sorted(damaged.items()):
+            real = self._loader.real(path)
+            owner = self._owners.get(real)
+            title = self._display_path(real) + ("" if owner is None else f" ({owner.title})")
+            users = paths_of({user for user, _ in uses})
+            message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
+            hint = None if owner is None else reinstall_command(owner)
+            yield make_finding("damaged-file", message, self._display_path(real), hint)
+
+    def _display_path(self, path: str) -> str:
+        """Return the path of a file in messages."""
+        return path.removeprefix(f"{os.path.realpath(self.environment.path)}/")
 
     def _opened_findings(self) -> Iterator[AuditFinding]:
         """Yield a finding for libraries that files open, but that the loader does not find."""

@@ -6,6 +6,7 @@ folders. `ldconfig` makes this cache from the folders of `ld.so.conf`; they coun
 cache. Variables of the user such as LD_LIBRARY_PATH are not known.
 """
 
+import os
 import posixpath
 import re
 from collections import defaultdict, deque
@@ -16,6 +17,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from cudaredist.binaries.elf import ELF_MAGIC
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.reader import section_name, whole_entries
 from cudaredist.commands.audit.installed import Environment
@@ -33,6 +35,8 @@ _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 _CACHE_HEADER = 48
 _CACHE_ENTRY = Struct("<iIIIQ")
 """Flags, the positions of the name and path, the system's version, and features of processors."""
+_FIRST_BYTES = 256
+_LFS_POINTER = b"version https://git-lfs"
 _ORIGIN = ("$ORIGIN", "${ORIGIN}")
 _is_version = re.compile(r"(?:\.[0-9]+)*").fullmatch
 
@@ -81,6 +85,7 @@ class Loader:
         self._root = environment.root.rstrip("/")
         self._files = {file.path: file for file in environment.files}
         self._examined = examined
+        self._walked = f"{os.path.realpath(environment.path)}/"
         machines = {file.binary.machine for file in self._files.values()}
         triples = [triple for name, triple in _MULTIARCH.items() if name in machines]
         default = [f"{top}/{triple}" for triple in triples for top in ("/lib", "/usr/lib")]
@@ -104,7 +109,7 @@ class Loader:
                 found = loaded.get(name) or self._search(name, user)
                 if found is None:
                     continue
-                if name not in loaded and found.file is not None:
+                if name not in loaded and found.file is not None and found.file.is_whole:
                     loaded.setdefault(found.file.binary.soname or name, found)
                     queue.append(Loaded(found.file, found.path, user))
                 loaded[name] = found
@@ -161,25 +166,31 @@ class Loader:
     def _fitting(self, path: str, found_by: FoundBy, user: Loaded) -> FoundFile | None:
         folder, name = posixpath.split(path)
         real_folder, names = self._real_folder(folder)
-        real = self._real(f"{real_folder}/{name}") if name in names else None
+        real = self.real(f"{real_folder}/{name}") if name in names else None
         if real is None or not Path(real).is_file():
             return None
         file = self._files.get(real)
-        if file is None and name in self._examined:
+        is_walked = real.startswith(self._walked)
+        if file is None and not is_walked:
+            if name not in self._examined:
+                return FoundFile(found_by=found_by, path=path)
             file = self._outside(real)
-        if file is not None and file.binary.machine != user.file.binary.machine:
+        # The loader ends with an error, instead of a search in the next folder.
+        if file is None or not file.is_whole:
+            return FoundFile(found_by="damaged", path=path, file=file)
+        if file.binary.machine != user.file.binary.machine:
             return None
         return FoundFile(found_by=found_by, path=path, file=file)
 
     def _listed(self, folder: str) -> tuple[str, frozenset[str]]:
         """Return a folder without links in its path, and the names in it."""
-        real = self._real(folder)
+        real = self.real(folder)
         try:
             return real, frozenset(each.name for each in Path(real).iterdir())
         except OSError:
             return real, frozenset()
 
-    def _real(self, path: str) -> str:
+    def real(self, path: str) -> str:
         """Return a path without links, as a program in the root would see it."""
         left = path.removeprefix(f"{self._root}/").split("/")[::-1]
         here, links = self._root, 0
@@ -204,7 +215,7 @@ class Loader:
     def _read(self, path: str) -> bytes:
         """Return the content of a file, nothing if it cannot be read or is too large."""
         try:
-            return read_file(Path(self._real(self._below(path))), _SYSTEM_FILE_LIMIT) or b""
+            return read_file(Path(self.real(self._below(path))), _SYSTEM_FILE_LIMIT) or b""
         except ReadError:
             return b""
 
@@ -253,6 +264,22 @@ def fitting_names(opened: str, names: Iterable[str]) -> list[str]:
     if not opened.endswith(".so"):
         return [opened] if opened in parts else []
     return sorted(name for name in parts if _is_version(name[len(opened) :]))
+
+
+def damage_of(path: str) -> str:
+    """Return the reason why the loader cannot read a file that is not a whole ELF file."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_FIRST_BYTES)
+    except OSError:
+        return "it cannot be read"
+    if not data:
+        return "it is empty"
+    if data.startswith(_LFS_POINTER):
+        return "it is a pointer of Git LFS"
+    if data.lstrip()[:1] == b"<":
+        return "it is a web page"
+    return "it is cut off" if data.startswith(ELF_MAGIC) else "it is another kind of file"
 
 
 def _examined(path: str) -> ProgramFile | None:

@@ -56,6 +56,8 @@ class OpenedLibraries:
         self._projects = data.catalog.projects()
         self._opened: dict[str, list[FoundFile]] = {}
         """The libraries that files open, by the paths of these files."""
+        self.damaged: list[tuple[ProgramFile, FoundFile]] = []
+        """Files that open a library that is not a whole ELF file."""
 
     def unopened(self, names: Mapping[str, Collection[str]]) -> Iterator[Unopened]:
         """Yield the names that the loader does not find. `names` has those of files by path."""
@@ -64,7 +66,10 @@ class OpenedLibraries:
             loading = self._loadings[path]
             found = {name: self._found_alone(name, loading) for name in opened}
             self._opened[path] = list(filter(None, found.values()))
-            lacking += [(loading.files[0].file, name) for name in opened if found[name] is None]
+            user = loading.files[0].file
+            damaged = (each for each in self._opened[path] if each.found_by == "damaged")
+            self.damaged += ((user, each) for each in damaged)
+            lacking += [(user, name) for name in opened if found[name] is None]
         for user, name in lacking:
             is_own_name = name in possible_sonames(user.name)
             if is_own_name or _is_variant(user) or self._is_own(user, name):

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.reader import ENDS_EARLY
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
@@ -76,6 +77,13 @@ class ProgramFile:
         """
         unread = self.binary.unread
         return bool({*unread} - {"opens"}) or len(self.binary.notes) > ("opens" in unread)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its headers can be read, and the file has all bytes that they state."""
+        if {"needed", "runpath", "soname"} <= {*self.binary.unread}:
+            return False
+        return not any(note.startswith(ENDS_EARLY) for note in self.binary.notes)
 
     @property
     def platforms(self) -> tuple[str, ...]:

@@ -19,7 +19,9 @@ EnvironmentKind: TypeAlias = Literal[
     "virtual environment", "conda environment", "toolkit", "root file system", "packages"
 ]
 BoundKind: TypeAlias = Literal["symbols", "oldest", "parts", "unknown", "missing", "none"]
-FoundBy: TypeAlias = Literal["run-path", "system", "preloaded", "other-code", "driver", "none"]
+FoundBy: TypeAlias = Literal[
+    "run-path", "system", "preloaded", "damaged", "other-code", "driver", "none"
+]
 
 
 class AuditInput(OwnModel):
@@ -175,7 +177,8 @@ class LoadedFile(OwnModel):
     cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
     found_by: FoundBy = Field(
         description="`run-path` or `system`: by the loader; `preloaded`: a package loads it first, "
-        "see `rule`; `other-code`: in the environment, but the loader does not search its folder; "
+        "see `rule`; `damaged`: the loader fails, because it is not a whole ELF file; "
+        "`other-code`: in the environment, but the loader does not search its folder; "
         "`driver`: of the driver of a machine with a GPU; `none`: there is no file"
     )
     file: str | None

@@ -41,6 +41,7 @@ _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _FOUND_BY = {
     "run-path": "run path",
     "system": "folders of the system",
+    "damaged": "damaged",
     "other-code": "not by the loader",
     "driver": "driver",
     "none": "missing",

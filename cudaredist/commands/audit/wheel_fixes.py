@@ -48,13 +48,18 @@ def fix_command(
     project = projects.pop() or ""
     installed = environment.distributions.get(project)
     if installed is not None and installed.version in SpecifierSet(pip.specifier):
-        requirement = quote(f"{project}=={installed.version}")
-        return f"pip install --force-reinstall --no-deps {requirement}"
+        return reinstall_command(installed)
     specifier, major = pip.specifier, project.rpartition("-cu")[2]
     if major.isdecimal():
         # The name of the project limits it already.
         specifier = specifier.removesuffix(f",<{int(major) + 1}")
     return f"pip install {quote(f'{project}{specifier}')}"
+
+
+def reinstall_command(package: Distribution) -> str:
+    """Return the command that installs a package again."""
+    requirement = quote(f"{package.project}=={package.version}")
+    return f"pip install --force-reinstall --no-deps {requirement}"
 
 
 def newer_command(package: Distribution, known: Sequence[KnownLibrary]) -> str | None:

@@ -228,6 +228,43 @@ def test_library_is_loaded_first_by_convention(
     assert [finding.exit_code for finding in findings(tmp_path)] == codes
 
 
+# -- files that are not whole
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is empty"),
+        (library(CUBLAS, "old", sections={".data": bytes(1 << 12)})[:1024], "it is cut off"),
+        (library(CUBLAS)[:30], "it is cut off"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS"),
+        (b"\n<!DOCTYPE html><html>", "it is a web page"),
+        (b"GROUP ( libcublas.so.12.4 )", "it is another kind of file"),
+    ],
+)
+def test_library_that_is_not_a_whole_elf_file_is_a_finding(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    put_example(tmp_path, user(CUBLAS, "old", runpath=TO_CUBLAS))
+    install(tmp_path, "nvidia-cublas-cu12", "12.4.1.7", {f"{FOLDER}/{CUBLAS}": content})
+    (each,) = loaded(tmp_path)
+    assert (each.found_by, each.by) == ("damaged", ("example/a.so",))
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("damaged-file", 1)
+    title = f"{FOLDER}/{CUBLAS} (nvidia-cublas-cu12 12.4.1.7)"
+    assert f"cannot read {title} for example/a.so: " in finding.message
+    assert finding.message.endswith(reason)
+    assert finding.hint == "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.4.1.7"
+
+
+def test_opened_library_that_is_empty_is_a_finding(tmp_path: Path) -> None:
+    files = {
+        "example/a.so": elf(sections={".rodata": b"\0%s\0" % CUBLAS.encode()}, rpath="$ORIGIN")
+    }
+    install(tmp_path, "example", "1.0", {**files, f"example/{CUBLAS}": b""})
+    assert [each.kind for each in findings(tmp_path)] == ["damaged-file"]
+
+
 # -- symbols
 
 
