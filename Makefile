@@ -9,8 +9,9 @@ BIN := $(VENV)/bin
 CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
 
-.PHONY: help setup demo test coverage test-slow test-real test-network lint types imports count \
-	schemas docs picture man dist docs-site data benchmark toolkit fuzz clean
+.PHONY: help setup demo test coverage test-slow test-real test-network test-nightly lint types \
+	other-types imports count schemas docs picture man dist docs-site data benchmark toolkit fuzz \
+	machines nightly clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -45,24 +46,31 @@ coverage: setup  ## run the fast tests with fixed examples and measure coverage
 		--cov --cov-report=term-missing:skip-covered
 
 test-slow: setup  ## run the tests with killed processes, network faults, full disks and all shipped data
-	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not nightly"
 
 test-real: setup  ## run the tests of NVIDIA's real manifests, if these are next to the checkout
-	$(CLEAN) $(BIN)/python -m pytest -m "real and not network"
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist worksteal -m "real and not network and not nightly"
 
 test-network: setup  ## run the tests that require a package index (network)
-	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m "network and not nightly"
+
+test-nightly: setup  ## run the tests that take minutes each (network)
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m nightly
 
 lint: setup  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 # Tests and benchmarks require a POSIX system.
-types: setup  ## mypy for each version of Python and each operating system
+types: setup  ## mypy for the oldest and newest Python, and for Windows
 	$(BIN)/mypy
-	for version in 3.12 3.13 3.14; do $(BIN)/mypy --python-version $$version || exit 1; done
-	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+	$(BIN)/mypy --python-version 3.14
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 cudaredist tools
+
+other-types: setup  ## mypy for the other versions of Python, and for macOS
+	$(BIN)/mypy --python-version 3.12
+	$(BIN)/mypy --python-version 3.13
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 
 imports: setup  ## import-linter
 	$(BIN)/lint-imports
@@ -156,6 +164,13 @@ fuzz: $(VENV)/.fuzz  ## fuzz every reader; SECONDS=1800 for a long run
 $(VENV)/.fuzz: $(VENV)/.done
 	$(BIN)/python -m pip install --quiet --group fuzz
 	touch $@
+
+machines:  ## run `make test` and `make demo` on three fresh machines (root, network)
+	tools/fresh_machines.sh
+
+# Run one target after the other, since benchmarks and time limits need the whole machine.
+nightly: other-types coverage test-nightly fuzz machines  ## run the checks that are too long for a merge
+	BENCHMARK_TOLERANCE=2 $(MAKE) benchmark
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

@@ -142,7 +142,7 @@ class InsecureAddressError(UsageError):
 class IncompleteError(CudaRedistError):
     """Part of the result is missing or could not be written.
 
-    No command: the hint depends on the missing part. Subclasses have commands.
+    The hint depends on the missing part, so only subclasses name a command.
     """
 
     exit_code = EXIT_INCOMPLETE
@@ -152,7 +152,7 @@ class IncompleteError(CudaRedistError):
 class SourceError(IncompleteError):
     """A source did not deliver the requested file.
 
-    No command: only the owner of the source can change its answer.
+    The hint has no command, because only the owner of the source can change its answer.
     """
 
     kind = "source"
@@ -166,7 +166,7 @@ class SourceError(IncompleteError):
 class NotAtSourceError(SourceError):
     """The source has no such file or folder.
 
-    No command: the error does not know which other files the source has.
+    The hint has no command, because the error does not know which other files the source has.
     """
 
     kind = "not-found"
@@ -175,7 +175,7 @@ class NotAtSourceError(SourceError):
 class RefusedError(SourceError):
     """The source denied access (status 401 or 403).
 
-    No command: only the owner of the source can permit access.
+    The hint has no command, because only the owner of the source can permit access.
     """
 
 
@@ -265,7 +265,7 @@ class WritingTo(ReadingFrom):
 class IntegrityError(CudaRedistError):
     """Bytes differ from their recorded hash or size.
 
-    No command: a damaged file of the user has an unknown source. Subclasses have commands.
+    A damaged file of the user has an unknown source, so only subclasses name a command.
     """
 
     exit_code = EXIT_INTEGRITY
@@ -323,7 +323,7 @@ class EditedLocallyError(IntegrityError):
 class ContentError(CudaRedistError):
     """A file's content is invalid.
 
-    No command: only the author of the file can correct it.
+    The hint has no command, because only the author of the file can correct it.
     """
 
     exit_code = EXIT_CONTENT

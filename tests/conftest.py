@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from support import processing
 from support.factory import manifest
 from support.golden import golden
+from support.patching import Patch, patching
 from support.releases import publish, release
 from support.running import assert_report_fits, invoke
 from support.server import FaultServer
@@ -55,6 +56,17 @@ typer.testing._get_command = functools.cache(get_command)  # type: ignore[attr-d
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-golden", action="store_true", help="rewrite tests/golden")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give long tests more time before they count as hanging."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            for name, seconds in (("nightly", 1800), ("network", 900), ("slow", 600)):
+                if item.get_closest_marker(name):
+                    item.add_marker(pytest.mark.timeout(seconds))
+                    break
 
 
 def pytest_collection_finish() -> None:
@@ -127,6 +139,13 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@pytest.fixture
+def patch() -> Iterator[Patch]:
+    """Return a function that replaces functions and numbers, which the test must use."""
+    with patching() as replacing:
+        yield replacing
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from conftest import SAMPLE, Run
 from support.bumps import publish
 from support.optional_programs import needs
+from support.patching import Patch
 from support.running import PROGRAM, completed, expect_output
 from support.server import FaultServer
 
@@ -249,10 +250,10 @@ def test_cache_folder_linked_by_another_user_is_refused(cache: Path, tmp_path: P
 
 @needs_root
 def test_cache_folder_of_root_is_accepted_and_of_another_user_refused(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, patch: Patch
 ) -> None:
     cache.mkdir(mode=0o755)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    patch(os, "geteuid", lambda: 1000)
     for owner in (0, 1000):
         os.chown(cache, owner, -1)
         refuse_shared_folder(cache)
@@ -309,21 +310,23 @@ def test_other_users_read_cache_of_root(tmp_path: Path, monkeypatch: pytest.Monk
 # -- concurrent use
 
 
-def test_sweep_ignores_folders_removed_by_another_run(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sweep_ignores_folders_removed_by_another_run(cache: Path, patch: Patch) -> None:
     for name in ("a", "b"):
         (cache / name).mkdir(parents=True)
         (cache / name / "old.part").touch()
         os.utime(cache / name / "old.part", (0, 0))
     scan = os.scandir
 
-    def scan_and_remove_the_other(path: Path) -> Any:
-        if (name := Path(path).name) in {"a", "b"}:
-            monkeypatch.undo()
+    is_removed = False
+
+    def scan_and_remove_the_other(path: Any) -> Any:
+        nonlocal is_removed
+        name = "" if isinstance(path, int) else Path(path).name
+        if name in {"a", "b"} and not is_removed:
+            is_removed = True
             shutil.rmtree(cache / ("b" if name == "a" else "a"))
         return scan(path)
 
-    monkeypatch.setattr(os, "scandir", scan_and_remove_the_other)
+    patch(os, "scandir", scan_and_remove_the_other)
     Cache(cache).sweep()
     assert not any(path.is_file() for path in cache.rglob("*"))

@@ -15,6 +15,7 @@ from support import server as faults
 from support.factory import manifest
 from support.optional_programs import needs
 from support.pages import COMMANDS
+from support.patching import Patch
 from support.running import PROGRAM, WITHOUT_OVERRIDE, completed, expect_error, expect_output
 from support.server import FaultServer
 
@@ -49,6 +50,7 @@ def test_json_option_prints_only_json_on_stdout(start: Start) -> None:
     assert "\x1b" not in stdout + stderr
 
 
+@pytest.mark.slow
 @needs("bash")
 def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m cudaredist schema features | head -c 1"
@@ -56,6 +58,7 @@ def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "{", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["schema lock", "--version", "-V"])
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
 def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: str) -> None:
@@ -67,6 +70,7 @@ def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_unencodable_character_is_escaped(tmp_path: Path) -> None:
     broken = tmp_path / "redistrib_1.2.json"
     broken.write_text('{"' + "x" * 100 + '": {"version": "1"}}')
@@ -77,11 +81,11 @@ def test_unencodable_character_is_escaped(tmp_path: Path) -> None:
     assert "\\u2026" in result.stdout
 
 
-def test_internal_error_exits_70_with_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_exits_70_with_traceback(run: Run, patch: Patch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("cudaredist.commands.validate.validate_files.validate_files", fail)
+    patch("cudaredist.commands.validate.validate_files.validate_files", fail)
     expect_error(run("validate", "x.json"), 70, "internal error")
 
 
@@ -103,6 +107,7 @@ def test_worst_exit_code_is_selected_by_severity(codes: list[int], worst: int) -
     assert errors.worst_exit_code(codes) == worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -203,6 +208,7 @@ def slow_server(server: FaultServer) -> FaultServer:
     return server
 
 
+@pytest.mark.slow
 def test_progress_on_terminal_is_erased(slow_server: FaultServer, tmp_path: Path) -> None:
     arguments = [*SLOW_RUN, "--base-url", slow_server.url]
     written = on_a_terminal(arguments, tmp_path)
@@ -211,6 +217,7 @@ def test_progress_on_terminal_is_erased(slow_server: FaultServer, tmp_path: Path
     assert written.rstrip().endswith(("\x1b[2K", "\x1b[?25h")) or "\x1b[2K" in written
 
 
+@pytest.mark.slow
 def test_quiet_shows_no_progress(slow_server: FaultServer, tmp_path: Path) -> None:
     assert on_a_terminal([*SLOW_RUN, "--base-url", slow_server.url, "-q"], tmp_path) == ""
 

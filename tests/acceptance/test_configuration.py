@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support.pages import FENCED
+from support.patching import Patch
 from support.running import expect_error
 
 import cudaredist.private
@@ -142,12 +143,10 @@ def test_missing_data_folder_of_file_has_hint(run: Run) -> None:
     assert "`cudaredist config`" in result.stderr
 
 
-def test_file_of_another_user_in_shared_folder_is_ignored(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_of_another_user_in_shared_folder_is_ignored(run: Run, patch: Patch) -> None:
     OWN.write_text("jobs = 3")
-    monkeypatch.setattr(cudaredist.private, "_ROOT", -1)
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    patch(cudaredist.private, "_ROOT", -1)
+    patch(os, "geteuid", lambda: 12345)
     assert settings(run)["jobs"] == (3, "file")
     Path().chmod(0o1777)
     assert settings(run)["jobs"] == (None, "default")

@@ -21,6 +21,8 @@ from support.server import FaultServer
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 from tools.reference import examples_of
 
+pytestmark = pytest.mark.slow
+
 MADE_FROM_HELP = "commands.md"
 LISTING = {"check", "download-manifests", "versions"}
 """Commands that require only manifests from a server."""

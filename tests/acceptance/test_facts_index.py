@@ -10,11 +10,13 @@ import subprocess
 from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Run, examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.patching import Patch
 from support.running import PROGRAM, completed
 
 from cudaredist.store.cache import Cache
@@ -69,35 +71,33 @@ def stored(cache: Path) -> Path:
     return path
 
 
-def settle(monkeypatch: pytest.MonkeyPatch) -> None:
+def settle(patch: Patch) -> None:
     """Let all files count as older than two seconds."""
-    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", -(10**12))
+    patch("cudaredist.store.facts_index._SETTLED_NS", -(10**12))
 
 
-def test_unchanged_data_is_not_read_again(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settle(monkeypatch)
+def test_unchanged_data_is_not_read_again(data: Path, tmp_path: Path, patch: Patch) -> None:
+    settle(patch)
+    reads = patch.count("cudaredist.store.facts_index.load_features")
     first = rows_of(open_index(data, tmp_path / "cache"))
     before = stored(tmp_path / "cache").stat()
-    monkeypatch.setattr("cudaredist.store.facts_index.load_features", None)
+    number = reads.number
     assert rows_of(open_index(data, tmp_path / "cache")) == first
+    assert reads.number == number
     assert stored(tmp_path / "cache").stat().st_ino == before.st_ino
     assert len(first["archives"]) > 6
     assert len(first["symbols"]) > 50
 
 
-def test_file_that_changed_just_now_is_read_again(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_that_changed_just_now_is_read_again(data: Path, tmp_path: Path, patch: Patch) -> None:
     """A second change within the same tick of the clock can keep times and size."""
-    about, stat = (data / "symbols").stat(), Path.stat
+    about, stat = (data / "symbols").stat(), os.stat
 
-    def same_times(path: Path, **options: bool) -> os.stat_result:
-        return about if path.suffix == ".json" else stat(path, **options)
+    def same_times(path: Any, **options: Any) -> os.stat_result:
+        return about if str(path).endswith(".json") else stat(path, **options)
 
-    monkeypatch.setattr(Path, "stat", same_times)
-    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 10**15)
+    patch(os, "stat", same_times)
+    patch("cudaredist.store.facts_index._SETTLED_NS", 10**15)
     open_index(data, tmp_path / "cache")
     path = next((data / "features/wheels/nccl").iterdir())
     path.write_bytes(path.read_bytes().replace(b'"libnccl.so.2"', b'"libnccl.so.9"'))
@@ -106,21 +106,24 @@ def test_file_that_changed_just_now_is_read_again(
 
 
 def test_index_of_layers_begins_with_index_of_shipped_data(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, patch: Patch
 ) -> None:
     """Only the files of the data folder are read."""
-    settle(monkeypatch)
-    monkeypatch.setattr("cudaredist.store.data_folder.shipped_data", lambda: data)
+    settle(patch)
+    patch("cudaredist.store.data_folder.shipped_data", lambda: data)
     own = tmp_path / "own"
     for path in (data / "manifests/wheels/nccl").iterdir():
         copy(path, own / "manifests/wheels/nccl/redistrib_2.99.json")
     copy(data / "gpus.json", own / "gpus.json")
     store = Store(own, "wheels", Store(data, "wheels"))
+    features = patch.count("cudaredist.store.facts_index.load_features")
+    symbols = patch.count("cudaredist.store.facts_index.add_symbols")
     expected = rows_of(Index(store, Cache(tmp_path / "new")))
     shipped = rows_of(open_index(data, tmp_path / "cache"))
-    monkeypatch.setattr("cudaredist.store.facts_index.load_features", lambda *_: None)
-    monkeypatch.setattr("cudaredist.store.facts_index.add_symbols", None)
+    numbers = features.number, symbols.number
     assert rows_of(Index(store, Cache(tmp_path / "cache"))) == expected != shipped
+    # The release of the data folder has no features.
+    assert (features.number, symbols.number) == (numbers[0] + 1, numbers[1])
     assert rows_of(open_index(data, tmp_path / "cache")) == shipped
     assert {row[0] for row in expected["gpus"]} == {"local", "shipped"}
 
@@ -165,9 +168,9 @@ def link(path: Path) -> None:
     "damage", [garbage, empty, cut, other_tables, broken_pages, folder, link, Path.unlink]
 )
 def test_damaged_index_is_made_again(
-    data: Path, tmp_path: Path, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, damage: Callable[[Path], None], patch: Patch
 ) -> None:
-    settle(monkeypatch)
+    settle(patch)
     expected = rows_of(open_index(data, tmp_path / "cache"))
     damage(stored(tmp_path / "cache"))
     assert rows_of(open_index(data, tmp_path / "cache")) == expected
@@ -208,9 +211,9 @@ def test_full_disk_gives_the_same_answer(
 
 
 def test_index_of_another_version_is_not_used(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
-    settle(monkeypatch)
+    settle(patch)
     with monkeypatch.context() as other:
         other.setattr("cudaredist.store.facts_index.__version__", "0.0.1")
         open_index(data, tmp_path / "cache")
@@ -220,6 +223,7 @@ def test_index_of_another_version_is_not_used(
     assert rows_of(open_index(data, tmp_path / "cache"))["packages"]
 
 
+@pytest.mark.slow
 def test_several_processes_refresh_at_once(data: Path, tmp_path: Path) -> None:
     options = f"--data-dir {data} --cache-dir {tmp_path / 'cache'} --no-shipped-data --json"
     call = [*PROGRAM, "which", "libnccl.so.2", *options.split()]
@@ -303,9 +307,7 @@ def test_edited_data_gives_the_rows_of_a_new_index(
         assert edited == rows_of(open_index(root / "data", root / f"new{number}"))
 
 
-def test_archives_of_package_are_found_by_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archives_of_package_are_found_by_package(tmp_path: Path, patch: Patch) -> None:
     index = Index(Store(tmp_path), Cache(tmp_path / "cache"))
     plans: list[object] = []
     explain = index.rows
@@ -314,7 +316,7 @@ def test_archives_of_package_are_found_by_package(
         plans.extend(explain(f"EXPLAIN QUERY PLAN {query}", *values))
         return []
 
-    monkeypatch.setattr(index, "rows", rows)
+    patch(index, "rows", rows)
     assert not list(index.archives(["cuda"], "package IN (SELECT value FROM json_each(?))", ["x"]))
     # SQLite 3.40 adds the condition on the release, 3.53 does not.
     search = r"SEARCH archives USING INDEX \w+ \((release=\? AND )?package=\?\)"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import SAMPLE, Run
 from support.headers import host_config
+from support.patching import Patch
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import publish, release
 from support.server import FaultServer
@@ -15,8 +16,8 @@ LINUX = "linux-x86_64"
 
 
 @pytest.fixture(autouse=True)
-def _line_for_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cudaredist.cli.console._BETWEEN_LINES", 0.0)
+def _line_for_each_event(patch: Patch) -> None:
+    patch("cudaredist.cli.console._BETWEEN_LINES", 0.0)
 
 
 def lines(stderr: str, title: str) -> list[str]:

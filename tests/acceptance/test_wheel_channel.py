@@ -63,7 +63,7 @@ def serve(
         pages.setdefault(path.name.split("-")[0].replace("_", "-"), []).append(link)
     for project, links in pages.items():
         page = f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
-        server.misbehave(f"/simple/{project}/", faults.body(page, Content_Type="text/html"))
+        server.answers[f"/simple/{project}/"] = faults.body(page, Content_Type="text/html")
 
 
 @pytest.fixture
@@ -295,8 +295,7 @@ def test_metadata_file_is_read_instead_of_wheel(
 def test_server_without_ranges_succeeds(
     index: Path, wheels: Run, wheel_server: FaultServer
 ) -> None:
-    for path, data in wheel_server.files.items():
-        wheel_server.misbehave(path, faults.body(data))
+    wheel_server.misbehave(wheel_server.files, faults.without_ranges)
     assert wheels("download-manifests").exit_code == 0
     manifest = manifest_of()
     assert manifest["cuda_nvcc"]["name"] == "nvidia-cuda-nvcc-cu12"
@@ -342,8 +341,7 @@ def test_wheel_channel_writes_no_temporary_files(
 ) -> None:
     monkeypatch.setattr("tempfile.mkdtemp", None)
     monkeypatch.setattr("tempfile.mkstemp", None)
-    for path, data in wheel_server.files.items():
-        wheel_server.misbehave(path, faults.body(data))
+    wheel_server.misbehave(wheel_server.files, faults.without_ranges)
     assert wheels("download-manifests").exit_code == 0
     assert wheels("process-manifests").exit_code == 0
     assert not (tmp_path / "cache/staging").exists()

@@ -48,6 +48,7 @@ def check(*words: object) -> None:
     assert process.returncode == 0, process.stdout + process.stderr
 
 
+@pytest.mark.slow
 @needs_checkers
 def test_workflows_fit_schemas_and_have_no_known_weakness(tmp_path: Path) -> None:
     files = files_of_pages(tmp_path)
@@ -153,6 +154,7 @@ def test_action_passes_if_server_is_down(fetch: Run, server: FaultServer, proces
     assert (runner.outputs["unreachable"], runner.outputs["findings"]) == ("true", "false")
 
 
+@pytest.mark.slow
 @needs("bash")
 def test_action_audits_files_of_a_pattern(tmp_path: Path) -> None:
     runner = Runner(tmp_path)

@@ -11,7 +11,7 @@ from support.bumps import product
 from support.optional_programs import needs
 from support.server import FaultServer
 
-pytestmark = [pytest.mark.network, needs("git")]
+pytestmark = [pytest.mark.network, pytest.mark.nightly, needs("git")]
 UV = Path(sys.executable).with_name("uv")
 
 

@@ -20,7 +20,7 @@ from support.running import ask_index, cudaredist
 
 from tools.mirrors import Comparison
 
-pytestmark = [pytest.mark.network, pytest.mark.real]
+pytestmark = [pytest.mark.network, pytest.mark.nightly, pytest.mark.real]
 
 COMPONENTS = "cuda_cudart,libnvfatbin,cuda_nvtx,libnvjitlink,cuda_cuobjdump"
 MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"

@@ -42,7 +42,7 @@ def is_dynamic(path: Path) -> bool:
     return "(NEEDED)" in output or "(SONAME)" in output
 
 
-pytestmark = [pytest.mark.network, needs_nix_builds]
+pytestmark = [pytest.mark.network, pytest.mark.nightly, needs_nix_builds]
 
 RELEASE = "13.0.2"
 DATA = REPOSITORY / "data"

@@ -11,7 +11,12 @@ from support.optional_programs import needs
 from support.running import cudaredist
 from support.wheels import download_wheel
 
-pytestmark = [pytest.mark.network, needs_nix_builds, needs("gcc", "cmake", "ninja")]
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.nightly,
+    needs_nix_builds,
+    needs("gcc", "cmake", "ninja"),
+]
 
 PARTS = (
     "cuda_cccl",

@@ -10,7 +10,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from tools.symbols import Comparison
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.nightly]
 
 SMALL = ("cuda_cudart", "libcufile", "libnvjpeg")
 """Packages with small wheels: together 285 MB for all releases and platforms."""

@@ -9,7 +9,7 @@ import pytest
 from conftest import REPOSITORY
 from support.running import cudaredist
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.nightly]
 
 DATA = REPOSITORY / "data"
 LABELS = ("11.8.0", "12.2.2", "13.0.2")

@@ -17,7 +17,7 @@ from cudaredist.binaries.file_facts import Binary
 from cudaredist.formats.features import Features
 from cudaredist.sets.headers import ROOTS
 
-pytestmark = [pytest.mark.network, needs("g++")]
+pytestmark = [pytest.mark.network, pytest.mark.nightly, needs("g++")]
 
 DATA = REPOSITORY / "data"
 SOURCE = REPOSITORY / "tests" / "saxpy"

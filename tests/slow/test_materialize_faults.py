@@ -18,6 +18,7 @@ from conftest import Run, Start
 from support import binaries
 from support import server as faults
 from support.killing import STEPS, Killer
+from support.patching import Patch
 from support.running import expect_output
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
@@ -190,7 +191,7 @@ def test_interrupted_materialize_keeps_complete_archives(
     assert "Traceback" not in stderr
     assert not root.exists()
     requests = server.requests.copy()
-    del server.behaviours[slow]
+    server.behave()
     install(start, set_path, root, *options[2:])
     assert server.requests - requests == {slow: 1}
     assert not archives.exists()
@@ -278,7 +279,7 @@ def test_full_disk_leaves_no_files_of_new_root(
     assert shutil.disk_usage(small_disk).used < 3_000_000
 
 
-def test_archive_changed_while_read_exits_4(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_changed_while_read_exits_4(run: Run, patch: Patch) -> None:
     made_set = MadeSet()
     content = random.Random(1).randbytes(30 << 20)
     path = made_set.add("libx", {"bin/x.bin": content, "LICENSE": b"x"}, suffix="zip")
@@ -297,6 +298,6 @@ def test_archive_changed_while_read_exits_4(run: Run, monkeypatch: pytest.Monkey
                     file.write(b"altered")
                     os.fsync(file.fileno())
 
-    monkeypatch.setattr(FolderSource, "stream", streaming)
+    patch(FolderSource, "stream", streaming)
     expect_output(run("materialize", "set.json", "--root", "root", "--base-url", "source"), 4)
     assert {path.name for path in Path().iterdir()} == {"set.json", "source"}

@@ -142,8 +142,7 @@ def test_mirror_after_kills_and_faults_equals_one_made_in_peace(
     codes = []
     with contextlib.closing(Killer(mirror.name)) as killer:
         assert killer.run(*call(peaceful)) == 0
-        for path in server.files:
-            server.misbehave(path, sometimes_faulty(moments))
+        server.misbehave(server.files, sometimes_faulty(moments))
         with polling(mirror, files) as reader:
             for number in range(KILLS):
                 codes.append(killer.run(*call(mirror), step=moments.randrange(STEPS_OF_RUN)))
@@ -151,7 +150,7 @@ def test_mirror_after_kills_and_faults_equals_one_made_in_peace(
                 # The last ones stay, so that a killed mirror is resumed.
                 if number % 3 == 2 and number < KILLS - 1:
                     shutil.rmtree(mirror, ignore_errors=True)
-            server.behaviours.clear()
+            server.behave()
             assert killer.run(*call(mirror)) == 0
     assert reader.wrong == set()
     assert reader.reads > KILLS

@@ -334,8 +334,15 @@ def test_first_column_stays_in_view_on_a_phone(page: Page, files: str) -> None:
     assert name.bounding_box() == before
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        pytest.param(390, "dark", marks=pytest.mark.nightly),
+        pytest.param(1280, "light", marks=pytest.mark.nightly),
+        pytest.param(1280, "dark", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_no_problem_of_accessibility(
     page: Page, files: str, name: str, scheme: Literal["light", "dark"], width: int

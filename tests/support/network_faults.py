@@ -106,13 +106,14 @@ def half_a_part(handler: Handler, data: bytes) -> None:
 
 def new_etag(handler: Handler, data: bytes) -> None:
     """Answer well, with another ETag each time."""
-    part = handler.asked_part(data)
-    handler.answer(part.status, part.data, ETag=any_etag(data), **part.headers)
+    etag = any_etag(data)
+    part = handler.asked_part(data, etag)
+    handler.answer(part.status, part.data, ETag=etag, **part.headers)
 
 
 def new_etag_of_part(handler: Handler, data: bytes) -> None:
     """Answer the requested part, although its ETag is another one than in If-Range."""
-    part = handler.asked_part(data, handler.headers["If-Range"])
+    part = handler.asked_part(data)
     handler.answer(part.status, part.data, ETag=any_etag(data), **part.headers)
 
 

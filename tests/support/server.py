@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import hashlib
+import math
 import os
 import re
 import socket
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 from pathlib import Path
@@ -58,12 +60,13 @@ class Handler(BaseHTTPRequestHandler):
             count = owner.requests[path]
         time.sleep(owner.delay)
         data = owner.files.get(path)
-        behaviour = owner.behaviours.get(path)
+        fault = owner.faults.get(path)
         with contextlib.suppress(ConnectionError, TimeoutError):
-            if behaviour is not None and (
-                owner.times.get(path) is None or count <= owner.times[path]
-            ):
-                behaviour(self, data or b"")
+            if fault is not None and count <= fault.last[path]:
+                fault.is_served = True
+                fault.behaviour(self, data or b"")
+            elif path in owner.answers:
+                owner.answers[path](self, data or b"")
             elif data is None:
                 self.answer(404, b"not here")
             else:
@@ -86,10 +89,14 @@ class Handler(BaseHTTPRequestHandler):
         part = self.asked_part(data, etag)
         self.answer(part.status, part.data, ETag=etag, **part.headers)
 
-    def asked_part(self, data: bytes, etag: str = "") -> "Part":
-        """Return the requested part."""
+    def asked_part(self, data: bytes, etag: str | None = None) -> "Part":
+        """Return the requested part, or the whole file if it has another ETag than requested.
+
+        Without `etag`, the requested ETag is ignored, as broken servers do.
+        """
         range_match = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        if range_match is None or self.headers.get("If-Range", etag) != etag:
+        is_other = etag is not None and self.headers.get("If-Range", etag) != etag
+        if range_match is None or is_other:
             return Part(0, 200, data, {})
         if range_match[1]:
             start, end = int(range_match[1]), int(range_match[2] or len(data)) + 1
@@ -123,13 +130,30 @@ class _Server(ThreadingHTTPServer):
         """Ignore errors, because clients of tests may disconnect."""
 
 
+@dataclass
+class Fault:
+    """A behaviour in place of good answers."""
+
+    behaviour: Behaviour
+    last: dict[str, float]
+    """The number of the last request of each path that gets it."""
+    is_served: bool = False
+    """Whether a request got it."""
+
+
 class FaultServer:
-    """A server with files and misbehaviours by path, and a record of requests."""
+    """A server with files and misbehaviours by path, and a record of requests.
+
+    A misbehaviour that no request got fails the test when the server ends, because then the test
+    shows nothing.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.files: dict[str, bytes] = {}
-        self.behaviours: dict[str, Behaviour] = {}
-        self.times: dict[str, int] = {}
+        self.answers: dict[str, Behaviour] = {}
+        """Good answers with headers of their own."""
+        self.faults: dict[str, Fault] = {}
+        self._all_faults: list[Fault] = []
         self.requests: Counter[str] = Counter()
         self.headers: list[tuple[str, dict[str, str]]] = []
         self.delay = 0.0
@@ -153,6 +177,9 @@ class FaultServer:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
+        if error is None:
+            unserved = [", ".join(fault.last) for fault in self._all_faults if not fault.is_served]
+            assert not unserved, f"no request got the misbehaviour of {unserved}"
 
     @property
     def port(self) -> int:
@@ -189,11 +216,28 @@ class FaultServer:
                 manifests[path.removeprefix("redistrib_").removesuffix(".json")] = data
         self.add_manifests(redist, manifests)
 
-    def misbehave(self, path: str, behaviour: Behaviour, times: int | None = None) -> None:
-        """Answer a path with a behaviour, the first `times` times or always."""
-        self.behaviours[path] = behaviour
-        if times is not None:
-            self.times[path] = self.requests[path] + times
+    def misbehave(
+        self,
+        paths: str | Iterable[str],
+        behaviour: Behaviour,
+        times: int | None = None,
+        *,
+        is_optional: bool = False,
+    ) -> None:
+        """Answer paths with a behaviour, the next `times` requests of each or all.
+
+        At least one of them must be requested, unless it is optional, as in random runs.
+        """
+        more = math.inf if times is None else times
+        names = [paths] if isinstance(paths, str) else list(paths)
+        last = {path: self.requests[path] + more for path in names}
+        fault = Fault(behaviour, last, is_served=is_optional)
+        self.faults |= dict.fromkeys(names, fault)
+        self._all_faults.append(fault)
+
+    def behave(self) -> None:
+        """End all misbehaviours."""
+        self.faults.clear()
 
     def wait_for_requests(self, count: int, process: "subprocess.Popen[str]") -> None:
         """Wait until the server got a number of requests or the client ended."""
@@ -214,6 +258,11 @@ def status(code: int, **headers: str) -> Behaviour:
 
 def body(data: bytes, **headers: str) -> Behaviour:
     return lambda handler, _: handler.answer(200, data, **headers)
+
+
+def without_ranges(handler: Handler, data: bytes) -> None:
+    """Answer with the whole file, whatever part is requested."""
+    handler.answer(200, data)
 
 
 def reset_in_the_middle(handler: Handler, data: bytes) -> None:

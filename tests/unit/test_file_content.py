@@ -8,6 +8,7 @@ from typing import IO
 
 import pytest
 from support.binaries import elf, read, with_headers_at_end
+from support.patching import Patch
 
 from cudaredist.binaries import file_content
 from cudaredist.binaries.examine_file import examine, examine_file
@@ -49,11 +50,11 @@ def test_member_after_aborted_one_is_read(tmp_path: Path) -> None:
     assert binary == read(OTHER)
 
 
-def test_full_disk_is_a_write_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_a_write_error(tmp_path: Path, patch: Patch) -> None:
     def full(*_: object, **__: object) -> IO[bytes]:
         return Path("/dev/full").open("r+b", buffering=0)
 
-    monkeypatch.setattr(file_content, "SpooledTemporaryFile", full)
+    patch(file_content, "SpooledTemporaryFile", full)
     with closing(Scratch(tmp_path)) as scratch, pytest.raises(WriteError) as caught:
         examine([LIBRARY], scratch)
     assert caught.value.exit_code == EXIT_INCOMPLETE

@@ -1,11 +1,10 @@
-"""Tests of the code structure: unique names and limits on lengths.
+"""Tests of the code structure: imports and limits on lengths.
 
 Each exception has an entry here. A test fails if an entry is missing or no longer needed.
 """
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -18,54 +17,15 @@ from tools.count_logic import length, long_functions, long_modules, modules
 PACKAGE = REPOSITORY / "cudaredist"
 LONGEST_TEST_FILE = 700
 
-SHARED_NAMES = {"REFUSED": "the options that a command does not combine; each command has its own"}
-"""Public names that several modules define, with the reason."""
-SHARED_FILE_NAMES = {
-    "command.py": "a command",
-    "options.py": "the options of a command that its work reads, and the shared ones",
-    "report.py": "the report of a command",
-    "text.py": "the report of a command as text",
-}
-"""File names that several folders have, with the reason."""
 LONG_MODULES: dict[str, str] = {}
 """Modules over 450 lines, with the reason."""
 LONG_FUNCTIONS: dict[str, str] = {}
 """Functions over 60 lines, with the reason."""
 
 
-def public_names(tree: ast.Module) -> Iterator[str]:
-    """Yield the public names that a module defines."""
-    for node in tree.body:
-        match node:
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                names = [node.name]
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names = [name]
-            case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
-                names = []
-            case ast.Assign():
-                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            case _:
-                names = []
-        yield from (name for name in names if not name.startswith("_"))
-
-
 @cache
 def parsed() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text()) for path in modules(PACKAGE)}
-
-
-def test_public_names_are_defined_in_one_module() -> None:
-    places: dict[str, set[Path]] = defaultdict(set)
-    for path, tree in parsed().items():
-        for name in public_names(tree):
-            places[name].add(path)
-    assert {name for name, paths in places.items() if len(paths) > 1} == set(SHARED_NAMES)
-
-
-def test_file_names_are_unique() -> None:
-    names = [path.name for path in modules(PACKAGE) if path.name != "__init__.py"]
-    assert {name for name in names if names.count(name) > 1} == set(SHARED_FILE_NAMES)
 
 
 def test_packages_do_not_export_names_of_their_modules() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from support import archives
 from support.archives import ZipEntry, raw_zip, read_all, read_with_tarfile, read_with_zipfile
+from support.patching import Patch
 
 from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.memory import SharedMemory
@@ -173,6 +174,7 @@ def test_damaged_stream_end_is_refused(
         read_all(f"a{suffix}", data(archives.plain_tar()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "pack"),
     [(".tgz", archives.gz), (".tar.xz", archives.xz), (".tar.zst", archives.zst)],
@@ -543,18 +545,18 @@ def test_directory_entry_sets_mode_and_kind(
     assert read_all("a.zip", data) == [(Member(**expected), b"content")]  # type: ignore[arg-type]
 
 
-def test_link_after_too_many_small_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_after_too_many_small_files_is_refused(patch: Patch) -> None:
     small = [ZipEntry(name=b"%d" % number) for number in range(10)]
     link = ZipEntry(name=b"link", mode=0o120777)
-    monkeypatch.setattr("cudaredist.archives.zip._SMALL_CONTENTS", 11 * 157)
+    patch("cudaredist.archives.zip._SMALL_CONTENTS", 11 * 157)
     assert len(read_all("a.zip", raw_zip(*small, link))) == 11
-    monkeypatch.setattr("cudaredist.archives.zip._SMALL_CONTENTS", 11 * 157 - 1)
+    patch("cudaredist.archives.zip._SMALL_CONTENTS", 11 * 157 - 1)
     with pytest.raises(InvalidArchiveError, match="is a link after too many small files"):
         read_all("a.zip", raw_zip(*small, link))
 
 
-def test_directory_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cudaredist.archives.zip._DIRECTORY_LIMIT", 100)
+def test_directory_size_is_limited(patch: Patch) -> None:
+    patch("cudaredist.archives.zip._DIRECTORY_LIMIT", 100)
     assert read_all("a.zip", raw_zip(ZipEntry()))
     with pytest.raises(InvalidArchiveError, match="directory takes more than 100 bytes"):
         read_all("a.zip", raw_zip(ZipEntry(), ZipEntry(name=b"b")))

@@ -19,6 +19,7 @@ from support.binaries import (
     read,
 )
 from support.cost import bounded_cost
+from support.patching import Patch
 
 from cudaredist.binaries import fatbin as scanner
 from cudaredist.binaries.file_facts import Binary, DeviceImages
@@ -166,8 +167,8 @@ LIMITS = ["_FALSE_HIT_LIMIT", "_CONTAINER_LIMIT", "_CONTENT_LIMIT", "_ENTRY_LIMI
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_search_stops_at_cost_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner, limit, 3)
+def test_search_stops_at_cost_limit(limit: str, patch: Patch) -> None:
+    patch(scanner, limit, 3)
     data = b"".join(fatbin([("sm", n, "")]) + container(size=1 << 60) + bytes(64) for n in range(9))
     binary = read(elf(sections={".nv_fatbin": data}))
     assert 1 <= len(binary.device_code[0].counts) < 9
@@ -244,8 +245,8 @@ def test_number_of_noted_kinds_is_limited() -> None:
     assert len(binary.notes) == 20
 
 
-def test_search_stops_after_many_damaged_containers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner, "_FALSE_HIT_LIMIT", 3)
+def test_search_stops_after_many_damaged_containers(patch: Patch) -> None:
+    patch(scanner, "_FALSE_HIT_LIMIT", 3)
     broken = container([entry()], size=200) + bytes(64)
     binary = read(elf(sections={".nv_fatbin": broken * 9 + fatbin()}))
     assert binary.device_code == ()

@@ -8,6 +8,7 @@ import pytest
 from support import binaries
 from support.binaries import ar, coff, elf, examined, fatbin, patched, pe, read
 from support.cost import bounded_cost
+from support.patching import Patch
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.script import SCRIPT_LIMIT
@@ -308,10 +309,10 @@ def test_broken_library_is_noted(data: bytes, objects: int, note: str) -> None:
     assert binary.notes[0].startswith(note)
 
 
-def test_library_members_are_counted_up_to_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cudaredist.binaries.ar._MEMBERS_LIMIT", 3)
+def test_library_members_are_counted_up_to_limit(patch: Patch) -> None:
+    patch("cudaredist.binaries.ar._MEMBERS_LIMIT", 3)
     assert read(AR).notes == ()
-    monkeypatch.setattr("cudaredist.binaries.ar._MEMBERS_LIMIT", 2)
+    patch("cudaredist.binaries.ar._MEMBERS_LIMIT", 2)
     binary = read(AR)
     assert (binary.objects, binary.notes) == (1, ("members not read beyond 2",))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from rich.console import Console as RichConsole
+from support.patching import Patch
 
 from cudaredist.cli.console import Console, TerminalProgress
 from cudaredist.progress import Progress, size_words, total_size
@@ -113,15 +114,15 @@ def test_quiet_progress_prints_nothing(clock: Clock, capfd: pytest.CaptureFixtur
 
 
 @pytest.fixture
-def screen(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+def screen(clock: Clock, monkeypatch: pytest.MonkeyPatch, patch: Patch) -> Callable[..., list[str]]:
     """Return a function that renders progress on a terminal of 80 columns."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    patch(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
 
     def show(count: int, size: int | None) -> list[str]:
         console, file = Console(clock=clock), io.StringIO()
         terminal = RichConsole(width=80, force_terminal=True, file=file, color_system=None)
-        monkeypatch.setattr(console, "rich", lambda: terminal)
+        patch(console, "rich", lambda: terminal)
         with console.progress("archives") as progress:
             progress.expect(count, None if size is None else count * size)
             name = "libcublas-linux-x86_64-13.1.1.3-archive-with-a-very-long-name-indeed.tar.xz"

@@ -90,6 +90,7 @@ def test_order_of_packages_does_not_change_export(name: str) -> None:
     assert exported(name, backwards) == exported(name)
 
 
+@pytest.mark.slow
 def test_export_is_the_same_in_other_processes() -> None:
     program = (
         "import hashlib\n"

@@ -13,9 +13,11 @@ import httpx
 import pytest
 from support import network_faults as bad
 from support import server as faults
+from support.patching import Patch
 from support.server import FaultServer
 
 from cudaredist.errors import (
+    CannotResumeError,
     EmptyIndexError,
     InsecureAddressError,
     NotAtSourceError,
@@ -254,6 +256,17 @@ def test_part_with_other_etag_is_refused(server: FaultServer, connect: Connect) 
         client.part(address, 40, 10, first.etag)
 
 
+def test_download_of_a_file_that_changed_is_not_resumed(
+    server: FaultServer, connect: Connect
+) -> None:
+    """Otherwise, a file without a known hash would be a mixture of two files."""
+    server.files["/x"] = bytes(range(1, 101))
+    server.misbehave("/x", bad.breaking(40, bad.any_etag, is_altered=True))
+    with pytest.raises(CannotResumeError, match="the file changed during the download"):
+        list(connect(server.url, retries=3).stream("x"))
+    assert server.requests["/x"] == 2
+
+
 # -- TLS
 
 
@@ -309,8 +322,8 @@ def test_redirect_from_http_to_https_is_verified(
     ],
 )
 def test_client_errors_become_source_errors(
-    monkeypatch: pytest.MonkeyPatch, connect: Connect, error: Exception, message: str
+    patch: Patch, connect: Connect, error: Exception, message: str
 ) -> None:
-    monkeypatch.setattr(httpx.Client, "send", Mock(side_effect=error))
+    patch(httpx.Client, "send", Mock(side_effect=error))
     with pytest.raises(SourceError, match=message):
         connect("https://host.example", retries=0).read("x", 9)

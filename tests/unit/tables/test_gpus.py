@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
+from support.patching import Patch
 from support.ptxas import (
     PROFILES_13_4,
     Platform,
@@ -86,9 +87,9 @@ def test_ptxas_of_every_platform_is_read(platform: Platform) -> None:
     assert capabilities["10.7f"] == "Rubin"
 
 
-def test_text_at_block_boundary_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_at_block_boundary_is_found(patch: Patch) -> None:
     expected = read(ptxas(filler=0))
-    monkeypatch.setattr(scanning, "BLOCK", 512)
+    patch(scanning, "BLOCK", 512)
     for shift in range(0, 400, 7):
         assert read(ptxas(filler=shift)) == expected, shift
 

@@ -14,6 +14,7 @@ from support.archives import ZipEntry, plain_tar, raw_zip
 from support.binaries import Symbol, elf
 from support.environments import install, user
 from support.golden import Golden
+from support.patching import Patch
 from support.releases import put, release
 from support.running import expect_error, expect_output, report, succeed
 from typer.testing import Result
@@ -399,9 +400,9 @@ def test_audit_gates_are_unknown_for_a_folder_of_archives_and_a_pipe(
 
 
 def test_audit_of_a_folder_with_too_many_files_is_incomplete(
-    audit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    audit: Run, tmp_path: Path, patch: Patch
 ) -> None:
-    monkeypatch.setattr("cudaredist.commands.audit.read_program._FILES_LIMIT", 1)
+    patch("cudaredist.commands.audit.read_program._FILES_LIMIT", 1)
     put(tmp_path / "many", {"a": b"", "b": b""})
     expect_error(audit(tmp_path / "many"), 3, "more than 1 files")
 

@@ -25,7 +25,7 @@ from support.running import expect_output
 from support.toolkits import MadeSet
 from support.wheels import wheel
 
-pytestmark = [needs_nix_builds, needs("gcc")]
+pytestmark = [pytest.mark.slow, needs_nix_builds, needs("gcc")]
 
 TEXT = b"text\n"
 PC = b"cudaroot=/usr/local/cuda-13.0\nlibdir=${cudaroot}/targets/x86_64-linux/lib\n"

@@ -13,6 +13,7 @@ from conftest import Run
 from support import server as faults
 from support.bumps import FIVE, TWO, cuda, product, publish
 from support.headers import host_config
+from support.patching import Patch, patching
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import Packages, release
 from support.running import expect_error, expect_output, report, snapshot, succeed
@@ -242,7 +243,7 @@ def test_output_option_writes_validated_package_sets(
 
 
 def test_bump_without_output_puts_no_package_set_on_disk(
-    newer: FaultServer, bump: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    newer: FaultServer, bump: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
@@ -252,7 +253,7 @@ def test_bump_without_output_puts_no_package_set_on_disk(
         documents.extend(tmp_path.rglob("cuda-*.json"))
         return check_run(sets)
 
-    monkeypatch.setattr("cudaredist.commands.validate.validate_files.check_run", check)
+    patch("cudaredist.commands.validate.validate_files.check_run", check)
     result = expect_output(bump("--json"), 0)
     assert [entry["path"] for entry in report(result)["sets"]] == [None, None]
     assert not documents
@@ -390,7 +391,7 @@ def test_bump_without_server_exits_3_and_changes_nothing(two_newer: FaultServer,
     assert snapshot(DATA) == before
     assert "no release was added" in bump().stdout
     assert bump("--format", "markdown").stdout.startswith("## No release was added")
-    two_newer.behaviours.clear()
+    two_newer.behave()
     assert bump().exit_code == 0
 
 
@@ -398,7 +399,7 @@ def test_unreachable_redist_does_not_block_others(two_newer: FaultServer, bump: 
     two_newer.misbehave("/compute/nccl/redist/redistrib_2.27.5-cuda12.9.json", faults.status(500))
     result = expect_output(bump("--json"), 3)
     assert statuses(result) == dict.fromkeys(TWO, "bumped") | {"nccl": "failed"}
-    two_newer.behaviours.clear()
+    two_newer.behave()
     assert statuses(bump("--json")) == {"nccl": "bumped"}
 
 
@@ -501,8 +502,8 @@ def test_interrupted_bump_is_completed_by_next_run(
     def end(*_: object) -> None:
         raise ZeroDivisionError
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Bump, stage, end)
+    with patching() as patch:
+        patch(Bump, stage, end)
         assert bump().exit_code == 70
     assert statuses(bump("--check", "--json")) == {"cuda": "would-bump"}
     result = expect_output(bump("--print-commit-message"), 0)
@@ -534,7 +535,7 @@ def test_older_line_is_added_after_newer_line(up_to_date: FaultServer, bump: Run
     Path("message").mkdir()
     # As if the run was killed between the newer and the older line.
     assert bump("--write-commit-message", "message", "--no-process").exit_code == 3
-    up_to_date.behaviours.clear()
+    up_to_date.behave()
     result = bump("--no-process", "--json")
     assert [(r["old"], r["new"]) for r in report(result)["releases"]] == [
         ("12.9.0", "13.0.1"),

@@ -7,6 +7,7 @@ import pytest
 from conftest import Run
 from support import server as faults
 from support.factory import manifest
+from support.patching import Patch
 from support.running import FOLDER, LATEST, expect_error, expect_output, held, lock
 from support.server import FaultServer
 
@@ -38,7 +39,7 @@ def test_accept_changed_replaces_manifest(fetch: Run, cuda: FaultServer) -> None
 
 
 def test_killed_run_has_recorded_each_accepted_change(
-    run: Run, fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+    run: Run, fetch: Run, cuda: FaultServer, patch: Patch
 ) -> None:
     """The data folder at the second write is that of a run killed there."""
     fetch("--version", "all")
@@ -53,7 +54,7 @@ def test_killed_run_has_recorded_each_accepted_change(
         written.append(str(label))
         return write(folder, label, data)
 
-    monkeypatch.setattr(ManifestFolder, "write", write_or_be_killed)
+    patch(ManifestFolder, "write", write_or_be_killed)
     expect_output(fetch("--version", "all", "--accept-changed", "--jobs", 1), 0)
     checked = run("check", "--base-url", cuda.url, "--data-dir", "killed")
     assert "edited-locally" not in checked.stdout

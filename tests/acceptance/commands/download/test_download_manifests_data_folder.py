@@ -15,6 +15,7 @@ import pytest
 from conftest import Run, Start
 from support import server as faults
 from support.factory import manifest
+from support.patching import Patch
 from support.running import FOLDER, expect_error, expect_output, files, held, lock, report
 from support.server import FaultServer
 
@@ -23,6 +24,7 @@ from cudaredist.locks import writing
 from cudaredist.store.data_folder import ManifestFolder, Store
 
 
+@pytest.mark.slow
 def test_parallel_runs_with_different_caches_keep_all_lock_entries(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
@@ -49,7 +51,7 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 def test_download_with_slow_disk_requests_next_manifest(
-    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, patch: Patch
 ) -> None:
     def both_requested() -> bool:
         return all(cuda.requests[f"{FOLDER}redistrib_12.9.{n}.json"] for n in (0, 1))
@@ -58,13 +60,13 @@ def test_download_with_slow_disk_requests_next_manifest(
         if not wait_until(both_requested, seconds=20):
             raise OSError(5, "the disk was waited for")
 
-    monkeypatch.setattr(os, "fsync", slow)
+    patch(os, "fsync", slow)
     expect_output(fetch("--redist", "cuda", "--version", "all", "--jobs", "1"), 0)
     assert set(lock()["cuda"]) == {"12.9.0", "12.9.1"}
 
 
 def test_download_with_stalled_disk_stops_fetching(
-    fetch: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, server: FaultServer, patch: Patch
 ) -> None:
     labels = [f"1.2.{n}" for n in range(9)]
     server.add_manifests("cuda", {label: manifest(label) for label in labels})
@@ -78,19 +80,19 @@ def test_download_with_stalled_disk_stops_fetching(
             wait_until(lambda: fetched() > 4, seconds=1)
             requests.append(fetched())
 
-    monkeypatch.setattr(os, "fsync", stalled)
+    patch(os, "fsync", stalled)
     expect_output(fetch("--redist", "cuda", "--version", "all", "--jobs", "1"), 0)
     assert requests[0] <= 4
     assert fetched() == 9
 
 
 def test_download_with_full_disk_fails_each_manifest(
-    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, patch: Patch
 ) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    patch(os, "fsync", full)
     result = expect_output(fetch("--version", "all", "--json"), 3)
     assert [outcome["status"] for outcome in report(result)["manifests"]] == ["failed", "failed"]
     assert "No space left on device" in result.stderr
@@ -98,12 +100,12 @@ def test_download_with_full_disk_fails_each_manifest(
 
 
 def test_download_with_internal_error_in_writer_exits_70(
-    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, patch: Patch
 ) -> None:
     def broken(*_: object) -> bool:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(ManifestFolder, "write", broken)
+    patch(ManifestFolder, "write", broken)
     expect_error(fetch(), 70, "ZeroDivisionError")
 
 
@@ -113,12 +115,12 @@ def test_lock_that_is_a_folder_exits_3(fetch: Run, cuda: FaultServer) -> None:
 
 
 def test_unwritable_lock_is_reported_with_written_manifests(
-    fetch: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+    fetch: Run, cuda: FaultServer, patch: Patch
 ) -> None:
     def refuse(self: Store, entries: object) -> bool:
         raise WriteError(self.lock_path, PermissionError(13, "Permission denied"))
 
-    monkeypatch.setattr(Store, "update_lock", refuse)
+    patch(Store, "update_lock", refuse)
     result = expect_output(fetch("--json"), 3)
     assert report(result)["manifests"][0]["status"] == "written"
     assert "cannot write" in report(result)["errors"][0]["message"]
@@ -146,8 +148,8 @@ UNREACHABLE = "--base-url http://127.0.0.1:9"
 
 @pytest.fixture(
     params=[
-        ("none", faults.silent, UNREACHABLE),
-        ("none", faults.silent, "--base-url URL --redist cuda --version 1.2.3"),
+        (None, None, UNREACHABLE),
+        (None, None, "--base-url URL --redist cuda --version 1.2.3"),
         (".json", faults.status(404), "--base-url URL"),
         (".json", faults.body(b"{"), "--base-url URL"),
         ("/redist/", faults.status(404), "--base-url URL --redist cuda"),
@@ -157,8 +159,8 @@ UNREACHABLE = "--base-url http://127.0.0.1:9"
 def without_result(request: pytest.FixtureRequest, cuda: FaultServer) -> list[str]:
     """Return options of a run that gets no manifest."""
     suffix, behaviour, options = request.param
-    for path in [path for path in cuda.files if path.endswith(suffix)]:
-        cuda.misbehave(path, behaviour)
+    if suffix is not None:
+        cuda.misbehave([path for path in cuda.files if path.endswith(suffix)], behaviour)
     return ["--retries", "0", *options.replace("URL", cuda.url).split()]
 
 
@@ -179,8 +181,8 @@ def test_run_without_manifests_changes_no_data_folder(run: Run, without_result: 
 
 
 def test_positional_form_without_manifests_creates_nothing(run: Run, cuda: FaultServer) -> None:
-    for label in ("12.9.0", "12.9.1"):
-        cuda.misbehave(f"{FOLDER}redistrib_{label}.json", faults.status(404))
+    names = [f"{FOLDER}redistrib_{label}.json" for label in ("12.9.0", "12.9.1")]
+    cuda.misbehave(names, faults.status(404))
     url = f"{cuda.url}/compute/cuda/redist"
     assert run("download-manifests", "--retries", "0", url, "new/folder").exit_code == 3
     assert not list(Path().iterdir())
@@ -196,8 +198,7 @@ def test_shipped_data_is_read_after_run_without_manifests(run: Run) -> None:
 def test_run_interrupted_before_first_manifest_creates_nothing(
     cuda: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    for path in [path for path in cuda.files if path.endswith(".json")]:
-        cuda.misbehave(path, faults.silent)
+    cuda.misbehave([path for path in cuda.files if path.endswith(".json")], faults.silent)
     process = start("download-manifests", "--base-url", cuda.url, "--redist", "cuda")
     deadline = time.monotonic() + 90
     while not cuda.count(".json"):

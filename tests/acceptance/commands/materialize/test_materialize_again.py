@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
+from support.patching import Patch
 from support.running import expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import MadeSet, Materialize, assert_nothing_left, listing, modes, put_packages
@@ -20,18 +21,19 @@ pytestmark = pytest.mark.usefixtures("made_set")
 
 
 def test_second_materialize_sends_no_request_and_changes_nothing(
-    materialize: Materialize, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, run: Run, server: FaultServer, patch: Patch
 ) -> None:
     server.add_folder(Path("source"))
+    hashed = patch.count("cudaredist.commands.materialize.root.hash_of")
     assert materialize(base=server.url).exit_code == 0
+    assert run("materialize", "--root", "root", "--verify").exit_code == 0
     before = {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")}
     server.requests.clear()
-    for module in ("unpack", "root"):
-        name = f"cudaredist.commands.materialize.{module}.hash_of"
-        monkeypatch.setattr(name, lambda _: pytest.fail("read a file"))
+    number = hashed.number
     result = expect_output(materialize(base=server.url), 0)
     assert result.stdout.startswith("root: unchanged; CUDA 13.0.2 for linux-x86_64, 4 packages")
     assert not server.requests
+    assert hashed.number == number
     assert {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")} == before
 
 
@@ -198,7 +200,7 @@ def test_partial_archive_is_resumed(
     assert 0 < half < size
     if is_altered:
         part.write_bytes(bytes(half))
-    server.behaviours.clear()
+    server.behave()
     server.requests.clear()
     server.headers.clear()
     result = materialize("--json", base=server.url)
@@ -215,10 +217,14 @@ def test_partial_archive_is_resumed(
 
 
 def test_archives_of_source_folder_are_not_copied(
-    materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+    materialize: Materialize, server: FaultServer, patch: Patch
 ) -> None:
-    monkeypatch.setattr("cudaredist.store.archive_service.PartialArchive", None)
+    stored = patch.count("cudaredist.store.archive_service.PartialArchive")
     assert materialize().exit_code == 0
+    assert stored.number == 0
+    server.add_folder(Path("source"))
+    assert materialize(base=server.url, root="other").exit_code == 0
+    assert stored.number == 4
 
 
 def test_archives_of_interrupted_run_are_verified_again(
@@ -297,7 +303,7 @@ def test_failing_server_is_retried_or_reported(
     assert Path("root").exists() is (code == 0)
     if code == 4:
         assert_nothing_left()
-    server.behaviours.clear()
+    server.behave()
     assert materialize(base=server.url).exit_code == 0
     materialize(root="other")
     assert listing(Path("root")) == listing(Path("other"))

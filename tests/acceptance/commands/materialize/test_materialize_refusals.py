@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import archives
+from support.patching import Patch
 from support.running import WITHOUT_OVERRIDE, expect_error, expect_output
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, listing
@@ -91,13 +92,13 @@ def test_hostile_archive_keeps_existing_root(run: Run, materialize: Materialize)
 
 
 def test_archive_above_unpacked_limit_is_refused(
-    run: Run, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+    run: Run, materialize: Materialize, patch: Patch
 ) -> None:
     made_set = MadeSet()
     made_set.add("x", {"lib/a": bytes(3000), "lib/b": bytes(3000)})
     made_set.write(Path("set.json"))
     made_set.put_archives(Path("source"))
-    monkeypatch.setattr(unpack, "UNPACKED_LIMIT", 5000)
+    patch(unpack, "UNPACKED_LIMIT", 5000)
     expect_error(materialize(), 5, "unpacks to more than 5,000 bytes")
     assert_nothing_left()
 
@@ -124,16 +125,16 @@ def test_archive_with_wrong_hash_or_size_leaves_no_files(
 
 @pytest.mark.parametrize("operation", ["write", "open", "link", "rename"])
 def test_full_disk_is_reported_and_leaves_no_files(
-    materialize: Materialize, monkeypatch: pytest.MonkeyPatch, operation: str
+    materialize: Materialize, patch: Patch, operation: str
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if operation == "link":
-        monkeypatch.setattr(os, "link", full)
-        monkeypatch.setattr(shutil, "copyfileobj", full)
+        patch(os, "link", full)
+        patch(shutil, "copyfileobj", full)
     elif operation == "rename":
-        monkeypatch.setattr(Path, "rename", full)
+        patch(Path, "rename", full)
     else:
         opened = Path.open
 
@@ -142,7 +143,7 @@ def test_full_disk_is_reported_and_leaves_no_files(
                 return opened(path, mode, **more)
             return full() if operation == "open" else opened(Path("/dev/full"), "r+b", buffering=0)
 
-        monkeypatch.setattr(Path, "open", in_staging)
+        patch(Path, "open", in_staging)
     expect_error(materialize(), 3, "No space left on device", f"`df -h {Path.cwd()}`")
     assert_nothing_left()
 
@@ -157,15 +158,13 @@ def test_too_small_disk_is_reported_before_download(
     assert_nothing_left()
 
 
-def test_files_are_copied_without_hard_links(
-    materialize: Materialize, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_copied_without_hard_links(materialize: Materialize, patch: Patch) -> None:
     materialize(root="linked")
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(os, "link", refuse)
+    patch(os, "link", refuse)
     assert materialize().exit_code == 0
     assert listing(Path("root")) == listing(Path("linked"))
 
@@ -218,6 +217,7 @@ def test_unwritable_root_path_exits_3(materialize: Materialize) -> None:
     assert_nothing_left("file", "loop")
 
 
+@pytest.mark.slow
 def test_read_only_folder_exits_3() -> None:
     Path("locked").mkdir(mode=0o555)
     arguments = ["set.json", "--root", "locked/root", "--base-url", "source"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from support.patching import Patch, patching
 from support.running import expect_error, expect_output
 from support.toolkits import FOLDER, Materialize, assert_nothing_left, record
 
@@ -69,15 +70,13 @@ def test_verify_names_damaged_files(materialize: Materialize, run: Run) -> None:
         Path("elsewhere").unlink(missing_ok=True)
 
 
-def test_verify_reports_unreadable_file(
-    materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verify_reports_unreadable_file(materialize: Materialize, run: Run, patch: Patch) -> None:
     materialize()
 
     def refuse(_: object) -> str:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("cudaredist.commands.materialize.root.hash_of", refuse)
+    patch("cudaredist.commands.materialize.root.hash_of", refuse)
     expect_output(
         run("materialize", "--root", "root", "--verify"),
         4,
@@ -121,17 +120,14 @@ def test_remove_deletes_files_of_interrupted_run(materialize: Materialize, run: 
     assert_nothing_left()
 
 
-def test_remove_of_immovable_root_deletes_each_file(
-    materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remove_of_immovable_root_deletes_each_file(materialize: Materialize, run: Run) -> None:
     materialize()
 
     def busy(*_: object) -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", busy)
-        patch.setattr("cudaredist.commands.materialize.staging._exchange", lambda *_: False)
+    with patching() as patch:
+        patch(Path, "rename", busy)
         expect_error(materialize("--layout", "split"), 3, "busy")
         assert run("materialize", "--root", "root", "--verify").exit_code == 0
         assert run("materialize", "--root", "root", "--remove").exit_code == 0

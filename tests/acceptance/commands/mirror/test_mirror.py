@@ -12,7 +12,7 @@ from conftest import REPOSITORY, Run
 from support.factory import archive, manifest, package_set, set_archive, set_package
 from support.mirrors import FOLDER, NEW, OLD, SAME, mirrored, path_of, published, serve_releases
 from support.running import expect_error, expect_output, report
-from support.server import FaultServer, body, breaking_after, status
+from support.server import Behaviour, FaultServer, body, breaking_after, status
 from support.toolkits import modes_of_all
 from typer.testing import Result
 
@@ -200,11 +200,11 @@ def test_sync_reports_gone_releases_and_keeps_them(sync: Run, server: FaultServe
     ],
 )
 def test_sync_with_a_wrong_archive_copies_the_others(
-    sync: Run, server: FaultServer, behaviour: object, code: int, message: str
+    sync: Run, server: FaultServer, behaviour: Behaviour, code: int, message: str
 ) -> None:
     files = serve_releases(server, NEW)
     path = path_of(files, "cuda_nvcc")
-    server.behaviours[f"/{path}"] = behaviour  # type: ignore[assignment]
+    server.misbehave(f"/{path}", behaviour)
     expect_error(sync(), code, message)
     assert published(MIRROR) == {name: data for name, data in files.items() if name != path}
 

@@ -25,6 +25,8 @@ from support.wheels import metadata_of, put_wheel
 from cudaredist.primitives import sha256_of
 from cudaredist.sources.index_page import ACCEPT
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = find_program("nginx")
 
 

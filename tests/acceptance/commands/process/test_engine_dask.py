@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.clusters import Cluster
+from support.patching import Patch
 from support.releases import Packages, publish, release
 from support.running import expect_output
 from support.server import FaultServer
@@ -20,6 +21,8 @@ from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_to_bytes
 from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import sha256_of
 from cudaredist.store.archive_service import ArchiveRequest
+
+pytestmark = pytest.mark.slow
 
 PACKAGES: Packages = {
     f"package_{n}": {"linux-x86_64": {f"include/{n}.h": b"//", "LICENSE": b"x"}} for n in range(3)
@@ -127,13 +130,11 @@ def test_failed_worker_task_returns_report(server: FaultServer) -> None:
     assert answer.kind == "not-found"
 
 
-def test_worker_task_with_internal_error_returns_report(
-    server: FaultServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_task_with_internal_error_returns_report(server: FaultServer, patch: Patch) -> None:
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("cudaredist.commands.process.dask.facts_to_bytes", fail)
+    patch("cudaredist.commands.process.dask.facts_to_bytes", fail)
     answer = read_answer(task(server)())
     assert isinstance(answer, ErrorReport)
     assert "package_0-linux-x86_64-12.9.1.5-archive.tar.xz: ZeroDivisionError" in answer.message

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
+from support.patching import Patch, patching
 from support.processing import (
     FEATURES,
     FOLDER,
@@ -181,7 +182,7 @@ def test_failed_run_keeps_earlier_features(cuda_archives: FaultServer, process: 
 
 
 def test_last_archives_use_spare_threads(
-    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run, patch: Patch
 ) -> None:
     threads = []
 
@@ -189,7 +190,7 @@ def test_last_archives_use_spare_threads(
         threads.append(jobs)
         return open_archive(*args, jobs=jobs, **more)
 
-    monkeypatch.setattr(archive_service, "open_archive", open_and_count)
+    patch(archive_service, "open_archive", open_and_count)
     process("--jobs", 4, "--package", "cuda_cccl", "--platform", "linux-sbsa")
     assert threads == [4]
 
@@ -269,11 +270,11 @@ def test_fail_fast_stops_and_writes_no_features(cuda_archives: FaultServer, proc
 
 
 def test_archive_with_oversized_features_fails_alone(
-    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run
 ) -> None:
-    with monkeypatch.context() as patch:
+    with patching() as patch:
         # Only the archive with a library has more.
-        patch.setattr(feature_file, "_FEATURES_LIMIT", 760)
+        patch(feature_file, "_FEATURES_LIMIT", 760)
         result = process("--json")
     assert result.exit_code == 5
     failed = [a for a in report(result)["archives"] if a["status"] == "failed"]
@@ -288,12 +289,12 @@ def test_archive_with_oversized_features_fails_alone(
 
 
 def test_full_disk_is_reported_and_leaves_no_partial_file(
-    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run, patch: Patch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    patch(os, "fsync", full)
     expect_error(process(), 3, "No space left on device")
     assert [path for path in Path("data").rglob("*") if path.is_file()] == [
         Path("data/manifests/cuda/redistrib_12.9.1.json")

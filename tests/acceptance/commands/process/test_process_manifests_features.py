@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support import binaries
+from support.patching import Patch
 from support.processing import CCCL, FEATURES, archives_read, cached, entry, withdraw
 from support.releases import packed, publish, put, release
 from support.running import expect_output, report
@@ -52,16 +53,13 @@ def test_feature_file_describes_every_archive(cuda_archives: FaultServer, proces
 
 
 def test_second_run_sends_no_request_and_unpacks_nothing(
-    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run, patch: Patch
 ) -> None:
+    opened = patch.count(f"{archive_service.__name__}.open_archive")
     process()
-    before, requests = FEATURES.stat(), cuda_archives.requests.copy()
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("an archive was opened")
-
-    monkeypatch.setattr(archive_service, "open_archive", refuse)
+    before, requests, number = FEATURES.stat(), cuda_archives.requests.copy(), opened.number
     result = process()
+    assert opened.number == number
     assert "unchanged  5 of 5" in result.stdout
     assert "archives: 5 known; 0 bytes read" in result.stdout
     assert cuda_archives.requests == requests

@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 from conftest import Run, Start
 from support import server as faults
+from support.patching import Patch
 from support.processing import FEATURES, FOLDER, LINUX, archives_read
 from support.releases import put
 from support.running import expect_output, report
@@ -35,6 +36,7 @@ def part_of(server: FaultServer, tmp_path: Path) -> Path:
     return part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_locks", [True, False])
 def test_parallel_runs_keep_one_archive(
     cuda_archives: FaultServer,
@@ -177,21 +179,21 @@ class FullDisk(io.FileIO):
 
 
 def test_full_cache_disk_does_not_fail_examination(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, patch: Patch
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
-    monkeypatch.setattr(PartialArchive, "_open", lambda _: FullDisk(part, "a+"))
+    patch(PartialArchive, "_open", lambda _: FullDisk(part, "a+"))
     assert process(*ONLY).exit_code == 0
     assert archives_read(cuda_archives) == 1
     assert stored(tmp_path) == []
 
 
 def test_kept_archive_larger_than_free_space_is_refused_before_it_is_written(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, patch: Patch
 ) -> None:
     size = len(cuda_archives.files[LINUX])
     part = part_of(cuda_archives, tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=size - 1))
+    patch(shutil, "disk_usage", lambda _: Mock(free=size - 1))
     result = process(*ONLY, "--keep-archives")
     assert result.exit_code == 3
     assert f"{size:,} bytes required, {size - 1:,} bytes free" in result.stderr
@@ -230,17 +232,17 @@ def refused(number: int) -> Callable[..., None]:
 
 
 @pytest.fixture(params=["ENOLCK", "EOPNOTSUPP", "one machine only"])
-def _no_locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_locks(request: pytest.FixtureRequest, patch: Patch) -> None:
     """Let locks fail or affect one machine only, and let new files replace others."""
     fcntl = pytest.importorskip("fcntl")
     number = getattr(errno, request.param, None)
-    monkeypatch.setattr(fcntl, "flock", refused(number) if number else lambda *_: None)
+    patch(fcntl, "flock", refused(number) if number else lambda *_: None)
     open_file = Path.open
 
     def open_any(path: Path, mode: str = "r", *more: Any, **options: Any) -> Any:
         return open_file(path, mode.replace("x", "w"), *more, **options)
 
-    monkeypatch.setattr(Path, "open", open_any)
+    patch(Path, "open", open_any)
 
 
 def replace(part: Path) -> None:
@@ -313,7 +315,7 @@ def test_stale_partial_archive_is_downloaded_again(
     cuda_archives: FaultServer,
     process: Run,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    patch: Patch,
     name: str,
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
@@ -321,6 +323,6 @@ def test_stale_partial_archive_is_downloaded_again(
     setattr(stale, name, refused(errno.ESTALE))
     files = iter([stale])
     open_part = PartialArchive._open
-    monkeypatch.setattr(PartialArchive, "_open", lambda self: next(files, None) or open_part(self))
+    patch(PartialArchive, "_open", lambda self: next(files, None) or open_part(self))
     assert process(*ONLY, "--keep-archives").exit_code == 0
     assert part.with_suffix("").read_bytes() == cuda_archives.files[LINUX]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from support.patching import Patch
 from support.processing import FEATURES, archives_read, entry, features
 from support.releases import Files, publish, put, release
 from support.running import expect_error, expect_output, report
@@ -72,15 +73,11 @@ def test_filtered_run_keeps_unreadable_feature_file(
 
 
 def test_feature_file_of_older_rules_is_rebuilt(
-    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
     process()
     old = FEATURES.read_bytes()
-    for module in (
-        "cudaredist.commands.process.feature_file",
-        "cudaredist.commands.check.file_findings",
-    ):
-        monkeypatch.setattr(f"{module}.RULES", RULES + 1)
+    patch("cudaredist.commands.process.feature_file.RULES", RULES + 1)
     monkeypatch.setattr("cudaredist.commands.process.feature_run.FILES_KIND", "files/later")
     result = process("--package", "cuda_cccl", "--cache-dir", "other")
     assert result.exit_code == 3

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from conftest import Run
+from support.patching import Patch, patching
 from support.running import expect_error, snapshot
 from support.small_sets import LINUX, make_data, make_sets
 from support.toolkits import modes_of_all
 
 from cudaredist.store.data_folder import shipped_data
+
+pytestmark = pytest.mark.slow
 
 CALL = ("site", "-o", "site", "--no-shipped-data", "--json", "--data-dir")
 
@@ -35,9 +38,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_site_is_rendered_only_after_a_change(
-    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
-    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 0)
+    patch("cudaredist.store.facts_index._SETTLED_NS", 0)
     own, page = tmp_path / "own", Path("site/cuda/12.9.1/index.html")
     shutil.copytree(data, own)
     first = write_site(run, own)
@@ -100,7 +103,7 @@ def test_site_removes_pages_of_releases_that_are_gone(run: Run, data: Path, tmp_
 
 @pytest.mark.parametrize(("last", "earlier"), [(0, False), (1, False), (9, True)])
 def test_site_resumes_after_a_full_disk_or_a_kill(
-    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch, *, last: int, earlier: bool
+    run: Run, data: Path, *, last: int, earlier: bool
 ) -> None:
     assert run("site", "-o", "whole", "--data-dir", data, "--no-shipped-data").exit_code == 0
     if earlier:
@@ -114,10 +117,10 @@ def test_site_resumes_after_a_full_disk_or_a_kill(
             raise OSError(errno.ENOSPC, "No space left on device")
         return replace(path, target)
 
-    with monkeypatch.context() as context:
-        context.setattr(Path, "replace", replaced)
+    with patching() as patch:
+        patch(Path, "replace", replaced)
         # Nothing is removed, as if the run had been killed.
-        context.setattr(Path, "unlink", lambda *_, **__: None)
+        patch(Path, "unlink", lambda *_, **__: None)
         assert run(*CALL, data).exit_code == 3
     assert list(Path("site").rglob(".*.tmp"))
     write_site(run, data)
@@ -160,10 +163,8 @@ def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Pa
     expect_error(run(*CALL, data), 3, "cannot write site/loop/x")
 
 
-def test_site_is_rendered_after_a_change_of_sets(
-    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cudaredist.store.facts_index._SETTLED_NS", 0)
+def test_site_is_rendered_after_a_change_of_sets(run: Run, data: Path, patch: Patch) -> None:
+    patch("cudaredist.store.facts_index._SETTLED_NS", 0)
     make_sets(data.parent)
     path = data.parent / "sets/linux-x86_64/cuda-12.9.1.json"
     first = write_site(run, data)

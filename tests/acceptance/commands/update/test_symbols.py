@@ -245,6 +245,7 @@ def test_lines_of_another_file_are_refused(run: Run) -> None:
     expect_error(run("diff", "x.json"), 2, "diff requires NEW")
 
 
+@pytest.mark.slow
 @needs("git")
 def test_git_shows_symbols_line_by_line(root: Path, run: Run, tmp_path: Path) -> None:
     def git(*words: str) -> str:

@@ -9,6 +9,7 @@ from shlex import split
 import pytest
 from support.binaries import Image, Symbol, elf, fatbin
 from support.environments import install, library, user
+from support.patching import Patch
 from support.programs import audit_data, cuda, cudnn, known, table
 from support.releases import put
 
@@ -411,15 +412,17 @@ def put_linked(site: Path) -> tuple[LoadedFile, ...]:
     return judge(site).report().libraries
 
 
-def test_second_audit_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_cache, "_SETTLED", -(10**12))
+def test_second_audit_reads_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
+) -> None:
+    patch(facts_cache, "_SETTLED", -(10**12))
     first = put_linked(tmp_path)
     monkeypatch.delattr(facts_cache, "examine_file")
     assert judge(tmp_path).report().libraries == first
 
 
-def test_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_cache, "_SETTLED", -(10**12))
+def test_changed_file_is_read_again(tmp_path: Path, patch: Patch) -> None:
+    patch(facts_cache, "_SETTLED", -(10**12))
     put_linked(tmp_path)
     (tmp_path / FOLDER / CUBLAS).unlink()
     (library_,) = (each for each in loaded(tmp_path) if each.by == ("example/a.so",))
@@ -430,16 +433,16 @@ def test_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_facts_of_a_new_file_are_not_cached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
-    monkeypatch.setattr(facts_cache, "_SETTLED", 10**15)
+    patch(facts_cache, "_SETTLED", 10**15)
     put_linked(tmp_path)
     monkeypatch.delattr(facts_cache, "examine_file")
     with pytest.raises(NameError):
         judge(tmp_path)
 
 
-def test_vanished_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vanished_file_is_an_error(tmp_path: Path, patch: Patch) -> None:
     put_example(tmp_path, user(CUBLAS))
     last = tmp_path / "example/z.txt"
     last.touch()
@@ -447,7 +450,7 @@ def test_vanished_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def remove_last(_: Path) -> None:
         last.unlink(missing_ok=True)
 
-    monkeypatch.setattr(facts_cache, "examine_file", remove_last)
+    patch(facts_cache, "examine_file", remove_last)
     reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
     (error,) = reader.read_all().errors
     assert (error.exit_code, "z.txt" in error.message) == (3, True)

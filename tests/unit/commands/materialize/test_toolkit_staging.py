@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.patching import Patch
 
 from cudaredist.commands.materialize.install import _link_or_copy
 from cudaredist.commands.materialize.staging import (
@@ -60,13 +61,13 @@ def test_incomplete_files_of_killed_run_are_removed(staging: StagingDirectory) -
 
 @pytest.mark.parametrize("can_link", [True, False])
 def test_existing_file_with_equivalent_name_is_not_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, can_link: bool
+    tmp_path: Path, patch: Patch, *, can_link: bool
 ) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError
 
     if not can_link:
-        monkeypatch.setattr("os.link", refuse)
+        patch("os.link", refuse)
     for name in ("one", "other"):
         (tmp_path / name).write_text(name)
     _link_or_copy(tmp_path / "one", tmp_path / "place")
@@ -113,19 +114,17 @@ def test_root_set_aside_is_restored(staging: StagingDirectory) -> None:
 
 
 @pytest.fixture(params=["at once", "in two steps"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, patch: Patch) -> str:
     """Return the way to swap two folders: atomically on Linux, or in two steps."""
     way: str = request.param
     if way == "in two steps":
-        monkeypatch.setattr("cudaredist.commands.materialize.staging._exchange", lambda *_: False)
+        patch("cudaredist.commands.materialize.staging._exchange", lambda *_: False)
     elif sys.platform != "linux":
         pytest.skip("Linux alone can")
     return way
 
 
-def test_new_root_replaces_old_root(
-    staging: StagingDirectory, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_root_replaces_old_root(staging: StagingDirectory, way: str, patch: Patch) -> None:
     absent = []
     rename = Path.rename
 
@@ -134,7 +133,7 @@ def test_new_root_replaces_old_root(
         absent.append(not staging.root.exists())
         return moved
 
-    monkeypatch.setattr(Path, "rename", watched)
+    patch(Path, "rename", watched)
     for text in ("first", "second"):
         with staging.locked():
             staging.new.mkdir()
@@ -147,14 +146,14 @@ def test_new_root_replaces_old_root(
 
 @pytest.mark.parametrize("missing", ["no library", "no such call"])
 def test_exchange_without_system_support_returns_false(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+    tmp_path: Path, patch: Patch, missing: str
 ) -> None:
     def load(_: None) -> object:
         if missing == "no library":
             raise TypeError("Windows wants a name")
         return object()
 
-    monkeypatch.setattr("ctypes.CDLL", load)
+    patch("ctypes.CDLL", load)
     assert not _exchange(tmp_path / "one", tmp_path / "other")
 
 
@@ -186,7 +185,10 @@ def test_foreign_staging_directory_is_not_changed(
 
 
 def test_staging_works_without_locks(
-    staging: StagingDirectory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    staging: StagingDirectory,
+    monkeypatch: pytest.MonkeyPatch,
+    patch: Patch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(38, "Function not implemented")
@@ -194,7 +196,7 @@ def test_staging_works_without_locks(
     # Logging that another test may have configured does not propagate records.
     monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
     caplog.set_level(logging.WARNING, logger="cudaredist")
-    monkeypatch.setattr("fcntl.flock", refuse)
+    patch("fcntl.flock", refuse)
     with staging.locked():
         finish_archive(staging)
     assert "without a lock" in caplog.text
@@ -206,10 +208,8 @@ def test_staging_works_without_locks(
     assert not staging.exists()
 
 
-def test_repeatedly_removed_folder_is_an_error(
-    staging: StagingDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cudaredist.locks.is_at", lambda *_: False)
+def test_repeatedly_removed_folder_is_an_error(staging: StagingDirectory, patch: Patch) -> None:
+    patch("cudaredist.locks.is_at", lambda *_: False)
     with pytest.raises(CudaRedistError, match="keep removing it"), staging.locked():
         pytest.fail("continued")
 

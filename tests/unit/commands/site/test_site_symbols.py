@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.binaries import Symbol, elf
+from support.patching import Patch
 from support.releases import Files, put, release
 from support.running import succeed
 from support.small_sets import site_contents
@@ -101,10 +102,10 @@ def test_search_has_every_symbol_with_packages_and_releases(files: dict[str, byt
 
 @pytest.mark.parametrize("size", [1, 30])
 def test_small_pieces_have_the_same_symbols(
-    data: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, size: int
+    data: Path, files: dict[str, bytes], patch: Patch, size: int
 ) -> None:
     expected = symbols_of(files)
-    monkeypatch.setattr(symbol_index, "PIECE_SIZE", size)
+    patch(symbol_index, "PIECE_SIZE", size)
     small = site_contents(Store(data))
     assert symbols_of(small) == expected
     pieces = json.loads(small["assets/search-index.js"].partition(b"=")[2][:-2])["symbols"]
