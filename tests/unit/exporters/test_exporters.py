@@ -280,6 +280,25 @@ def test_renamed_package_is_exported_under_expected_name() -> None:
     assert "cccl" not in manifest
 
 
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [
+        (f"{NVIDIA}/cuda/redist/cuda_nvcc/LICENSE.txt", "cuda_nvcc/LICENSE.txt"),
+        (f"{NVIDIA}/cuda/redist/", None),
+        ("https://docs.nvidia.com/cuda/eula", None),
+        (None, None),
+    ],
+)
+def test_license_path_leads_to_file_next_to_archives(address: str | None, path: str | None) -> None:
+    nvcc = package("cuda_nvcc")
+    nvcc["license"]["url"] = address
+    files = exported("redistrib", example_set(packages={"cuda_nvcc": nvcc}))
+    (manifest,) = map(json.loads, files.values())
+    assert manifest["cuda_nvcc"].get("license_path") == path
+    (read,) = read_manifest(*files.values()).packages
+    assert read.license_path == path
+
+
 # -- bazel
 
 
@@ -398,6 +417,14 @@ def test_bills_of_different_sets_have_different_identifiers() -> None:
     other = example_set(packages={"a": package("a")})
     for name, key in (("cyclonedx", "serialNumber"), ("spdx", "documentNamespace")):
         assert json.loads(text_of(name))[key] != json.loads(text_of(name, other))[key]
+
+
+def test_spdx_identifiers_of_similar_names_differ() -> None:
+    """An identifier cannot contain every character, so names are encoded."""
+    names = ("a-b", "a.b", "a_b", "a.2d.b", "a.2e.b")
+    package_set = example_set(packages={name: package(name) for name in names})
+    bill = read_spdx(text_of("spdx", package_set))
+    assert len({entry["SPDXID"] for entry in bill["packages"]}) == len(names)
 
 
 # -- shell and CMake

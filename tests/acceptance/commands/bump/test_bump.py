@@ -227,6 +227,26 @@ def test_bump_after_no_process_creates_features(newer: FaultServer, bump: Run, r
     assert_consistent(run, newer)
 
 
+def test_bump_after_no_process_creates_features_of_new_line(
+    up_to_date: FaultServer, bump: Run
+) -> None:
+    publish(up_to_date, "cuda", "12.9.0", "13.0.2")
+    bump("--no-process")
+    assert not (DATA / "features/cuda/feature_13.0.2.json").exists()
+    result = expect_output(bump("--json"), 0)
+    assert statuses(result) == {"cuda": "bumped"}
+    assert (DATA / "features/cuda/feature_13.0.2.json").exists()
+
+
+def test_bump_leaves_older_line_without_features(up_to_date: FaultServer, bump: Run) -> None:
+    """Nobody inspected its line, and the inspected ones are newer."""
+    publish(up_to_date, "cuda", "12.8.1", "12.9.0")
+    result = expect_output(bump("--version", "12.8.1", "--no-process", "--json"), 0)
+    assert statuses(result) == {"cuda": "bumped"}
+    assert bump().stdout == "nothing is new\n"
+    assert not (DATA / "features/cuda/feature_12.8.1.json").exists()
+
+
 def test_output_option_writes_validated_package_sets(
     newer: FaultServer, bump: Run, run: Run
 ) -> None:
