@@ -162,6 +162,9 @@ def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
 
 
 def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
+    if path == end:
+        # In the merged layout, `lib64/x -> ../lib/x` is `lib/x` itself.
+        return
     target = posixpath.relpath(end, posixpath.dirname(path) or ".")
     if path in plan.files:
         raise _conflict(path, plan.files[path].package, attr)
@@ -171,10 +174,10 @@ def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
 
 
 def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
-    """Remove links without a target, and links to themselves."""
+    """Remove links without a target."""
     folders = {folder for path in plan.files for folder in folders_above(path)}
     for link, end in ends.items():
-        if link == end or (end not in plan.files and end not in folders):
+        if end not in plan.files and end not in folders:
             plan.links.pop(link, None)
 
 

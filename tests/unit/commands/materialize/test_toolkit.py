@@ -292,6 +292,18 @@ def test_linux_libraries_are_in_lib_and_lib64_is_a_link() -> None:
     assert "lib64" not in plan_of({"two": members("lib/x64/b.lib")}, platform=WINDOWS).links
 
 
+@pytest.mark.parametrize(("own", "other"), [("lib", "lib64"), ("lib64", "lib")])
+def test_link_to_same_path_in_other_library_folder_is_left_out(own: str, other: str) -> None:
+    """Both folders are `lib` in the merged layout, so the link would be one to itself."""
+    links = {f"{other}/liba.so.1": f"../{own}/liba.so.1", f"{other}/stubs": f"../{own}/stubs"}
+    entries = members(f"{own}/liba.so.1", f"{own}/stubs/liba.so", links=links)
+    plan = plan_of({"x": entries})
+    assert set(plan.files) == {"lib/liba.so.1", "lib/stubs/liba.so"}
+    assert targets(plan) == {"lib64": "lib"}
+    split = plan_of({"x": entries}, layout="split")
+    assert {f"x/out/{link}" for link in links} == set(split.links)
+
+
 def test_no_static_removes_static_libraries_and_links() -> None:
     entries = members("lib/liba.so", "lib/liba_static.a", links={"lib/b.a": "liba_static.a"})
     outputs = ("out", "lib", "static")
