@@ -257,6 +257,13 @@ def test_shipped_features_complete_local_coverage(run: Run) -> None:
     assert "cudnn" not in local
 
 
+def test_local_manifest_without_features_has_shipped_coverage(run: Run) -> None:
+    shipped = coverage(run)
+    put_wheels("12.9.1")
+    Path("data/features/wheels/cuda/feature_12.9.1.json").unlink()
+    assert coverage(run) == shipped
+
+
 def test_coverage_of_local_features_overrides_shipped_coverage(run: Run) -> None:
     put_wheels("12.9.1")
     path = Path("data/features/wheels/cuda/feature_12.9.1.json")

@@ -142,6 +142,7 @@ def members_of(text: str) -> list[Entry]:
             [],
         ),
         ("a b=top/c", {}, ["dangling link: b"]),
+        ("lib/a b=top/lib", {}, ["dangling link: b"]),  # only a file has hard links
         ("a b=/etc/passwd", {}, [f"{LEAVES}b"]),
     ],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support.set_inputs import (
     LINUX,
+    Release,
     build,
     cuda,
     features_of,
@@ -83,6 +84,27 @@ def test_header_of_unavailable_package_is_a_finding() -> None:
     assert [(d.subject, d.text) for d in package_set.diagnostics if "liby" in d.text] == [
         ("libx", "include/x.h includes y.h, which is only in liby")
     ]
+
+
+def test_only_additional_versions_use_headers_of_additional_versions() -> None:
+    """They are never installed next to the packages that use the chosen version."""
+
+    def cudnn(label: str, **files: dict[str, str]) -> Release:
+        return Release("cudnn", label, {"cudnn": [LINUX]}, {"cudnn": headers(**files)})
+
+    known = {
+        "cuda_nvcc": headers(a={}),
+        "cuda_cudart": headers(b={}),
+        "libx": headers(x={"old.h": ""}),
+    }
+    data = set_data_of(
+        cuda(platforms=(LINUX,), features=known, packages={name: [LINUX] for name in known}),
+        cudnn("8.9.7", old={"x.h": ""}),
+        cudnn("9.1.0", new={"x.h": ""}),
+    )
+    package_set = valid(build(data, also=(("cudnn", "8.9.7"),)))
+    assert depends(package_set, "libx") == {}
+    assert set(depends(package_set, "cudnn_8_9")) == {"libx"}
 
 
 def test_headers_are_read_from_feature_files(tmp_path: Path) -> None:

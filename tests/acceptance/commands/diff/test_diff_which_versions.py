@@ -128,6 +128,21 @@ def test_diff_of_local_release_and_manifest_file_lists_packages(
     assert "-libcudart.so.12" not in ask("diff", f"cuda@{LABEL}", manifest_path).stdout
 
 
+@pytest.mark.parametrize(("newest", "is_compared"), [("13.0.", True), ("12.9.", False)])
+def test_diff_compares_gpus_of_releases_up_to_newest_one_in_table(
+    ask: Run, folder_with_data: Path, newest: str, *, is_compared: bool
+) -> None:
+    shutil.copytree(folder_with_data / "data", "copy")
+    files = release("13.0.2", newer())
+    put(Path("copy/manifests/cuda"), {n: d for n, d in files.items() if "/" not in n})
+    gpus = json.loads((REPOSITORY / "data/gpus.json").read_bytes())
+    sources = gpus["sources"].items()
+    gpus["sources"] = {n: source for n, source in sources if n.startswith(("12.9.", newest))}
+    Path("copy/gpus.json").write_text(json.dumps(gpus))
+    call = ("diff", "cuda@12.9.1", "cuda@13.0.2", "--data-dir", "copy", "--no-shipped-data")
+    assert ("  supported capabilities: -5.0 " in ask(*call).stdout) == is_compared
+
+
 def test_feature_files_of_other_tools_are_ignored(ask: Run, folder_with_data: Path) -> None:
     shutil.copytree(folder_with_data / "data", "copy")
     Path("copy/features/cuda/feature_12.9.2.json").unlink()

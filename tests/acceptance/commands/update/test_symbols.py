@@ -178,8 +178,23 @@ def test_diff_reports_removed_exports_first(root: Path, run: Run) -> None:
     assert "exports [linux-x86_64]: -libcublasLt.so.12:ltGone +libcublasLt.so.12:ltMode" in named
 
 
-def mixed(root: Path, run: Run, tmp_path: Path) -> Path:
-    """Write a set with the newer cuBLAS and the older cuBLASLt."""
+@pytest.mark.parametrize("labels", [LABELS, LABELS[::-1]])
+def test_diff_with_unknown_symbols_in_one_release_reports_no_exports(
+    root: Path, run: Run, tmp_path: Path, labels: tuple[str, str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    for part in ("manifests", "features"):
+        (tmp_path / "data" / part).symlink_to(root / "data" / part)
+    folders = ("--data-dir", tmp_path / "data", "--cache-dir", root / "cache")
+    source = ("--base-url", root / "source")
+    expect_output(run("update-symbols", "--version", "12.4.1", *folders, *source), 0)
+    changed = expect_output(run("diff", *(f"cuda@{label}" for label in labels), *folders), 0)
+    assert "libcublaslt" in changed.stdout
+    assert "exports" not in changed.stdout
+
+
+def built_sets(root: Path, run: Run, tmp_path: Path) -> list[dict[str, Any]]:
+    """Return the set of each release, and write it."""
     sets = []
     for label in LABELS:
         path = tmp_path / f"{label}.json"
@@ -187,11 +202,15 @@ def mixed(root: Path, run: Run, tmp_path: Path) -> Path:
         expect_output(run("build", *options, "--data-dir", root / "data"), 0)
         assert "missing-symbols" not in path.read_text()
         sets.append(json.loads(path.read_bytes()))
-    older = sets[0]["packages"]["libcublaslt"]
-    newer = sets[1]["packages"]["libcublaslt"]
-    newer["archive"] = older["archive"]
+    return sets
+
+
+def mixed(root: Path, run: Run, tmp_path: Path) -> Path:
+    """Write a set with the newer cuBLAS and the older cuBLASLt."""
+    old, new = built_sets(root, run, tmp_path)
+    new["packages"]["libcublaslt"]["archive"] = old["packages"]["libcublaslt"]["archive"]
     path = tmp_path / "mixed.json"
-    path.write_text(json.dumps(sets[1]))
+    path.write_text(json.dumps(new))
     return path
 
 
@@ -208,6 +227,23 @@ def test_validate_reports_library_next_to_older_one(
     assert (
         f"I28 libcublas: libcublas.so.12 needs 1 symbol that {VERSION} of libcublaslt does not "
         f"export: ltMode@{VERSION}"
+    ) in result.stdout
+
+
+def test_validate_checks_additional_version_in_place_of_chosen_one(
+    root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The symbols of the chosen version do not count: both are never installed together."""
+    old, new = built_sets(root, run, tmp_path)
+    older = old["packages"]["libcublaslt"] | {"attr": "libcublaslt_12_4"}
+    new["packages"]["libcublaslt_12_4"] = older
+    path = tmp_path / "also.json"
+    path.write_text(json.dumps(new))
+    monkeypatch.chdir(root)
+    result = run("validate", path, "--cache-dir", root / "cache")
+    assert (
+        f"I28 libcublas: libcublas.so.12 needs 1 symbol that {VERSION} of libcublaslt_12_4 does "
+        f"not export: ltMode@{VERSION}"
     ) in result.stdout
 
 

@@ -103,6 +103,18 @@ def test_declared_range_has_a_release_with_all_symbols(specifier: str, found: li
     assert kinds(report) == found
 
 
+@pytest.mark.parametrize(
+    ("specifier", "found"),
+    [("", ["missing-symbols"]), ("==12.4.1.7", ["missing-symbols", "declared"])],
+)
+def test_declared_range_with_newest_release_may_have_symbols_of_later_ones(
+    specifier: str, found: list[str]
+) -> None:
+    program = [file("example/a.so", CUBLAS, symbols=undefined(("later", "", CUBLAS)))]
+    declared = [Declared("example 1.0", Requirement(f"nvidia-cublas-cu12{specifier}"))]
+    assert kinds(judged(program, LIBRARIES, TABLES, declared=declared)) == found
+
+
 def test_wheel_that_no_file_needs_is_listed_as_declared() -> None:
     lines = ["nvidia-nccl-cu12>=2; sys_platform == 'linux'", "cuda-toolkit[cufile]==13.*"]
     report = declaring([*lines, "nvidia-cublas-cu12; extra == 'blas'"])

@@ -289,6 +289,14 @@ def test_symbol_of_another_version_is_missing(tmp_path: Path) -> None:
     assert "which is libcublas.so.12 by its own name" in findings(tmp_path)[0].message
 
 
+def test_library_without_versions_has_symbols_of_every_version(tmp_path: Path) -> None:
+    content = elf(soname=CUBLAS, symbols=[Symbol("old")])
+    install(tmp_path, "nvidia-cublas-cu12", "12.4.1.7", {f"{FOLDER}/{CUBLAS}": content})
+    put_example(tmp_path, user(CUBLAS, "old", "new", runpath=TO_CUBLAS))
+    (each,) = loaded(tmp_path)
+    assert (each.found_by, each.undefined) == ("run-path", ("new",))
+
+
 @pytest.mark.parametrize(("needed", "undefined"), [(["libmore.so"], ()), ([], ("new",))])
 def test_symbol_may_be_in_another_loaded_file(
     tmp_path: Path, needed: Sequence[str], undefined: Sequence[str]
@@ -437,6 +445,21 @@ def test_facts_of_a_new_file_are_not_cached(
 ) -> None:
     patch(facts_cache, "_SETTLED", 10**15)
     put_linked(tmp_path)
+    monkeypatch.delattr(facts_cache, "examine_file")
+    with pytest.raises(NameError):
+        judge(tmp_path)
+
+
+def test_facts_of_a_new_file_with_an_old_time_are_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installers set the times of files back, and then another change can look the same."""
+    monkeypatch.setattr(facts_cache, "_SETTLED", 10**15)
+    put_cublas(tmp_path, "old")
+    put_example(tmp_path, user(CUBLAS, "old", rpath=TO_CUBLAS))
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (10**9, 10**9))
+    judge(tmp_path)
     monkeypatch.delattr(facts_cache, "examine_file")
     with pytest.raises(NameError):
         judge(tmp_path)

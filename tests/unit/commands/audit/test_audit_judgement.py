@@ -496,6 +496,10 @@ CODE = {"sm_80": 1}
         (file("a.so", "libcudart.so.12", code=CODE), "shared"),
         # As in tensorflow, where another of its libraries has a substitute.
         (file("a.so", code=CODE, symbols=undefined(REGISTER)), "unknown"),
+        (
+            file("a.so", code=CODE, opens=("libcuda.so.1",), symbols=undefined(REGISTER)),
+            "unknown",
+        ),
         (file("a.so", code=CODE, opens=("libcuda.so.1",)), "static"),
         # XLA's substitute opens the runtime itself.
         (file("a.so", code=CODE), "unknown"),
