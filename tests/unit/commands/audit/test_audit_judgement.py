@@ -191,6 +191,16 @@ def test_symbol_that_the_program_exports_is_its_own() -> None:
     assert release.lowest == "12.4.1"
 
 
+def test_symbol_with_a_stated_library_is_not_one_of_the_program() -> None:
+    program = [
+        *program_with(VERSIONED),
+        file("b.so", CUBLAS, symbols=undefined(("new", "", ""))),
+        file("libown.so", symbols=defined("new")),
+    ]
+    (release,) = judged(program, cuda(*RELEASES), cublas(SINCE_12_6)).releases
+    assert release.lowest == "12.6.3"
+
+
 def test_unknown_symbols_name_the_command_for_the_channel() -> None:
     report = judged(program_with(VERSIONED), cuda(*RELEASES), required=Required(cuda="12.4"))
     command = "cudaredist update-symbols --channel wheels --redist cuda"
