@@ -21,6 +21,7 @@ from support.releases import put
 from support.running import expect_output, report
 from support.server import FaultServer
 
+from cudaredist.errors import CannotResumeError
 from cudaredist.store.kept_archive import PartialArchive, remove_part
 
 MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
@@ -222,6 +223,18 @@ def test_partial_archive_of_another_run_is_not_removed(tmp_path: Path) -> None:
 
 
 # -- network file systems without locks between machines
+
+
+def test_archive_that_another_run_changed_does_not_get_its_name(tmp_path: Path) -> None:
+    """Without locks between machines, two runs may write to one file."""
+    path = tmp_path / "x.whl"
+    with PartialArchive(path) as archive:
+        assert list(archive.through(lambda _: iter([b"whole"]), 5)(0)) == [b"whole"]
+        with path.with_name("x.whl.part").open("ab") as other:
+            other.write(b" and more")
+        with pytest.raises(CannotResumeError):
+            archive.complete()
+    assert list(tmp_path.iterdir()) == []
 
 
 def refused(number: int) -> Callable[..., None]:
