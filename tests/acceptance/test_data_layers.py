@@ -186,6 +186,18 @@ def test_channel_with_local_manifest_ignores_shipped_data(run: Run) -> None:
     expect_error(run("build", "--cuda", "12.9", "--check"), 2, "13.0.2")
 
 
+def test_folder_with_manifests_of_both_channels_is_of_redist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put_wheels()
+    assert store_to_read(Path("data"), None).channel == "wheels"
+    path = Path("data/manifests/cuda/redistrib_12.9.1.json")
+    path.parent.mkdir()
+    path.write_bytes(manifest())
+    assert store_to_read(Path("data"), None).channel == "redist"
+
+
 def test_check_and_versions_ignore_shipped_data(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
     assert "nothing-held" in run("check", "--offline", "--channel", "wheels").stdout

@@ -5,6 +5,7 @@ import bz2
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.symbol_tables import ExportGroup, Symbols
+from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder
 from cudaredist.tables.symbols.library_release import LibraryRelease, library_release
 from cudaredist.tables.symbols.link_closure import LinkedLibrary, check_links
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
@@ -121,6 +123,15 @@ def test_dropped_release_is_removed() -> None:
     assert [group.names for group in made.exports] == ["a"]
     columns.drop(lambda _: True)
     assert columns.document() is None
+
+
+def test_table_of_data_folder_overrides_shipped_table(tmp_path: Path) -> None:
+    for layer, name in (("shipped", "old"), ("local", "new")):
+        content = document(table("libx.so.1", {name: ALL})).canonical()
+        SymbolFolder(tmp_path / layer).write({"libx.so.1": content})
+    layers = LayeredSymbols([tmp_path / "shipped", tmp_path / "local"])
+    (columns,) = layers.tables(["libx.so.1"]).values()
+    assert {export.name for export, mask in columns.exports.items() if mask} == {"new"}
 
 
 def test_upper_layer_replaces_same_archive_of_lower_layer() -> None:
