@@ -137,7 +137,14 @@ let
       ''
       # From CUDA 13.0 on, the optimizer is another package.
       + lib.optionalString (isAvailable "libnvvm") ''
-        if [[ ! -e $out/nvvm ]]; then ln -s ${packages.libnvvm} $out/nvvm; fi
+        if [[ ! -e $out/nvvm ]]; then
+          mkdir $out/nvvm
+          ln -s ${packages.libnvvm}/* $out/nvvm
+        fi
+      ''
+      # nvlink loads libnvvm from this folder.
+      + ''
+        if [[ -d $out/nvvm/lib && ! -e $out/nvvm/lib64 ]]; then ln -s lib $out/nvvm/lib64; fi
       '';
       passthru = {
         inherit unwrapped hostCompiler;

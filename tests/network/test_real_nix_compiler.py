@@ -61,6 +61,9 @@ endif()
 add_executable(program saxpy.cu)
 add_executable(host host.cpp)
 target_link_libraries(host CUDA::cudart)
+if(OPTIMIZED)
+  set_property(TARGET scale program PROPERTY INTERPROCEDURAL_OPTIMIZATION ON)
+endif()
 """
 HOST = """#include <cuda_runtime_api.h>
 int main() { int n; return cudaGetDeviceCount(&n) == cudaErrorInvalidValue; }
@@ -108,7 +111,17 @@ def test_nvcc_compiles_and_links_program(nvcc: Path, project: Path) -> None:
     expect_program_runs(project / "program", nvcc)
 
 
-@pytest.mark.parametrize("options", [(), ("-DSEPARATE=ON",)])
+def test_nvcc_optimizes_at_link_time(nvcc: Path, project: Path) -> None:
+    options = ("-arch=sm_90", "-rdc=true", "-dlto", "-DSEPARATE")
+    command = [str(nvcc), *options, "saxpy.cu", "scale.cu", "-o", "program"]
+    subprocess.run(command, cwd=project, env={"PATH": "/usr/bin:/bin"}, check=True)
+    expect_program_runs(project / "program", nvcc)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("-DSEPARATE=ON",), ("-DSEPARATE=ON", "-DOPTIMIZED=ON")],
+)
 def test_cmake_project_builds_with_nvcc(
     folder: Path, nvcc: Path, project: Path, options: tuple[str, ...]
 ) -> None:

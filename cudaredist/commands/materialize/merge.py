@@ -136,6 +136,7 @@ def make_plan(
                 ends[path] = to
     _drop_dangling(plan, ends)
     if is_merged_linux:
+        _add_nvvm_links(plan)
         below = f"{target.folder}/" if target else ""
         links = {"nvvm/lib64": "nvvm/lib", "lib64": f"{below}lib", f"{below}lib64": f"{below}lib"}
         if target:
@@ -179,6 +180,21 @@ def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
     for link, end in ends.items():
         if end not in plan.files and end not in folders:
             plan.links.pop(link, None)
+
+
+def _add_nvvm_links(plan: Plan) -> None:
+    """Add links to libnvvm in `nvvm/lib64`, if it is in `lib`, as in wheels.
+
+    nvlink loads it from there for link-time optimization.
+    """
+    if not any(path.startswith("nvvm/") for path in plan.files):
+        return
+    names = [path for path in (*plan.files, *plan.links) if path.startswith("lib/libnvvm.so")]
+    for path in names:
+        name = posixpath.basename(path)
+        end = plan.links[path].target if path in plan.links else name
+        if f"nvvm/lib64/{name}" not in plan.files:
+            _add_link(plan, f"nvvm/lib64/{name}", f"lib/{end}", _NVVM)
 
 
 def _add_folder_links(plan: Plan, links: Mapping[str, str]) -> None:

@@ -304,6 +304,23 @@ def test_link_to_same_path_in_other_library_folder_is_left_out(own: str, other: 
     assert {f"x/out/{link}" for link in links} == set(split.links)
 
 
+def test_libnvvm_of_wheel_has_link_in_folder_of_nvlink() -> None:
+    library = members("lib/libnvvm.so.4", links={"lib/libnvvm.so": "libnvvm.so.4"})
+    other = members("lib/libb.so.1")
+    plan = plan_of({"libnvvm": [*library, *members("nvvm/bin/cicc")], "two": other})
+    end = "../../lib/libnvvm.so.4"
+    assert targets(plan) == {
+        "lib/libnvvm.so": "libnvvm.so.4",
+        "lib64": "lib",
+        "nvvm/lib64/libnvvm.so": end,
+        "nvvm/lib64/libnvvm.so.4": end,
+    }
+    # A root without the compiler has no such folder.
+    assert "nvvm/lib64/libnvvm.so" not in plan_of({"libnvvm": library}).links
+    archive = members("nvvm/lib64/libnvvm.so.4", links={"nvvm/lib64/libnvvm.so": "libnvvm.so.4"})
+    assert targets(plan_of({"libnvvm": archive})) == {"nvvm/lib64/libnvvm.so": "libnvvm.so.4"}
+
+
 def test_no_static_removes_static_libraries_and_links() -> None:
     entries = members("lib/liba.so", "lib/liba_static.a", links={"lib/b.a": "liba_static.a"})
     outputs = ("out", "lib", "static")
