@@ -58,7 +58,7 @@ def runtime_libraries(
     """Return the libraries that programs for Linux need, and those that the libraries need.
 
     Raises `ContentError` if a program cannot be read, or needs a library or symbol that neither the
-    set nor the system provides.
+    set nor the system provides, and `UsageError` if the programs need no library of the set.
     """
     platform = Platform(package_set.platform.redist_system)
     if platform.os != "linux":
@@ -88,7 +88,7 @@ def runtime_libraries(
         raise ContentError("; ".join(problems), hint=hint)
     needs = [need for need in audited.libraries if need.status == "provided"]
     if not needs:
-        raise ContentError(f"the programs need no library of the set for {platform}")
+        raise _no_needs(audited, platform)
     for name in others:
         if name.os == "linux":
             _log.warning("libraries for %s are not installed: the set is for %s", name, platform)
@@ -136,6 +136,15 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
                 raise ContentError(f"{path} of {attr} needs {need.soname}: no package provides it")
     left = sorted(name for name in optional if not any(stem_of(n) == stem_of(name) for n in names))
     return RuntimeLibraries(dict(paths), frozenset(names), tuple(left))
+
+
+def _no_needs(report: AuditReport, platform: Platform) -> UsageError:
+    """Return the error for programs that need no library of the set."""
+    static, hint = report.runtime.static, None
+    if static:
+        hint = f"{static[0]} contains the CUDA runtime; nvcc -cudart shared links the shared one"
+    message = f"the programs need no shared library of the set for {platform}"
+    return UsageError(message, hint=hint)
 
 
 def _missing(report: AuditReport) -> Iterator[str]:

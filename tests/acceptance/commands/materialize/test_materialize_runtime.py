@@ -159,7 +159,6 @@ def test_runtime_root_of_damaged_program_is_refused(materialize: Materialize) ->
         ("libcublas.so.12", "x86_64", "provides libcublas.so.12 for program"),
         ("libother.so.1", "x86_64", "provides libother.so.1 for program"),
         ("libcublas.so.13", "aarch64", "the programs are for linux-sbsa"),
-        ("libm.so.6", "x86_64", "need no library of the set for linux-x86_64"),
     ],
 )
 @pytest.mark.usefixtures("runtime_set")
@@ -167,6 +166,19 @@ def test_runtime_root_without_provider_is_refused(
     materialize: Materialize, needed: str, machine: str, words: str
 ) -> None:
     expect_error(materialize(*program(needed, machine=machine)), 5, words)
+    assert not Path("root").exists()
+
+
+@pytest.mark.usefixtures("runtime_set")
+def test_program_with_static_runtime_needs_no_runtime_root(materialize: Materialize) -> None:
+    """nvcc links the CUDA runtime statically by default."""
+    options = program()
+    words = "the programs need no shared library of the set for linux-x86_64"
+    assert "-cudart shared" not in expect_error(materialize(*options), 2, words).stderr
+    sections = {".nv_fatbin": binaries.fatbin(), ".rodata": b"libcuda.so.1\0"}
+    data = binaries.elf(kind="program", needed=("libc.so.6",), sections=sections)
+    Path("program").write_bytes(data)
+    assert "-cudart shared" in expect_error(materialize(*options), 2, words).stderr
     assert not Path("root").exists()
 
 

@@ -114,7 +114,7 @@ def test_runtime_root_excludes_own_libraries_of_environment(runtime: Run) -> Non
     put_environment(
         {"torch/_C.so": user("libtorch_cuda.so", "run"), "torch/lib/libtorch_cuda.so": own}
     )
-    expect_error(runtime("--for", "env"), 5, "need no library of the set for linux-x86_64")
+    expect_error(runtime("--for", "env"), 2, "need no shared library of the set for linux-x86_64")
 
 
 def test_runtime_root_of_environment_without_provider_is_refused(runtime: Run) -> None:
