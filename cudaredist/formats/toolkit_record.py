@@ -15,6 +15,9 @@ from cudaredist.formats.base import (
     optional,
 )
 
+RECORD_NAME = ".cudaredist.json"
+"""File name of the record. A folder without it is not a cudaredist root."""
+
 
 class ComponentSet(Reasoned):
     """The packages of a component."""
@@ -57,6 +60,9 @@ class ToolkitFile(OwnModel):
     size: Count
     executable: bool
     package: str
+    original_sha256: HexSha256 | None = optional(
+        "SHA-256 in the archive, if run paths were added. Absent: the file is unchanged"
+    )
 
 
 class ToolkitLink(OwnModel):
@@ -71,6 +77,14 @@ class ToolkitPackage(OwnModel):
 
     version: str
     archive_sha256: HexSha256
+
+
+class MissingRunPath(OwnModel):
+    """Other libraries of a root that a library does not find by its run path."""
+
+    needs: tuple[str, ...] = Field(description="Libraries that it needs")
+    opens: tuple[str, ...] = Field(description="Libraries that it may open: a guess, by its data")
+    folders: tuple[str, ...] = Field(description="Their folders, relative to the root")
 
 
 class ToolkitRecord(OwnFile):
@@ -88,8 +102,22 @@ class ToolkitRecord(OwnFile):
     libraries: tuple[str, ...] = optional(
         "Names of the libraries of a runtime root. Absent: packages are complete", ()
     )
+    run_paths: bool = optional("Whether missing run paths were added", default=False)
+    missing_run_paths: dict[str, MissingRunPath] | None = optional(
+        "By library, in the archives. Absent: made by an earlier version"
+    )
     packages: dict[str, ToolkitPackage] = Field(
         description="By name. Packages of a target have its platform, as in cuda_crt:linux-sbsa"
     )
     files: dict[str, ToolkitFile] = Field(description="By path relative to the root")
     links: dict[str, ToolkitLink] = Field(description="By path relative to the root")
+
+    @property
+    def unreached(self) -> dict[str, MissingRunPath]:
+        """The missing run paths that were not added."""
+        return {} if self.run_paths else self.missing_run_paths or {}
+
+    @property
+    def changed_files(self) -> dict[str, ToolkitFile]:
+        """The files to which run paths were added."""
+        return {path: file for path, file in self.files.items() if file.original_sha256}

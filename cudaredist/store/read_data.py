@@ -11,6 +11,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
 from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
 from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitRecord
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
@@ -115,6 +116,13 @@ def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
         return read_own_file(data, model)
     except InvalidFileError as error:
         raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
+
+
+def read_record(root: Path) -> ToolkitRecord | None:
+    """Return the record of a toolkit root, None if it has none. Raises `InvalidFileError`."""
+    path = root / RECORD_NAME
+    data = read_file(path)
+    return None if data is None else read_file_given(path, data, ToolkitRecord)
 
 
 @contextmanager

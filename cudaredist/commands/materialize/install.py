@@ -8,18 +8,21 @@ from pathlib import Path
 
 from cudaredist.commands.materialize.merge import (
     OURS,
-    RECORD_NAME,
     VERSION_NAME,
     Content,
     CrossTarget,
     Plan,
     PlannedFile,
 )
+from cudaredist.commands.materialize.missing_run_paths import added_run_paths
 from cudaredist.commands.materialize.options import LayoutName
+from cudaredist.commands.materialize.patchelf import add_run_paths
 from cudaredist.commands.materialize.staging import remove_tree
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.toolkit_record import (
+    RECORD_NAME,
+    MissingRunPath,
     ToolkitFile,
     ToolkitLink,
     ToolkitPackage,
@@ -28,7 +31,7 @@ from cudaredist.formats.toolkit_record import (
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.sets.pkgconfig import PKG_CONFIG_LIMIT, relocatable
-from cudaredist.store.files import write_file
+from cudaredist.store.files import hash_of, write_file
 
 _PROGRAM, _FILE = 0o755, 0o644
 _PIECE = 1 << 20
@@ -47,16 +50,28 @@ class Toolkit:
     with_static: bool
     libraries: tuple[str, ...] = ()
     """Names of the libraries of a runtime root."""
+    patchelf: str | None = None
+    """The program that adds missing run paths. None: they are not added."""
 
     def is_recorded(self, record: ToolkitRecord) -> bool:
         """Check if a record belongs to this toolkit.
 
-        Ignores files and links.
+        Ignores files, links and missing run paths.
         """
-        return record == self.record(record.files, record.links)
+        return record == self.record(record.files, record.links, record.missing_run_paths)
 
-    def record(self, files: dict[str, ToolkitFile], links: dict[str, ToolkitLink]) -> ToolkitRecord:
-        """Return a record with these files and links."""
+    def has_same_packages(self, record: ToolkitRecord) -> bool:
+        """Check if a record differs from this toolkit at most in added run paths."""
+        update = {"run_paths": self.patchelf is not None}
+        return self.is_recorded(record.model_copy(update=update))
+
+    def record(
+        self,
+        files: dict[str, ToolkitFile],
+        links: dict[str, ToolkitLink],
+        missing_run_paths: dict[str, MissingRunPath] | None,
+    ) -> ToolkitRecord:
+        """Return a record with these files, links and missing run paths."""
         return ToolkitRecord(
             schema_version=1,
             set_sha256=self.set_sha256,
@@ -67,6 +82,8 @@ class Toolkit:
             layout=self.layout,
             static=self.with_static,
             libraries=self.libraries,
+            run_paths=self.patchelf is not None,
+            missing_run_paths=missing_run_paths,
             packages={
                 attr: ToolkitPackage(version=p.version or "", archive_sha256=archive_of(p).sha256)
                 for attr, p in self.packages.items()
@@ -77,7 +94,10 @@ class Toolkit:
 
 
 def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
-    """Create a root and its record. Raises `WriteError`."""
+    """Create a root and its record.
+
+    Raises `WriteError`, and `ContentError` if a run path cannot be added.
+    """
     remove_tree(new)
     try:
         files = _Files(new, plan, toolkit).create()
@@ -87,7 +107,7 @@ def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
     write_file(new / VERSION_NAME, version)
     sha256, size = sha256_of(version), len(version)
     files[VERSION_NAME] = ToolkitFile(sha256=sha256, size=size, executable=False, package=OURS)
-    record = toolkit.record(files, plan.links)
+    record = toolkit.record(files, plan.links, plan.missing_run_paths)
     write_file(new / RECORD_NAME, record.canonical())
     return record
 
@@ -99,15 +119,18 @@ def plan_repair(
 
     `plan` covers the altered packages. Returns None if these packages lack an altered file.
     """
-    whole = Plan(links=dict(record.links))
+    whole = Plan(links=dict(record.links), missing_run_paths=record.missing_run_paths)
     for path, file in record.files.items():
         content = Content(root / path, file.sha256, file.size)
-        whole.files[path] = PlannedFile(file.package, content, file.executable)
+        whole.files[path] = PlannedFile(
+            file.package, content, file.executable, original_sha256=file.original_sha256
+        )
     whole.files.pop(VERSION_NAME, None)
     for path in altered & whole.files.keys():
         if path not in plan.files:
             return None
-        whole.files[path] = whole.files[path]._replace(content=plan.files[path].content)
+        content = plan.files[path].content
+        whole.files[path] = whole.files[path]._replace(content=content, original_sha256=None)
     return whole
 
 
@@ -140,7 +163,9 @@ class _Files:
         planned = self.plan.files[path]
         executable = planned.executable
         source, sha256, size = planned.content
+        original_sha256 = planned.original_sha256
         destination = self._destination(path)
+        missing = (self.plan.missing_run_paths or {}).get(path)
         if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
             package = planned.package if self.toolkit.layout == "split" else None
             target = self.toolkit.target
@@ -149,13 +174,24 @@ class _Files:
             with destination.open("xb") as file:
                 size = file.write(text)
             sha256 = sha256_of(text)
+        elif self.toolkit.patchelf and missing is not None and original_sha256 is None:
+            _copy(source, destination)
+            add_run_paths(self.toolkit.patchelf, destination, added_run_paths(path, missing), path)
+            original_sha256 = sha256
+            sha256, size = hash_of(destination), destination.stat().st_size
         elif self._modes.setdefault(source, executable) is executable:
             _link_or_copy(source, destination)
         else:
             # A hard link cannot have a mode of its own.
             _copy(source, destination)
         destination.chmod(_PROGRAM if executable else _FILE)
-        return ToolkitFile(sha256=sha256, size=size, executable=executable, package=planned.package)
+        return ToolkitFile(
+            sha256=sha256,
+            size=size,
+            executable=executable,
+            package=planned.package,
+            original_sha256=original_sha256,
+        )
 
     def _destination(self, path: str) -> Path:
         destination = self.new / path

@@ -16,22 +16,17 @@ from cudaredist.cli.options import ArchiveJobs, parse_size
 from cudaredist.cli.session import Session
 from cudaredist.commands.materialize.components import select_packages
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
-from cudaredist.commands.materialize.merge import (
-    RECORD_NAME,
-    VERSION_NAME,
-    CrossTarget,
-    Plan,
-    make_plan,
-)
+from cudaredist.commands.materialize.merge import VERSION_NAME, CrossTarget, Plan, make_plan
+from cudaredist.commands.materialize.missing_run_paths import missing_run_paths
 from cudaredist.commands.materialize.oci import write_layout
 from cudaredist.commands.materialize.options import MaterializeOptions
+from cudaredist.commands.materialize.patchelf import find_patchelf
 from cudaredist.commands.materialize.report import OciImage, ToolkitReport
 from cudaredist.commands.materialize.root import (
     altered_paths,
     is_empty,
     is_intact,
     list_root,
-    read_record,
     toolkit_report,
 )
 from cudaredist.commands.materialize.runtime import runtime_libraries
@@ -51,7 +46,7 @@ from cudaredist.errors import (
     plural,
 )
 from cudaredist.formats.packageset import SetPackage
-from cudaredist.formats.toolkit_record import PackageName, ToolkitRecord
+from cudaredist.formats.toolkit_record import RECORD_NAME, PackageName, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
@@ -62,6 +57,7 @@ from cudaredist.sets.read_set import read_package_set
 from cudaredist.sources.chain import most_severe
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.kept_archive import kept_bytes
+from cudaredist.store.read_data import read_record
 from cudaredist.tasks import each, raise_if_stopped
 
 _log = logging.getLogger(__name__)
@@ -103,6 +99,7 @@ class Materialization:
             layout=options.layout,
             with_static=options.static,
             libraries=tuple(sorted(self.runtime.names)) if self.runtime else (),
+            patchelf=find_patchelf() if options.run_paths else None,
         )
         jobs, progress = ArchiveJobs(jobs=options.jobs).count, session.progress("archives")
         stop = session.settings.stop
@@ -330,12 +327,15 @@ class Materialization:
     def _repair(self, record: ToolkitRecord) -> ToolkitRecord | None:
         """Create the root from its intact files and some archives.
 
-        Reads only the archives of altered files. Returns None if the selection differs from
-        the record, or if the archives lack a file.
+        Reads only the archives of altered files, and of files whose run paths are to be removed.
+        Returns None if the selection differs from the record, or if the archives lack a file.
         """
-        if not self.toolkit.is_recorded(record):
+        is_unknown = record.missing_run_paths is None and not record.run_paths
+        if not self.toolkit.has_same_packages(record) or (is_unknown and self.toolkit.patchelf):
             return None
         altered = altered_paths(self._path, record)
+        if self.toolkit.patchelf is None:
+            altered |= record.changed_files.keys()
         files = altered & record.files.keys() - {VERSION_NAME}
         names = {record.files[path].package for path in files}
         if not names <= self.toolkit.packages.keys():
@@ -361,6 +361,7 @@ class Materialization:
         )
         if self.runtime is not None:
             plan.links.pop("lib64", None)
+        plan.missing_run_paths = missing_run_paths(plan)
         return plan
 
     def _check_programs(self, plan: Plan) -> None:

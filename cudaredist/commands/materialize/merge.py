@@ -6,17 +6,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.commands.materialize.options import LayoutName
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.toolkit_record import PackageName, ToolkitLink
+from cudaredist.formats.toolkit_record import (
+    RECORD_NAME,
+    MissingRunPath,
+    PackageName,
+    ToolkitLink,
+)
 from cudaredist.primitives import Platform
 from cudaredist.sets.outputs import folders_above
 from cudaredist.sets.package_tree import PackageTree, is_executable
 
-RECORD_NAME = ".cudaredist.json"
-"""File name of the record. A folder without it is not a cudaredist root."""
 VERSION_NAME = "version.json"
 OURS = "cudaredist"
 """Owner of the files that are not from a package."""
@@ -39,6 +43,10 @@ class PlannedFile(NamedTuple):
     package: str
     content: Content
     executable: bool
+    binary: Binary | None = None
+    """Its facts. Also None for a file of an existing root."""
+    original_sha256: str | None = None
+    """The hash in the archive, if run paths were added to the content."""
 
 
 @dataclass(slots=True)
@@ -47,6 +55,8 @@ class Plan:
 
     files: dict[str, PlannedFile] = field(default_factory=dict)
     links: dict[str, ToolkitLink] = field(default_factory=dict)
+    missing_run_paths: dict[str, MissingRunPath] | None = None
+    """By library. None: unknown."""
 
 
 class CrossTarget(NamedTuple):
@@ -125,7 +135,7 @@ def make_plan(
             output = tree.outputs[path]
             if entry.origin is not None and (with_static or output != "static"):
                 content = contents[attr][entry.origin]
-                planned = PlannedFile(attr, content, is_executable(entry))
+                planned = PlannedFile(attr, content, is_executable(entry), entry.binary)
                 _add_file(plan, at(path, output), planned)
         for link, end in sorted(tree.links.items()):
             output = tree.outputs[link]

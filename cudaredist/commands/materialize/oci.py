@@ -33,6 +33,7 @@ def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
         _write_tar(layer, root, record)
         digest, layer_size = hash_of(layer), layer.stat().st_size
         layer.rename(blobs / digest)
+    changed = record.changed_files
     system, _, machine = record.platform.partition("-")
     environment = [
         f"LD_LIBRARY_PATH={':'.join(_library_folders(record))}",
@@ -49,6 +50,7 @@ def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
                 "org.opencontainers.image.title": f"CUDA {record.cuda} runtime libraries",
                 "org.opencontainers.image.version": record.cuda,
                 "org.cudaredist.libraries": " ".join(record.libraries),
+                **({"org.cudaredist.changed": " ".join(changed)} if changed else {}),
             },
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},

@@ -10,6 +10,7 @@ from cudaredist.cli.options import (
     archive_jobs_option,
     argument,
     folder_option,
+    output_flag,
     output_option,
     read_data_dir_option,
     safety_option,
@@ -50,6 +51,7 @@ class MaterializeOptions(Options):
     static: bool = select_option(
         "Install static libraries. Default: on.", names="--static/--no-static", default=True
     )
+    run_paths: bool = output_flag("Add missing run paths to libraries. Requires patchelf.")
     archives: Path | None = folder_option(
         "Folder with archives to use before downloads.", metavar="FOLDER"
     )
@@ -87,6 +89,10 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (lambda o: o.programs and o.exclude, "--for cannot be combined with --exclude"),
     (lambda o: o.programs and o.only_root, "--for cannot be combined with --verify or --remove"),
     (lambda o: o.target and o.layout == "split", "--target cannot be combined with --layout split"),
+    (
+        lambda o: o.run_paths and o.only_root,
+        "--run-paths cannot be combined with --verify or --remove",
+    ),
     (lambda o: o.replace and o.only_root, "--replace cannot be combined with --verify or --remove"),
     (
         lambda o: not (o.package_set or o.only_root),

@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import Count, OwnModel
+from cudaredist.formats.base import Count, HexSha256, OwnModel
 from cudaredist.formats.report import Report
+from cudaredist.formats.toolkit_record import MissingRunPath
 
 
 class OciImage(OwnModel):
@@ -57,6 +58,12 @@ class ToolkitReport(Report):
         default=None, description="Device code of a runtime root"
     )
     image: OciImage | None = None
+    missing_run_paths: dict[str, MissingRunPath] = Field(
+        default={}, description="Libraries that do not find other libraries of the root, by path"
+    )
+    changed_files: dict[str, HexSha256] = Field(
+        default={}, description="SHA-256 in the archive, by file to which run paths were added"
+    )
     fetched_bytes: int = Field(description="Bytes from the network, without local archives")
     problems: tuple[str, ...] = Field(description="Altered files and links")
     foreign: tuple[str, ...] = Field(

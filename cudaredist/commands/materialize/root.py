@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.commands.materialize.merge import RECORD_NAME
 from cudaredist.commands.materialize.report import ToolkitReport
 from cudaredist.commands.materialize.staging import StagingDirectory
 from cudaredist.errors import (
@@ -19,19 +18,12 @@ from cudaredist.errors import (
     UsageError,
     WriteError,
 )
-from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
-from cudaredist.store.files import hash_of, read_file
-from cudaredist.store.read_data import read_file_given
+from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitFile, ToolkitRecord
+from cudaredist.store.files import hash_of
+from cudaredist.store.read_data import read_record
 
 _OWNER_EXECUTE = 0o100
 _SET_ID = 0o6000
-
-
-def read_record(root: Path) -> ToolkitRecord | None:
-    """Return a root's record, or None. Raises `InvalidFileError`."""
-    path = root / RECORD_NAME
-    data = read_file(path)
-    return None if data is None else read_file_given(path, data, ToolkitRecord)
 
 
 class RootContents(NamedTuple):
@@ -192,6 +184,8 @@ def toolkit_report(
     The record is None if only a staging directory was removed.
     """
     files = record.files if record else {}
+    is_there = record is not None and status != "removed"
+    changed = record.changed_files if record is not None and is_there else {}
     fields = {
         **{name: getattr(record, name, None) for name in ("cuda", "platform", "layout")},
         "target": next(iter(record.targets), None) if record else None,
@@ -200,6 +194,8 @@ def toolkit_report(
         "packages": tuple(record.packages) if record else (),
         "files": len(files),
         "size": sum(file.size for file in files.values()),
+        "missing_run_paths": record.unreached if record is not None and is_there else {},
+        "changed_files": {path: file.original_sha256 for path, file in changed.items()},
         "fetched_bytes": 0,
         "problems": (),
         "foreign": (),

@@ -7,6 +7,7 @@ from cudaredist.errors import listed, plural, shortened
 from cudaredist.hints import quoted
 
 _FOREIGN_SHOWN = 20
+_LIBRARIES_SHOWN = 3
 
 
 def toolkit_text(report: ToolkitReport) -> Iterator[str]:
@@ -32,6 +33,9 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     if report.optional_libraries:
         names = ", ".join(report.optional_libraries)
         yield f"not installed, although these libraries may open them: {names}"
+    if report.changed_files:
+        yield f"run paths added with patchelf: {', '.join(report.changed_files)}"
+    yield from _missing_text(report)
     if report.image is not None:
         yield f"layer {report.image.layer}, manifest {report.image.manifest}"
     if report.status == "altered":
@@ -39,6 +43,23 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         yield f"to restore it, run `cudaredist materialize set.json --root {root} --replace`"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes downloaded"
+
+
+def _missing_text(report: ToolkitReport) -> Iterator[str]:
+    """Describe the libraries without run paths to other libraries of the root."""
+    missing = report.missing_run_paths
+    lines = []
+    for path, gap in missing.items():
+        uses = [f"needs {listed(gap.needs, _LIBRARIES_SHOWN)}"] if gap.needs else []
+        uses += [f"may open {listed(gap.opens, _LIBRARIES_SHOWN)}"] if gap.opens else []
+        folders = " or ".join(gap.folders)
+        lines.append(f"{path} has no run path to {folders}, and {' and '.join(uses)}")
+    yield from shortened(lines, _FOREIGN_SHOWN)
+    # An image sets LD_LIBRARY_PATH.
+    if missing and report.image is None:
+        root = quoted(report.root)
+        call = f"cudaredist materialize set.json --root {root} --run-paths"
+        yield f"to find them, set LD_LIBRARY_PATH with `cudaredist export env`, or run `{call}`"
 
 
 def _code_text(code: LibraryCode) -> str:
