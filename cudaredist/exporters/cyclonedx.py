@@ -18,19 +18,22 @@ from cudaredist.exporters.export_format import (
     without_nulls,
 )
 from cudaredist.formats.packageset import SetLicense
+from cudaredist.formats.toolkit_record import ToolkitFile
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.wheels import parse_wheel
 
 SUPPLIER = "NVIDIA Corporation"
+CHANGE = "cudaredist added run paths with patchelf."
+"""The reason for changed files of a toolkit root."""
 _ANSWERS = {True: "yes", False: "no", None: "unknown"}
 TOOL = {"type": "application", "name": "cudaredist", "version": __version__}
 
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
 
-@exporter("cyclonedx", "bom.cdx.json", takes_addresses=True)
+@exporter("cyclonedx", "bom.cdx.json", takes_addresses=True, takes_root=True, reads_root=True)
 def cyclonedx(exported: ExportedSet) -> Files:
     """A bill of materials, CycloneDX 1.6 as JSON."""
     package_set = exported.package_set
@@ -84,10 +87,24 @@ def _component(package: ExportedPackage, exported: ExportedSet) -> dict[str, obj
         ],
         "externalReferences": [{"type": kind, "url": url} for kind, url in references.items()],
         "supplier": {"name": SUPPLIER} if is_nvidias(package) else None,
+        "components": [
+            _changed_file(path, file) for path, file in exported.changed_files(package.attr).items()
+        ]
+        or None,
         "version": entry.version,
         "description": entry.description,
     }
     return without_nulls(component)
+
+
+def _changed_file(path: str, file: ToolkitFile) -> dict[str, object]:
+    """Return a file of the root to which run paths were added."""
+
+    def with_hash(sha256: str | None) -> dict[str, object]:
+        return {"type": "file", "name": path, "hashes": [{"alg": "SHA-256", "content": sha256}]}
+
+    pedigree = {"ancestors": [with_hash(file.original_sha256)], "notes": CHANGE}
+    return with_hash(file.sha256) | {"pedigree": pedigree}
 
 
 def _license(terms: SetLicense) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from cudaredist.errors import InvalidFileError, Problem, UsageError, listed, plural, shown
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import join_address, path_problem
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS
@@ -57,6 +58,8 @@ class ExportedSet:
     """Further sets, for formats that describe several."""
     host: PackageSet | None = None
     """The set of the compiler, if the set is the target of a cross toolkit."""
+    record: ToolkitRecord | None = None
+    """The record of the toolkit root. None: it does not exist yet."""
 
     @property
     def all_sets(self) -> tuple[PackageSet, ...]:
@@ -108,6 +111,11 @@ class ExportedSet:
         required = {entry.attr for entry in depends if not entry.is_optional}
         return sorted({entry.attr for entry in depends} - required)
 
+    def changed_files(self, attr: str) -> dict[str, ToolkitFile]:
+        """Return the files of a package in the root to which run paths were added."""
+        files = {} if self.record is None else self.record.changed_files
+        return {path: file for path, file in files.items() if file.package == attr}
+
     @cached_property
     def without_libraries(self) -> frozenset[str]:
         """The available packages with unknown libraries."""
@@ -143,6 +151,8 @@ class Exporter(NamedTuple):
     """Takes an `ExportedSet`, or the manifests of a data folder."""
     takes_root: bool = False
     """Whether it uses the path of a toolkit root."""
+    reads_root: bool = False
+    """Whether it names the changed files of an existing toolkit root."""
     takes_target: bool = False
     """Whether it has a form for a cross toolkit."""
     takes_addresses: bool = False

@@ -6,6 +6,7 @@ from typing import Any
 
 from cudaredist import __version__
 from cudaredist.exporters.cyclonedx import (
+    CHANGE,
     SUPPLIER,
     document_id,
     is_nvidias,
@@ -29,7 +30,7 @@ _UNKNOWN = "NOASSERTION"
 _DOCUMENT = "SPDXRef-DOCUMENT"
 
 
-@exporter("spdx", "bom.spdx.json", takes_addresses=True)
+@exporter("spdx", "bom.spdx.json", takes_addresses=True, takes_root=True, reads_root=True)
 def spdx(exported: ExportedSet) -> Files:
     """A bill of materials, SPDX 2.3 as JSON."""
     package_set = exported.package_set
@@ -46,7 +47,7 @@ def spdx(exported: ExportedSet) -> Files:
         "name": name,
         "documentNamespace": f"https://spdx.org/spdxdocs/{_id(name)}-{document_id(exported)}",
         "creationInfo": {"created": _CREATED, "creators": [f"Tool: cudaredist-{__version__}"]},
-        "packages": [_package(package) for package in exported.packages],
+        "packages": [_package(package, exported) for package in exported.packages],
         "hasExtractedLicensingInfos": _licenses(exported),
         "relationships": [
             {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": _ref(other)}
@@ -56,7 +57,7 @@ def spdx(exported: ExportedSet) -> Files:
     return {"bom.spdx.json": canonical_json(document)}
 
 
-def _package(package: ExportedPackage) -> dict[str, object]:
+def _package(package: ExportedPackage, exported: ExportedSet) -> dict[str, object]:
     entry, archive = package.entry, package.archive
     hashes = without_nulls({"SHA256": archive.sha256, "MD5": archive.md5})
     reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl"}
@@ -75,6 +76,17 @@ def _package(package: ExportedPackage) -> dict[str, object]:
         "supplier": f"Organization: {SUPPLIER}" if is_nvidias(package) else _UNKNOWN,
         "externalRefs": [reference | {"referenceLocator": package_url(package)}],
         "licenseComments": _license_comment(entry.license),
+        "annotations": [
+            {
+                "annotationDate": _CREATED,
+                "annotationType": "OTHER",
+                "annotator": f"Tool: cudaredist-{__version__}",
+                "comment": f"{path} has SHA-256 {file.sha256} in the toolkit root, and "
+                f"{file.original_sha256} in the archive: {CHANGE}",
+            }
+            for path, file in exported.changed_files(package.attr).items()
+        ]
+        or None,
         "versionInfo": entry.version,
         "summary": entry.description,
         "homepage": entry.meta.homepage,

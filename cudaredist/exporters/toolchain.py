@@ -31,7 +31,21 @@ def _settings(exported: ExportedSet) -> dict[str, object]:
         "flags": exported.package_set.capabilities,
         "accepted": _accepted_compilers(exported),
         "compiler": _host_compiler(exported),
+        "library_folders": _library_folders(exported),
     }
+
+
+def _library_folders(exported: ExportedSet) -> list[str]:
+    """Return the folders of the root in which the loader must search for libraries.
+
+    They are unknown if the root does not exist yet. Libraries of a target do not run.
+    """
+    if exported.root is None or exported.host is not None or _is_windows(exported):
+        return []
+    record = exported.record
+    if record is None or record.missing_run_paths is None:
+        return ["lib"]
+    return sorted({folder for gap in record.unreached.values() for folder in gap.folders})
 
 
 def _host_compiler(exported: ExportedSet) -> str | None:

@@ -31,6 +31,7 @@ from cudaredist.commands.audit.wheel_fixes import fix_command, newer_command, re
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.formats.settings import AuditFindingKind
+from cudaredist.hints import command_line
 from cudaredist.tables.symbols.symbol_table import Import
 
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
@@ -229,6 +230,13 @@ class JudgedEnvironment:
         files = [use.user for use in self._uses if use.soname == soname]
         return fix_command(soname, files, self.environment, self._data)
 
+    def _run_path_fix(self, path: str, folder: str) -> str:
+        """Return the command that adds a run path to a file. A toolkit records changed files."""
+        if self.environment.kind == "toolkit":
+            root = self.environment.path
+            return command_line("materialize set.json", "--run-paths", root=root)
+        return run_path_fix(path, folder)
+
     def _location_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded, users = uses[0].loaded, [use.user for use in uses]
@@ -240,7 +248,8 @@ class JudgedEnvironment:
         elif loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
             folder = posixpath.dirname(loaded.path)
-            hint = " && ".join(run_path_fix(user.path, folder) for user in users)
+            fixes = (self._run_path_fix(user.path, folder) for user in users)
+            hint = " && ".join(dict.fromkeys(fixes))
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"

@@ -54,8 +54,6 @@ class Environment:
     kind: EnvironmentKind
     root: str
     """The root of its file system."""
-    folders: tuple[str, ...]
-    """Folders that its users add to those of the loader."""
     files: list[ProgramFile] = field(default_factory=list)
     distributions: dict[str, Distribution] = field(default_factory=dict)
     """By project."""
@@ -116,16 +114,15 @@ def find_environment(path: Path) -> Environment | None:
     names = {each.name for each in path.iterdir()}
     real = os.path.realpath(path)
 
-    def found(kind: EnvironmentKind, root: str = "/", *folders: str) -> Environment:
-        folders = tuple(f"{real}/{name}" for name in folders)
-        return Environment(path=str(path), kind=kind, root=root, folders=folders)
+    def found(kind: EnvironmentKind, root: str = "/") -> Environment:
+        return Environment(path=str(path), kind=kind, root=root)
 
     if "pyvenv.cfg" in names:
         return found("virtual environment")
     if "conda-meta" in names:
         return found("conda environment")
     if ".cudaredist.json" in names:
-        return found("toolkit", "/", "lib64", "lib")
+        return found("toolkit")
     if {"etc", "usr"} <= names:
         return found("root file system", real)
     if any(name.endswith(_DIST_INFO) for name in names):

@@ -90,7 +90,6 @@ class Loader:
         triples = [triple for name, triple in _MULTIARCH.items() if name in machines]
         default = [f"{top}/{triple}" for triple in triples for top in ("/lib", "/usr/lib")]
         default += ["/lib64", "/usr/lib64", "/lib", "/usr/lib"]
-        self._folders = environment.folders
         self._cached = self._read_cache()
         configured = self._configured() if self._cached is None else ()
         self._system = [self._below(path) for path in (*configured, *default)]
@@ -123,7 +122,7 @@ class Loader:
         """
         names: Iterable[str] = (name,)
         if name.endswith(".so"):
-            folders = chain(self._run_paths(user), self._folders, self._system)
+            folders = chain(self._run_paths(user), self._system)
             listed = (self._real_folder(folder)[1] for folder in folders)
             names = fitting_names(name, chain(loaded, *listed, self._cached or ()))
         found = (loaded.get(each) or self._search(each, user) for each in names)
@@ -140,8 +139,7 @@ class Loader:
         """Return the first file for a name that fits the machine of its user."""
         if "/" in name:
             return self._fitting(name, "run-path", user)
-        paths = [f"{folder}/{name}" for folder in self._folders]
-        paths += (self._cached or {}).get(name, ())
+        paths = [*(self._cached or {}).get(name, ())]
         paths += (f"{folder}/{name}" for folder in self._system)
         by_run_path = (f"{folder}/{name}" for folder in self._run_paths(user))
         found = chain(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
     from cudaredist.formats.packageset import PackageSet
+    from cudaredist.formats.toolkit_record import ToolkitRecord
     from cudaredist.store.data_folder import Store
 
 
@@ -54,7 +55,7 @@ class ExportOptions(Options):
         "File or folder. Default: standard output, for one file.", metavar="PATH"
     )
     root: str | None = folder_option(
-        "Toolkit root for env and cmake. Default: none.", metavar="DIR"
+        "Toolkit root for env, cmake, cyclonedx and spdx.", metavar="DIR"
     )
     target: Path | None = folder_option(
         "Package set of the platform to compile for, for env and cmake.", metavar="TARGET_SET"
@@ -193,13 +194,15 @@ def export(options: ExportOptions, session: Session) -> int:
     if path is None:
         return _finish(exporter.files(_manifests(options)), options, session)
     paths = indexed_sets(path) if exporter.reads_tables else [path]
-    package_set, *others = (read_package_set(path)[0] for path in paths)
+    (package_set, sha256), *further = map(read_package_set, paths)
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
         package_set = _with_addresses(package_set, options, session)
     host = None
     if options.target is not None:
         host, package_set = package_set, read_target_set(package_set, options.target)[0]
-    exported = ExportedSet(package_set, options.root, host=host, others=tuple(others))
+    others = tuple(other for other, _ in further)
+    record = _root_record(options, sha256)
+    exported = ExportedSet(package_set, options.root, None, others, host, record)
     if exporter.reads_tables:
         store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
         exported = _with_tables(exported, store, session)
@@ -238,6 +241,22 @@ def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
     code = EXIT_FINDINGS if is_stale else EXIT_OK
     report = ExportReport(format=options.form, files=tuple(written), exit_code=code)
     return session.finish(report, export_text)
+
+
+def _root_record(options: ExportOptions, set_sha256: str) -> "ToolkitRecord | None":
+    """Return the record of the toolkit root.
+
+    Raises `UsageError` if the format requires the root, and it is of another package set.
+    """
+    from cudaredist.store.read_data import read_record
+
+    if options.root is None:
+        return None
+    record = read_record(Path(options.root))
+    if options.exporter.reads_root and (record is None or record.set_sha256 != set_sha256):
+        hint = f"run `cudaredist materialize {options.package_set} --root {options.root}`"
+        raise UsageError(f"{options.root} is not a toolkit root of this package set", hint=hint)
+    return record
 
 
 def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":

@@ -11,6 +11,15 @@ esac
 {% if nvcc %}
 export CUDACXX="$CUDA_HOME/bin/{{ nvcc }}"
 {% endif %}
+{% if library_folders %}
+# The run paths of some libraries do not lead to other libraries of the toolkit.
+{% endif %}
+{% for folder in library_folders %}
+case ":${LD_LIBRARY_PATH:-}:" in
+  *":$CUDA_HOME/"{{ folder | shell }}":"*) ;;
+  *) export LD_LIBRARY_PATH="$CUDA_HOME/"{{ folder | shell }}"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" ;;
+esac
+{% endfor %}
 {% endif %}
 export CUDAARCHS={{ flags.cmake_architectures_real_virtual | shell }}
 export TORCH_CUDA_ARCH_LIST={{ flags.torch_cuda_arch_list | shell }}

@@ -194,3 +194,39 @@ def test_failure_of_patchelf_leaves_no_root(
     expect_error(run("materialize", "set.json", *options), 5, words)
     assert not ROOT.exists()
     assert not Path(".root.cudaredist").exists()
+
+
+def variable(env: str, **environment: str) -> str:
+    """Return LD_LIBRARY_PATH after a shell reads a file of variables twice."""
+    Path("env.sh").write_text(env)
+    process = subprocess.run(
+        ["sh", "-euc", '. ./env.sh; . ./env.sh; printf %s "${LD_LIBRARY_PATH-}"'],
+        env={"PATH": os.defpath, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return process.stdout
+
+
+@needs("gcc", "patchelf")
+def test_exports_use_record_of_root(materialize: Run, run: Run) -> None:
+    root = ROOT.absolute()
+    call = ("export", "env", "set.json", "--root", root)
+    # It is unknown if a future root needs the variable.
+    assert variable(run(*call).stdout) == f"{root}/lib"
+    materialize()
+    assert variable(run(*call).stdout, LD_LIBRARY_PATH="/x") == f"{root}/lib:/x"
+    bills = [("export", form, "set.json", "--root", root) for form in ("cyclonedx", "spdx")]
+    for bill in bills:
+        assert "patchelf" not in expect_output(run(*bill), 0).stdout
+    original = sha256_of(OPENER.read_bytes())
+    materialize("--run-paths")
+    assert variable(run(*call).stdout) == ""
+    changed = sha256_of(OPENER.read_bytes())
+    for bill in bills:
+        text = expect_output(run(*bill), 0).stdout
+        assert all(word in text for word in ("lib/libnvrtc.so.13", original, changed, "patchelf"))
+    Path("set.json").write_text(Path("set.json").read_text() + "\n")
+    for bill in bills:
+        expect_error(run(*bill), 2, "is not a toolkit root of this package set")

@@ -121,6 +121,23 @@ def test_library_counts_by_the_name_of_its_file(tmp_path: Path) -> None:
     assert finding.hint == "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.4.1.7"
 
 
+@pytest.mark.parametrize(("runpath", "found_by"), [("$ORIGIN", "run-path"), (None, "other-code")])
+def test_lib_of_toolkit_is_not_a_folder_of_the_system(
+    tmp_path: Path, runpath: str | None, found_by: str
+) -> None:
+    files = {
+        ".cudaredist.json": b"{}",
+        f"lib/{CUBLAS}": library(CUBLAS),
+        "lib/libuser.so": user(CUBLAS, runpath=runpath),
+    }
+    put(tmp_path, files)
+    (tmp_path / "lib64").symlink_to("lib")
+    assert [each.found_by for each in loaded(tmp_path)] == [found_by]
+    hints = [each.hint for each in findings(tmp_path)]
+    call = f"cudaredist materialize set.json --root {tmp_path} --run-paths"
+    assert hints == ([] if runpath else [call])
+
+
 def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
     real = f"opt/real/lib64/{CUBLAS}.4"
     files = {
