@@ -204,8 +204,10 @@ def read_policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) 
             own = overlay.own_policy(subject)
             if own is not None:
                 inputs.append(_input("policy", subject, own, is_overlay=True))
-                changes = _document(own, f"overlay {subject}")
-                removals |= {(subject, name) for name in _removed_names(document, changes)}
+                path = overlay.root / "policy" / f"{subject}.json"
+                with located(str(path)):
+                    changes = _document(own, subject)
+                removals |= {(subject, name) for name in _removed_names(document, changes, path)}
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
                 place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
@@ -229,7 +231,7 @@ def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
     shipped = _document(Store(shipped_data()).read_policy(path.stem), path.stem)
     changes = _document(data, f"overlay {path.stem}")
     try:
-        tuple(_removed_names(shipped, changes))
+        tuple(_removed_names(shipped, changes, path))
     except UnknownNameError as error:
         message = f"{error.message}; {error.hint}"
         raise InvalidFileError.of(f"policy-{path.stem} file", message) from None
@@ -258,8 +260,8 @@ def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any
     return merged
 
 
-def _removed_names(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of entries that are null in an overlay.
+def _removed_names(base: dict[str, Any], changes: dict[str, Any], path: Path) -> Iterator[str]:
+    """Yield the names of entries that are null in an overlay's file.
 
     Raises `UnknownNameError` if the base has no such entry.
     """
@@ -269,7 +271,7 @@ def _removed_names(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[st
             continue
         for name in (name for name, entry in value.items() if entry is None):
             if name not in current:
-                raise UnknownNameError(f"entry of {key}", name, current)
+                raise UnknownNameError(f"entry of {key} in {path}", name, current)
             yield name
 
 

@@ -1,6 +1,7 @@
 """Tests of overlays: added packages, changes and contradictory policies."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -232,9 +233,20 @@ def test_null_removes_withheld_entry(base: Store, overlay: Path) -> None:
 
 def test_null_of_unknown_entry_suggests_nearest(base: Store, overlay: Path) -> None:
     put_policy(overlay, "withheld", withheld={"libnvsd": None})
-    with pytest.raises(UnknownNameError, match="no entry of withheld") as raised:
+    path = overlay / "policy/withheld.json"
+    message = re.escape(f"no entry of withheld in {path} is called 'libnvsd'")
+    with pytest.raises(UnknownNameError, match=message) as raised:
         read(base, overlay)
     assert "did you mean libnvsdm" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_unreadable_policy_of_overlay_names_its_file(base: Store, overlay: Path, text: str) -> None:
+    path = overlay / "policy/withheld.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(InvalidFileError, match=re.escape(str(path))):
+        read(base, overlay)
 
 
 def test_overlay_entries_name_overlay_as_source(base: Store, overlay: Path) -> None:
