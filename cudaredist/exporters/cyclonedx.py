@@ -131,6 +131,7 @@ def _properties(package: ExportedPackage, exported: ExportedSet) -> dict[str, st
         "opens-optional": " ".join(exported.optional_dependencies(package.attr)) or None,
         "license-redistributable": _ANSWERS[entry.license.redistributable],
         "license-manifest": entry.license.manifest,
+        "license-text": entry.license.text,
         **{f"license-file:{path}": f"sha256:{sha256}" for path, sha256 in files},
     }
     return without_nulls(properties)

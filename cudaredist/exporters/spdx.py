@@ -103,8 +103,9 @@ def _license(terms: SetLicense) -> str:
 
 
 def _license_comment(terms: SetLicense) -> str | None:
-    """Return the manifest's license, and the archive's license files."""
+    """Return the manifest's license, and the archive's license text and files."""
     parts = [] if terms.manifest is None else [f"License in the manifest: {terms.manifest}."]
+    parts += [] if terms.text is None else [f"License text in the archive: {terms.text}."]
     files = sorted((terms.files or {}).items())
     parts += [f"The archive has {path}, SHA-256 {sha256}." for path, sha256 in files]
     return " ".join(parts) or None

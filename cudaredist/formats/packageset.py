@@ -287,6 +287,10 @@ class SetLicense(OwnModel):
     files: dict[str, HexSha256] | None = optional(
         "SHA-256 of each license and notice in the archive, by path. Absent: unknown"
     )
+    text: str | None = optional(
+        "The policy's name for the license text in the archive. `unknown`: not in the policy, so "
+        "`redistributable` is null. Absent: no text"
+    )
     spdx: str | None
     short_name: str = Field(description="The policy's name for the license, or else the manifest's")
     url: str | None
@@ -364,6 +368,10 @@ class ExternalSoname(OwnModel):
 
     owner: Owner
     provider: str | None
+    distributions: dict[str, str] | None = optional(
+        "Distributions with an old library, and the package that must provide it. Absent: the "
+        "library is not old"
+    )
     needed_by: tuple[str, ...]
 
 

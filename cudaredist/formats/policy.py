@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cudaredist.formats.base import (
     CudaMinor,
+    HexSha256,
     OutputName,
     OwnFile,
     OwnModel,
@@ -238,6 +239,16 @@ class External(Reasoned):
     )
 
 
+class Distribution(Reasoned):
+    """A distribution, with its libraries that names with `*` in `external` match."""
+
+    is_complete: bool = Field(
+        description="Whether it has no other such libraries. If not, others are unknown"
+    )
+    is_old: bool = Field(description="Whether a newer release of the distribution is listed")
+    sonames: dict[str, str] = Field(description="The distribution's package, by soname")
+
+
 class LoadedLibrary(Reasoned):
     """A library that another one loads at run time.
 
@@ -283,6 +294,11 @@ class LibraryPolicy(OwnFile):
     """`policy/libraries.json`: external, loaded and optional libraries, and dependencies."""
 
     external: tuple[External, ...]
+    distributions: dict[str, Distribution] = optional(
+        "Distributions by name. A library that only a name with `*` in `external` matches must be "
+        "in one of them. Absent: any such library exists",
+        {},
+    )
     loaded: tuple[LoadedLibrary, ...]
     optional_libraries: tuple[OptionalLibrary, ...] = optional(
         "Opened libraries that are not required", ()
@@ -312,8 +328,21 @@ class License(Reasoned):
     redistributable: bool | None = Field(description="Null: unknown")
 
 
+class LicenseText(License):
+    """A license whose text is in archives."""
+
+    title: str = Field(description="Name of the text, with its date if it has one")
+    files: tuple[HexSha256, ...] = Field(description="SHA-256 of each file with this text")
+
+
 class LicensePolicy(OwnFile):
-    """`policy/licenses.json`: licenses by package, redistributable or manifest's text."""
+    """`policy/licenses.json`: licenses by text, package, redistributable or manifest's word."""
+
+    texts: dict[HexSha256, LicenseText] = optional(
+        "By SHA-256 of the normalized text: in UTF-8, with a single space for each sequence of "
+        "white space",
+        {},
+    )
 
     packages: dict[str, License]
     manifests: dict[str, License] = Field(description="By the manifest's `license`")

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 
+from cudaredist.features.license_files import main_license
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
-from cudaredist.formats.policy import License, LicensePolicy, PackageMeta
+from cudaredist.formats.policy import License, LicensePolicy, LicenseText, PackageMeta
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import is_pool_path, join_address, natural_order, sri_of
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS, REDISTS
@@ -23,6 +24,8 @@ _USUAL = {
     "tensorrt": ("TensorRT",),
 }
 """The name of a redistributable's license in manifests, if not its own name."""
+UNKNOWN_TEXT = "unknown"
+"""The name of a license text that is not in policy."""
 _is_vague = re.compile(
     r"(?:LicenseRef-)?NVIDIA(?:[- ]Proprietary)?(?: Software)?", re.IGNORECASE
 ).fullmatch
@@ -40,7 +43,11 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
     coverage = package_coverage(split, spec.flags.effective, spec.data) if draft.has_files else {}
     has_binaries = split is None or bool(split.binaries)
     policies, redist = spec.policies, draft.redist or ""
-    terms = find_license(draft.pname, redist, package.license, policies.licenses)
+    named = find_license(draft.pname, redist, package.license, policies.licenses)
+    text = find_text(split.examined.license_files if split else None, policies.licenses)
+    # Only the user's own entry for a package precedes the text in its archive.
+    is_own = policies.is_overlaid(named)
+    terms = named if is_own or not isinstance(text, License) else text
     of_redist, own = policies.meta.redists.get(redist), policies.meta.packages.get(draft.pname)
     notes = policies.notes("licenses", terms) + policies.notes("meta", of_redist, own)
     return SetPackage(
@@ -68,7 +75,7 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
         compat_runpath=compat_runpath,
         gpu_architectures={} if split is None else _architectures(split),
         coverage=coverage,
-        license=_license(draft, terms, address, policies),
+        license=_license(draft, terms, text, address, policies),
         meta=_meta(of_redist, own),
         overlay=draft.noted(*notes).overlay,
     )
@@ -139,21 +146,41 @@ def find_license(name: str, redist: str, word: str | None, policy: LicensePolicy
     )
 
 
-def _license(draft: Draft, entry: License, address: str | None, policies: Policies) -> SetLicense:
+def find_text(files: Mapping[str, str] | None, policy: LicensePolicy) -> LicenseText | str | None:
+    """Return policy's entry for the license text of an archive.
+
+    Returns `unknown` if policy does not have the text, and None if there is no text.
+    """
+    path = main_license(files or ())
+    if files is None or path is None:
+        return None
+    texts = policy.texts.values()
+    return next((text for text in texts if files[path] in text.files), UNKNOWN_TEXT)
+
+
+def _license(
+    draft: Draft,
+    entry: License,
+    text: LicenseText | str | None,
+    address: str | None,
+    policies: Policies,
+) -> SetLicense:
     package = draft.package or _NO_PACKAGE
     word, path = package.license, package.license_path
     # If policy has only the default, the manifest has the better name.
     is_known = entry is not policies.licenses.default or word is None
+    is_unknown_text = text == UNKNOWN_TEXT and not policies.is_overlaid(entry)
     url = entry.url if is_known else None
     return SetLicense(
         manifest=word,
         manifest_path=path,
         files=draft.split.examined.license_files if draft.split else None,
+        text=text.title if isinstance(text, LicenseText) else text,
         spdx=entry.spdx if is_known else None,
         short_name=entry.short_name if is_known or word is None else word,
         url=join_address(address, path) if address and path else url,
         free=entry.free,
-        redistributable=entry.redistributable,
+        redistributable=None if is_unknown_text else entry.redistributable,
         source=policies.source("licenses", entry),
     )
 

@@ -13,7 +13,7 @@ from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
-from cudaredist.formats.policy import OutputPolicy
+from cudaredist.formats.policy import LicensePolicy, LicenseText, OutputPolicy
 from cudaredist.formats.report import OutputFiles
 from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.sets.draft import Draft
@@ -21,6 +21,7 @@ from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.libraries import key_of
 from cudaredist.sets.load import read_policies
+from cudaredist.sets.metadata import find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
 
@@ -64,11 +65,12 @@ def package_archives(
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
     if not own:
         draft = unpublished_draft(draft)
-    return dict(explain_archives(index, own, policies.outputs)), tuple(draft.reasons)
+    explained = explain_archives(index, own, policies.outputs, policies.licenses)
+    return dict(explained), tuple(draft.reasons)
 
 
 def explain_archives(
-    index: Index, own: Iterable[IndexedArchive], policy: OutputPolicy
+    index: Index, own: Iterable[IndexedArchive], policy: OutputPolicy, licenses: LicensePolicy
 ) -> Iterator[tuple[IndexedArchive, ExplainedArchive]]:
     """Yield archives with their contents and needs, in the order of releases and platforms.
 
@@ -84,7 +86,7 @@ def explain_archives(
     @cache
     def described(row: int, package: str, version: Version) -> dict[str, Any]:
         # Releases share archives: each is described once.
-        return _describe(split_outputs(package, version, examined[row], None, policy))
+        return _describe(split_outputs(package, version, examined[row], None, policy), licenses)
 
     for one in rows:
         archive, fields = one.archive, dict[str, Any]()
@@ -97,7 +99,7 @@ def explain_archives(
         yield one, explained
 
 
-def _describe(split: OutputSplit) -> dict[str, Any]:
+def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
     """Return the fields of an archive with its contents."""
     placed = [file for file, _, _ in split.placed(split.binaries)]
     binaries = [file for file in placed if not (isinstance(file, Library) and file.stub)]
@@ -107,7 +109,9 @@ def _describe(split: OutputSplit) -> dict[str, Any]:
         for code in split.examined.device_code.values()
         for part in (code.declared, code.embedded)
     )
+    text = find_text(split.examined.license_files, licenses)
     return {
+        "license_text": text.title if isinstance(text, LicenseText) else text,
         "outputs": OutputFiles.by_output(split.contents),
         "sonames": tuple(sorted({library.soname for library in libraries if library.soname})),
         "architectures": tuple(sorted(set(targets), key=architecture_order)),

@@ -33,6 +33,7 @@ def package_text(report: PackageReport) -> Iterator[str]:
 def _facts(archive: ExplainedArchive) -> dict[str, str]:
     sizes = (f"{name} {files.size / 1e6:,.1f} MB" for name, files in archive.outputs.items())
     return {
+        "license text": archive.license_text or "",
         "outputs": ", ".join(sizes),
         "sonames": " ".join(archive.sonames),
         "architectures": " ".join(archive.architectures),

@@ -87,6 +87,10 @@ class ExplainedArchive(ArchiveName):
     is_examined: bool = Field(
         description="Whether a feature file describes it. If not, the fields below are empty"
     )
+    license_text: str | None = Field(
+        default=None,
+        description="Policy's name for its license text. `unknown`: not in policy. Null: no text",
+    )
     outputs: dict[OutputName, OutputFiles] = Field(default={})
     sonames: tuple[str, ...] = ()
     architectures: tuple[str, ...] = Field(

@@ -164,9 +164,10 @@ def _archives(
 ) -> Mapping[tuple[str, str], list[ArchiveFacts]]:
     """Return the archives of each release."""
     policy = read_own_file(index.store.read_policy("outputs"), OutputPolicy)
+    licenses = read_own_file(index.store.read_policy("licenses"), LicensePolicy)
     urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
     packages: dict[str, dict[IndexedArchive, ExplainedArchive]] = defaultdict(dict)
-    for place, explained in explain_archives(index, index.archives(redists), policy):
+    for place, explained in explain_archives(index, index.archives(redists), policy, licenses):
         packages[explained.package][place] = explained
     archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
     for package in packages.values():

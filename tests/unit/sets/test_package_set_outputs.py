@@ -18,6 +18,7 @@ from support.set_inputs import (
     features_of,
     library,
     package,
+    rule,
     set_data_of,
     texts,
     valid,
@@ -49,6 +50,7 @@ EVERYTHING = {
 }
 
 A = "a" * 64
+B = "b" * 64
 
 
 def libx(features: ArchiveFeatures, name: str = "libx", **more: Any) -> SetPackage:
@@ -452,6 +454,41 @@ def test_license_files_of_archive_are_listed() -> None:
     assert license_entry.files == {"LICENSE": A}
     assert license_entry.manifest_path == "libx/LICENSE.txt"
     assert package(data, "cuda_nvcc").license.files is None
+
+
+TEXT = rule(
+    title="The good license, 2026",
+    files=[A],
+    spdx="MIT",
+    short_name="Good",
+    url=None,
+    free=True,
+    redistributable=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"LICENSE": A}, ("The good license, 2026", "Good", True)),
+        ({"NOTICE": B, "LICENSE": A}, ("The good license, 2026", "Good", True)),
+        ({"x/LICENSE": B, "LICENSE": A}, ("The good license, 2026", "Good", True)),
+        ({"LICENSE": B}, ("unknown", "CUDA EULA", None)),
+        ({"NOTICE": A}, (None, "CUDA EULA", True)),
+        ({}, (None, "CUDA EULA", True)),
+        (None, (None, "CUDA EULA", True)),
+    ],
+)
+def test_license_depends_on_text_in_archive(
+    files: dict[str, str] | None, expected: tuple[object, ...]
+) -> None:
+    features = features_of({"include/x.h": None}).model_copy(update={"license_files": files})
+    data = set_data_of(
+        cuda(libx=[LINUX], features={"libx": features}, platforms=(LINUX,)),
+        policies={"licenses": {"texts": {"c" * 64: TEXT}}},
+    )
+    terms = package(data, "libx").license
+    assert (terms.text, terms.short_name, terms.redistributable) == expected
 
 
 def test_package_metadata_comes_from_policy() -> None:
