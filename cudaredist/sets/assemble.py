@@ -9,14 +9,17 @@ from cudaredist.formats.packageset import (
     CudaRelease,
     Diagnostic,
     Input,
+    OutsideSet,
     PackageSet,
     SetPackage,
     SetPlatform,
     Status,
 )
+from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version, manifest_name
 from cudaredist.redists import CUDA
+from cudaredist.sets.distributions import find_distributions, is_old_library, old_library_text
 from cudaredist.sets.draft import PRECEDENCE, Draft
 from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
@@ -25,6 +28,7 @@ from cudaredist.sets.host_compiler import choose_host
 from cudaredist.sets.inputs import InputManifest, SetData
 from cudaredist.sets.libraries import (
     external_sonames,
+    find_external,
     note,
     resolve_dependencies,
     soname_index,
@@ -212,6 +216,7 @@ def _diagnostics(
             yield warning("broken", attr, "; ".join(reason.text for reason in draft.reasons))
         if draft.is_available:
             yield from _file_diagnostics(draft)
+            yield from _old_libraries(draft, data.policies.libraries)
 
 
 def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
@@ -227,6 +232,19 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
         if file.unread:
             text = f"{path}: {', '.join(file.unread)} could not be read and are unknown"
             yield warning("unread", draft.attr, text)
+
+
+def _old_libraries(draft: Draft, policy: LibraryPolicy) -> Iterable[Diagnostic]:
+    """Yield a warning for each library that current distributions no longer have."""
+    for need in draft.needs:
+        if isinstance(need.satisfied_by, OutsideSet):
+            entry = find_external(need.soname, policy)
+            distributions = find_distributions(need.soname, entry, policy)
+            if distributions is not None and is_old_library(distributions, policy):
+                text = old_library_text(distributions, policy)
+                yield warning(
+                    "old-library", draft.attr, f"{need.by_path} needs {need.soname}, {text}"
+                )
 
 
 def _release_diagnostics(

@@ -29,6 +29,12 @@ from cudaredist.formats.policy import (
     LoadedLibrary,
     OptionalLibrary,
 )
+from cudaredist.sets.distributions import (
+    NIXPKGS,
+    find_distributions,
+    is_old_library,
+    old_library_text,
+)
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import fixups_for, with_requirements
 from cudaredist.sets.headers import Included, header_depends, included_headers
@@ -110,6 +116,8 @@ class _Connection:
         The package becomes broken if a library has no provider.
         """
         resolved = []
+        needs = list(needs)
+        gone = self._gone(need.soname for need in needs if need.kind == "needed")
         problems: dict[str, tuple[ReasonCode, str]] = {}
         for need in needs:
             soname = need.soname
@@ -121,12 +129,16 @@ class _Connection:
                 if need.kind == "dlopen":
                     sonames = (library.soname for library in self.drafts[provider.attr].provides)
                     soname = next((name for name in sonames if stem_of(name) == soname), soname)
-            elif outside is not None:
+            elif outside is not None and soname not in gone:
                 satisfied_by = outside
             elif need.kind == "needed":
                 code: ReasonCode = "dependency-unavailable" if unavailable else "unresolved-library"
-                lack = f"is only in {unavailable}" if unavailable else "has no known provider"
-                problems[soname] = (code, f"{need.by_path} needs {soname}, which {lack}")
+                lack = "which has no known provider"
+                if unavailable:
+                    lack = f"which is only in {unavailable}"
+                elif soname in gone:
+                    lack = old_library_text({}, self.spec.policies.libraries)
+                problems[soname] = (code, f"{need.by_path} needs {soname}, {lack}")
             update = {"satisfied_by": satisfied_by, "soname": soname}
             resolved.append(need.model_copy(update=update))
         resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
@@ -199,6 +211,21 @@ class _Connection:
             (e for e in entries if _pattern(e.packages)(draft.pname) and _pattern(e.names)(name)),
             None,
         )
+
+    def _gone(self, sonames: Iterable[str]) -> set[str]:
+        """Return the libraries that no distribution has.
+
+        A package may have files for several versions of Python. One of them is enough.
+        """
+        policy = self.spec.policies.libraries
+        gone, has_python = set(), False
+        for soname in sonames:
+            entry = find_external(soname, policy)
+            distributions = find_distributions(soname, entry, policy)
+            if distributions is not None and not distributions:
+                gone.add(soname)
+            has_python |= entry is not None and entry.owner == "python" and bool(distributions)
+        return {name for name in gone if not (has_python and name.startswith("libpython"))}
 
     def _outside(self, soname: str) -> tuple[OutsideSet | None, bool]:
         """Return a library's provider outside the set, and whether it is the running system."""
@@ -275,9 +302,14 @@ def external_sonames(entries: Iterable[Draft], policy: LibraryPolicy) -> dict[st
     sonames = {}
     for soname in sorted(needed_by):
         entry = find_external(soname, policy)
+        distributions = find_distributions(soname, entry, policy)
+        is_old = distributions is not None and is_old_library(distributions, policy)
+        provider = (distributions or {}).get(NIXPKGS) or (entry.provider if entry else None)
+        is_gone = distributions is not None and not distributions and entry.owner != "python"
         sonames[soname] = ExternalSoname(
-            owner="unknown" if entry is None else entry.owner,
-            provider=None if entry is None else entry.provider,
+            owner="unknown" if entry is None or is_gone else entry.owner,
+            provider=None if is_gone else provider,
+            distributions=dict(distributions) if distributions and is_old else None,
             needed_by=tuple(sorted(needed_by[soname])),
         )
     return sonames

@@ -397,6 +397,58 @@ def test_cudnn_loads_libraries_of_its_version(label: str, names: set[str]) -> No
     assert {need.soname for need in cudnn_entry.needs if need.kind == "dlopen"} == names
 
 
+# -- old libraries
+
+
+def old_libraries(**needed: tuple[str, ...]) -> PackageSet:
+    return build(data_of({name: library(f"{name}.so.1", *names) for name, names in needed.items()}))
+
+
+@pytest.mark.parametrize(
+    "soname",
+    ["libtiff.so.5", "libssl.so.10", "libcrypto.so.1.0.0", "libpython3.8.so.1.0"],
+)
+def test_library_without_distribution_breaks_package(soname: str) -> None:
+    made = old_libraries(libx=(soname,))
+    assert outline(made.packages["libx"]) == ("broken", ["unresolved-library"])
+    (reason,) = made.packages["libx"].reasons
+    assert f"needs {soname}, which no distribution is known to have, and which " in reason.text
+    assert "Debian 12, Debian 13, Ubuntu 24.04 do not have" in reason.text
+
+
+@pytest.mark.parametrize(
+    ("soname", "text", "provider"),
+    [
+        (
+            "libtinfo.so.5",
+            "which only Debian 12 (libtinfo5) and Fedora 44 (ncurses-compat-libs) have",
+            "ncurses",
+        ),
+        ("libboost_chrono.so.1.78.0", "which only nixpkgs (boost178) has", "boost178"),
+    ],
+)
+def test_old_library_is_a_warning_with_its_providers(soname: str, text: str, provider: str) -> None:
+    made = old_libraries(libx=(soname,))
+    assert made.packages["libx"].status == "available"
+    assert texts(made, "old-library") == [f"lib/libx.so.1.5 needs {soname}, {text}"]
+    assert made.external[soname].provider == provider
+    assert made.external[soname].distributions
+
+
+def test_current_library_is_accepted() -> None:
+    made = old_libraries(libx=("libtiff.so.6", "libssl.so.3", "libpython3.13.so.1.0", "libz.so.1"))
+    assert made.packages["libx"].status == "available"
+    assert texts(made, "old-library") == []
+    assert made.external["libtiff.so.6"].distributions is None
+
+
+def test_one_version_of_python_is_enough() -> None:
+    made = old_libraries(libx=("libpython3.8.so.1.0", "libpython3.12.so.1.0"))
+    assert made.packages["libx"].status == "available"
+    (text,) = texts(made, "old-library")
+    assert text.startswith("lib/libx.so.1.5 needs libpython3.8.so.1.0, which no distribution")
+
+
 # -- Windows
 
 
