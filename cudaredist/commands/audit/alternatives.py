@@ -1,11 +1,13 @@
 """Coverage of GPUs by a program, and by files of which it loads those of one CUDA release."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import get_args
+from typing import NamedTuple, get_args
 
+from cudaredist.binaries.file_facts import DeviceImages
 from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.gpu_gaps import find_gaps
 from cudaredist.commands.audit.program import ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedAlternative
 from cudaredist.formats.features import FileCode
@@ -14,6 +16,8 @@ from cudaredist.primitives import Platform, Version
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 
+RUNS = frozenset({"native", "ptx"})
+"""Coverage by device code that runs without a linker."""
 _BEST_FIRST = get_args(CoverageValue)
 _RELEASE = re.compile(r"(?<![a-z])(cu(?:da)?[-_.]?)([0-9]{2}\.?[0-9]?)(?![0-9])", re.IGNORECASE)
 
@@ -32,20 +36,43 @@ def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFi
     return dict(sorted(found.items()))
 
 
-def alternatives(
-    program: Sequence[ProgramFile], gpus: Sequence[str], rules: CoverageRules | None
-) -> tuple[AuditedAlternative, ...]:
-    """Return the coverage of each alternative, together with the files that have none."""
+class Alternative(NamedTuple):
+    """Files of which the program loads those of one CUDA release."""
+
+    cuda_major: int
+    files: Sequence[ProgramFile]
+    loaded: Sequence[ProgramFile]
+    """These files, and the files that have no alternative."""
+
+
+def alternatives(program: Sequence[ProgramFile]) -> tuple[Alternative, ...]:
+    """Return the alternatives of a program, if it has any."""
     by_release = files_by_release(file for file in program if file.binary.images)
     all_files = {file for files in by_release.values() for file in files}
     common = [file for file in program if file not in all_files]
     return tuple(
-        AuditedAlternative(
-            cuda_major=int(release[:2]),
-            files=paths_of(files),
-            coverage=cover([*common, *files], gpus, rules) or {},
-        )
+        Alternative(int(release[:2]), files, [*common, *files])
         for release, files in by_release.items()
+    )
+
+
+def fitting(parts: Sequence[Alternative], cuda: Version | None) -> Sequence[Alternative]:
+    """Return the alternatives for a CUDA major, or all if there are none for it."""
+    chosen = [part for part in parts if cuda is None or part.cuda_major == cuda.components[0]]
+    return chosen or parts
+
+
+def audited_alternatives(
+    parts: Iterable[Alternative], gpus: Sequence[str], rules: CoverageRules | None
+) -> tuple[AuditedAlternative, ...]:
+    """Return the coverage of each alternative."""
+    return tuple(
+        AuditedAlternative(
+            cuda_major=part.cuda_major,
+            files=paths_of(part.files),
+            coverage=cover(part.loaded, gpus, rules) or {},
+        )
+        for part in parts
     )
 
 
@@ -73,21 +100,43 @@ def cover(
     native = (file.binary for file in program if file.binary.kind in {"elf", "pe"})
     if not codes and any("needed" in binary.unread for binary in native):
         return {name: Coverage(value="unknown") for name in gpus}
-    return rules.cover(codes, gpus)
+    coverage = rules.cover(codes, gpus)
+    is_package = all(file.is_packaged for file in program)
+    for name, part in coverage.items():
+        gaps = find_gaps(program, name, rules, is_package=is_package)
+        if part.value in RUNS and gaps is not None and gaps.is_critical:
+            lacking = sum(sum(gap.modules.values()) for gap in gaps.files)
+            update = {"value": "partial", "modules": gaps.runs + lacking}
+            coverage[name] = part.model_copy(update=update)
+    return coverage
 
 
 def codes_of(program: Iterable[ProgramFile]) -> list[FileCode]:
-    """Return the device code of each file that has any."""
-    return [FileCode.of("lib", file.binary.images) for file in program if file.binary.images]
+    """Return the device code of each file that has any. All files with only cubins are one."""
+    codes, cubins = [], list[DeviceImages]()
+    for file in program:
+        images, more = file.binary.images, file.binary.cubins
+        if images is not None:
+            codes.append(FileCode.of("lib", _sum([images, more] if more else [images])))
+        elif more is not None:
+            cubins.append(more)
+    return [*codes, FileCode.of("lib", _sum(cubins))] if cubins else codes
 
 
-def best_coverage(parts: Sequence[AuditedAlternative], cuda: Version | None) -> dict[str, Coverage]:
-    """Return the best coverage of each GPU, by the alternatives for a CUDA major if there are any.
+def _sum(parts: Sequence[DeviceImages]) -> DeviceImages:
+    """Return device code of several files or kinds as one."""
+    packed, unpacked, modules = Counter[str](), Counter[str](), Counter[str]()
+    for part in parts:
+        packed.update({name: size for name, (size, _) in part.sizes.items()})
+        unpacked.update({name: size for name, (_, size) in part.sizes.items()})
+        modules.update(part.modules)
+    sizes = {name: (packed[name], unpacked[name]) for name in packed}
+    return DeviceImages(sizes=sizes, modules=dict(modules))
 
-    It is empty without alternatives.
-    """
-    fitting = [part for part in parts if cuda is None or part.cuda_major == cuda.components[0]]
-    chosen = [part.coverage for part in fitting or parts]
+
+def best_coverage(parts: Iterable[AuditedAlternative]) -> dict[str, Coverage]:
+    """Return the best coverage of each GPU. It is empty without alternatives."""
+    chosen = [part.coverage for part in parts]
     return {
         gpu: min((each[gpu] for each in chosen), key=lambda part: _BEST_FIRST.index(part.value))
         for gpu in (chosen[0] if chosen else ())

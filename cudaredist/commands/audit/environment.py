@@ -6,13 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
+from cudaredist.commands.audit.gpu_gaps import find_gaps
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.loader import FoundFile, Loader, damage_of, fitting_names
 from cudaredist.commands.audit.lowest_release import symbols_by_library
@@ -22,6 +23,7 @@ from cudaredist.commands.audit.program import AuditData, ProgramFile, paths_of
 from cudaredist.commands.audit.program_findings import (
     as_warning,
     gpu_findings,
+    jetson_findings,
     make_finding,
     some_of,
 )
@@ -353,7 +355,7 @@ class JudgedEnvironment:
                 message = f"files load different copies of {soname}: {parts}"
                 yield make_finding("duplicate-library", message, next(iter(users)))
 
-    def gpu_findings(self, gpus: Iterable[str]) -> Iterator[AuditFinding]:
+    def gpu_findings(self, gpus: Sequence[str]) -> Iterator[AuditFinding]:
         """Yield a finding for each package whose device code GPUs do not run.
 
         Libraries of NVIDIA have code for some GPUs only in addition, so only none is a finding.
@@ -361,14 +363,20 @@ class JudgedEnvironment:
         rules = self._data.rules
         if rules is None:
             return
-        with_code = (file for file in self._files if file.binary.images)
+        jetsons = jetson_findings(gpus, self._platforms, rules)
+        yield from jetsons.values()
+        gpus = [name for name in gpus if name not in jetsons]
+        with_code = (file for file in self._files if file.binary.images or file.binary.cubins)
         packages = grouped((self._package_of(file) or "no package", file) for file in with_code)
         for title, files in sorted(packages.items()):
             coverage = rules.cover(codes_of(files), gpus)
             if all(file.path in self.nvidias for file in files):
                 coverage = {name: part for name, part in coverage.items() if part.value == "none"}
-            for each in gpu_findings([name for name in gpus if name in coverage], coverage):
-                yield make_finding("gpu", f"{title}: {each.message}", paths_of(files)[0])
+            gaps_of = partial(find_gaps, files, rules=rules, is_package=True)
+            for each in gpu_findings(
+                [name for name in gpus if name in coverage], coverage, gaps_of
+            ):
+                yield each.model_copy(update={"message": f"{title}: {each.message}"})
 
     def _is_optional(self, soname: str, user: ProgramFile) -> bool:
         """Check if the package of a file can be imported without a library."""

@@ -6,7 +6,14 @@ from operator import attrgetter
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.cli.text import grouped
-from cudaredist.commands.audit.alternatives import alternatives, best_coverage, cover, gpus_on
+from cudaredist.commands.audit.alternatives import (
+    alternatives,
+    audited_alternatives,
+    best_coverage,
+    cover,
+    fitting,
+    gpus_on,
+)
 from cudaredist.commands.audit.cuda_majors import file_majors, major_groups, needs_of
 from cudaredist.commands.audit.library_names import original_name
 from cudaredist.commands.audit.lowest_release import RequiredRelease, required_releases
@@ -71,8 +78,12 @@ class JudgedProgram:
         self.requirements: list[PipRequirement] = []
         self._require(groups, labels)
         gpus = gpus_on(self.platforms, required.gpus, data.rules)
-        self.alternatives = alternatives(self.own, gpus, data.rules)
-        best = best_coverage(self.alternatives, self.cuda)
+        parts = alternatives(self.own)
+        self.alternatives = audited_alternatives(parts, gpus, data.rules)
+        chosen = fitting(parts, self.cuda)
+        self.programs = [part.loaded for part in chosen] or [self.own]
+        """The files with device code that are loaded together, for each alternative."""
+        best = best_coverage(audited_alternatives(chosen, gpus, data.rules))
         self.coverage = best or cover(self.own, gpus, data.rules)
         self.glibc, self.libstdcxx = (_floor(self.files, fact) for fact in ("glibc", "libstdcxx"))
 
@@ -141,7 +152,8 @@ class JudgedProgram:
     def device_code(self) -> Iterator[DeviceFile]:
         """Yield the architectures of the program's own device code."""
         for file in sorted(self.own, key=_path_of):
-            names = {name for section in file.binary.device_code for name in section.counts}
+            parts = (file.binary.images, file.binary.cubins)
+            names = {name for part in parts if part is not None for name in part.sizes}
             if names:
                 architectures = tuple(sorted(names, key=natural_order))
                 yield DeviceFile(path=file.display_path, architectures=architectures)

@@ -70,6 +70,11 @@ class ProgramFile:
         return None if self.member is None else self.member.installed
 
     @property
+    def is_packaged(self) -> bool:
+        """Whether it is in a wheel or an environment."""
+        return self.member is not None or bool(self.path)
+
+    @property
     def is_unread(self) -> bool:
         """Whether a part of it is unread, other than the names of libraries that it may open.
 

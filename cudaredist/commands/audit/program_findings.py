@@ -1,9 +1,11 @@
 """Findings of audit: what is wrong with a program, and required properties that it lacks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.gpu_gaps import GpuGaps, find_gaps
 from cudaredist.commands.audit.judge import JudgedProgram
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.program import ProgramFile
@@ -13,8 +15,16 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, listed
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.hints import command_line
-from cudaredist.primitives import Version, parse_label
-from cudaredist.tables.explain_driver import refusals
+from cudaredist.primitives import Platform, Version, parse_label
+from cudaredist.tables.explain_driver import (
+    Support,
+    compiles_ptx,
+    parse_driver,
+    refusals,
+    release_of_ptx,
+)
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.coverage import CoverageRules
 
 some_of = partial(listed, limit=3)
 """Return the first names, and the number of others."""
@@ -25,7 +35,6 @@ _EXIT_CODES: Mapping[AuditFindingKind, int] = {
     "unlinked-library": EXIT_OK,
 }
 """Exit codes of findings other than 1."""
-_RUNS = frozenset({"native", "ptx"})
 
 
 def program_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[AuditFinding]:
@@ -43,9 +52,14 @@ def program_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[
     yield from _copy_findings(judged)
     yield from _unlinked_findings(judged.files)
     yield from _run_path_findings(judged.gaps)
-    yield from gpu_findings(judged.required.gpus, judged.coverage)
+    gpus = judged.required.gpus
+    jetsons = jetson_findings(gpus, judged.platforms, judged.data.rules)
+    yield from jetsons.values()
+    rest = [name for name in gpus if name not in jetsons]
+    yield from gpu_findings(rest, judged.coverage, _own_gaps(judged))
     yield from _required_findings(judged)
     yield from _driver_findings(judged)
+    yield from _ptx_findings(judged)
     yield from _unread_findings(judged, skipped)
 
 
@@ -110,23 +124,66 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
         yield make_finding("run-path", message + listed(paths, 1), paths[0], hint)
 
 
+def jetson_findings(
+    gpus: Iterable[str], platforms: Collection[str], rules: CoverageRules | None
+) -> dict[str, AuditFinding]:
+    """Return a finding for each GPU of a Jetson if the program is for other machines."""
+    if rules is None or not platforms:
+        return {}
+    runs = {gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))}
+    found = {}
+    for name in gpus:
+        gpu = Capability.parse(name)
+        if gpu in rules.capabilities and gpu not in runs:
+            systems = ", ".join(sorted(platforms))
+            message = f"Jetsons of capability {name} do not run it: it is for {systems}"
+            found[name] = make_finding("gpu", message)
+    return found
+
+
 def gpu_findings(
-    gpus: Iterable[str], coverage: Mapping[str, Coverage] | None
+    gpus: Iterable[str],
+    coverage: Mapping[str, Coverage] | None,
+    gaps_of: Callable[[str], GpuGaps | None],
 ) -> Iterator[AuditFinding]:
-    """Yield a finding for each GPU that does not run the program."""
+    """Yield a finding for each GPU that does not run the program, or a warning for some files."""
     for name in gpus:
         part = None if coverage is None else coverage.get(name)
         if part is None:
             yield make_finding("unknown", f"GPUs of capability {name} are unknown")
-        elif part.value not in {*_RUNS, "unknown"}:
-            words = {
-                "host-only": "it has no device code",
-                "lto": "its device code must be linked first",
-                "none": "none of its device code does",
-                "partial": f"{part.files} of {part.all_files} files do",
-            }
-            message = f"GPUs of capability {name} do not run it: {words[part.value]}"
-            yield make_finding("gpu", message)
+            continue
+        gaps = None if part.value == "unknown" else gaps_of(name)
+        subject = f"GPUs of capability {name} do not run"
+        if part.value == "host-only":
+            yield make_finding("gpu", f"{subject} it: it has no device code")
+        elif gaps is not None and gaps.files:
+            chosen = [gap for gap in gaps.files if gap.is_critical] or gaps.files
+            titles, path = some_of([gap.title for gap in chosen]), chosen[0].path
+            if not gaps.runs:
+                verb = "must be linked first" if part.value == "lto" else "does not run on them"
+                yield make_finding("gpu", f"{subject} it: the code of {titles} {verb}", path)
+            elif gaps.is_critical:
+                yield make_finding("gpu", f"{subject} {titles}", path)
+            else:
+                words = f"code for other GPUs only, which those of capability {name} do not run"
+                yield as_warning(make_finding("gpu", f"{words}: {titles}", path))
+
+
+def _own_gaps(judged: JudgedProgram) -> Callable[[str], GpuGaps | None]:
+    """Return a function that finds the code that a GPU does not run, of the best alternative."""
+
+    def gaps_of(gpu: str) -> GpuGaps | None:
+        rules = judged.data.rules
+        if rules is None:
+            return None
+        found = [
+            gaps
+            for files in judged.programs
+            if (gaps := find_gaps(files, gpu, rules, is_package=all(f.is_packaged for f in files)))
+        ]
+        return min(found, key=lambda gaps: (gaps.is_critical, len(gaps.files)), default=None)
+
+    return gaps_of
 
 
 def _required_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
@@ -185,6 +242,50 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
             yield make_finding("unknown", words)
         else:
             yield make_finding("driver", words, hint=hint)
+
+
+def _ptx_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
+    """Yield a finding for PTX that the required driver does not compile.
+
+    It is a warning if the same module has machine code, and no GPU that does not run it is
+    required.
+    """
+    name = judged.required.driver
+    if name is None:
+        return
+    driver, policy = parse_driver(name, judged.data.drivers), judged.data.drivers
+    found: dict[tuple[Version, Support, bool], dict[str, None]] = defaultdict(dict)
+    for file in judged.own:
+        is_windows = file.platforms[:1] and file.platforms[0].startswith("windows")
+        for module, text in file.binary.images.ptx.items() if file.binary.images else ():
+            ptx = Version.parse(text)
+            support = compiles_ptx(driver, ptx, "windows" if is_windows else "linux", policy)
+            has_machine_code = any(part.startswith("sm_") for part in module.split())
+            if support != "native" and _needs_ptx(judged, module):
+                is_warning = has_machine_code and not judged.required.gpus
+                found[ptx, support, is_warning][file.display_path] = None
+    for (ptx, support, is_warning), paths in sorted(found.items()):
+        release = release_of_ptx(ptx, policy)
+        files = f"{some_of(list(paths))} has PTX {ptx}" + (f" of CUDA {release}" if release else "")
+        path = next(iter(paths))
+        if is_warning:
+            words = f"{files}, which driver {name} may not compile; other GPUs run its machine code"
+            yield as_warning(make_finding("driver", words, path))
+        elif support == "unknown":
+            yield make_finding(
+                "unknown", f"{files}, and it is unknown if driver {name} compiles it"
+            )
+        else:
+            yield make_finding("driver", f"{files}, which driver {name} does not compile", path)
+
+
+def _needs_ptx(judged: JudgedProgram, module: str) -> bool:
+    """Check if a required GPU runs a module from PTX, or if no GPU is required."""
+    rules, gpus = judged.data.rules, list(map(Capability.parse, judged.required.gpus))
+    if rules is None or not gpus:
+        return True
+    ways = ({rules.way(part.partition("*")[0], gpu) for part in module.split()} for gpu in gpus)
+    return any("ptx" in found and "native" not in found for found in ways)
 
 
 def _unread_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[AuditFinding]:

@@ -130,6 +130,7 @@ class CoverageRules:
         }
         self.capabilities = tuple(sorted(plain))
         self._tegra = {capability for capability, entry in plain.items() if entry.jetson}
+        self._families = {capability: entry.family for capability, entry in plain.items()}
         self._renamed = {
             capability: fact_of(entry.policy, "renamed_to") for capability, entry in plain.items()
         }
@@ -153,6 +154,25 @@ class CoverageRules:
             for capability in self.capabilities
             if (has_tegra if capability in self._tegra else has_desktop)
         )
+
+    def runs(self, module: str, gpu: Capability) -> bool:
+        """Check if a GPU runs a module, natively or from PTX."""
+        return any(self.way(name, gpu) in {"native", "ptx"} for name, _ in _images(module))
+
+    def is_specific(self, module: str) -> bool:
+        """Check if all images of a module are for one architecture or family only."""
+        return not any(name[-1].isdecimal() for name, _ in _images(module))
+
+    def is_same_architecture(self, module: str, gpu: Capability) -> bool:
+        """Check if a module has code for GPUs of the same architecture."""
+        for name, _ in _images(module):
+            match = _architecture(name)
+            if match is not None and not match[3]:
+                target = Capability.of_target(match[2], "")
+                family = self._families.get(target)
+                if target.major == gpu.major and family == self._families.get(gpu):
+                    return True
+        return False
 
     def cover(
         self, files: Sequence[FileCode], capabilities: Iterable[str], cuda: int | None = None
