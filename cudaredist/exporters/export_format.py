@@ -236,6 +236,11 @@ def filled_template(name: str, **values: object) -> bytes:
     return environment.get_template(name).render(values).encode()
 
 
+def with_line_feed(data: bytes) -> bytes:
+    """Return text with a line feed at the end."""
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
 def without_nulls(fields: Mapping[str, T | None]) -> dict[str, T]:
     """Return the fields that have a value."""
     return {key: value for key, value in fields.items() if value is not None}

@@ -1,13 +1,19 @@
 """Edit a file of Nix code. Everything that is not edited stays as it is."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from cudaredist.errors import ContentError
-from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_indented
+from cudaredist.exporters.nix_code import (
+    NixExpression,
+    NixValue,
+    nix_binding,
+    nix_indented,
+    nix_string,
+)
 from cudaredist.primitives import natural_order
 
 _tokens = re.compile(
@@ -39,6 +45,20 @@ class NixFile:
 
     path: str
     text: str
+    has_crlf: bool = False
+    """Whether all lines end with CRLF in the file."""
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> "NixFile":
+        """Return the text of a file's bytes."""
+        text = data.decode(errors="surrogateescape")
+        has_crlf = "\n" in text and text.count("\n") == text.count("\r\n")
+        return cls(path, text.replace("\r\n", "\n") if has_crlf else text, has_crlf)
+
+    def encode(self) -> bytes:
+        """Return the bytes for the file."""
+        text = self.text.replace("\n", "\r\n") if self.has_crlf else self.text
+        return text.encode(errors="surrogateescape")
 
     def find(self, *names: str) -> Binding | None:
         """Return the attribute at a path of names, or None if it is missing."""
@@ -83,15 +103,55 @@ class NixFile:
             raise ContentError(f"{self.path}: no attributes in {'.'.join(names)}")
         return braces
 
-    def put(self, names: tuple[str, ...], value: NixValue) -> None:
-        """Set an attribute. Adds it if it is missing."""
+    def put(self, names: tuple[str, ...], value: NixValue, order: Sequence[str] = ()) -> None:
+        """Set an attribute. If it is missing, adds it after the last one before it in the order."""
         *parent, name = names
         binding = self.find(*names)
         if binding is None:
-            self.add(parent, name, nix_binding(name, value))
+            start, end = self.body(*parent)
+            earlier = [*order[: order.index(name)]] if name in order else []
+            found = (self._find(other, start, end) for other in reversed(earlier))
+            sibling = next(filter(None, found), None)
+            if sibling is None:
+                self.add(parent, name, nix_binding(name, value))
+            else:
+                self.add_after(sibling, nix_binding(name, value), gap="\n")
             return
-        lines = self.indented(nix_binding(name, value), binding.start)
+        literals = list(self._words(binding.value, binding.end - 1))
+        code = list(nix_binding(name, value))
+        if len(literals) == len(code) == 1 and not isinstance(value, NixExpression):
+            # A literal: everything around it stays, such as comments.
+            (literal,), (line,) = literals, code
+            self.replace(literal.start(), literal.end(), line.partition(" = ")[2][:-1])
+            return
+        comments = self._comments(binding.value, binding.end)
+        lines = self.indented([*comments, *code], binding.start)
         self.replace(binding.start, binding.end, lines.lstrip())
+
+    def rename_strings(self, binding: Binding, renamed: Mapping[str, str]) -> None:
+        """Replace the strings in a value, but not those in its comments."""
+        quoted = {nix_string(old): nix_string(new) for old, new in renamed.items()}
+        words = [w for w in self._words(binding.value, binding.end) if w["word"] in quoted]
+        for word in reversed(words):
+            self.replace(word.start(), word.end(), quoted[word["word"]])
+
+    def without_comments(self, start: int, end: int) -> str:
+        """Return a part of the text without comments and the lines that consist of them."""
+        code = ""
+        for token in _tokens(self.text, start, end):
+            if token["word"] or token[0].isspace():
+                code += token[0]
+            elif code.rpartition("\n")[2].strip() == "":
+                code = code.rstrip(" \t").removesuffix("\n")
+            else:
+                code = code.rstrip(" \t")
+        return code
+
+    def _comments(self, start: int, end: int) -> list[str]:
+        """Return the lines of the comments in a part of the text."""
+        tokens = _tokens(self.text, start, end)
+        comments = [token[0] for token in tokens if not token["word"] and token[0].strip()]
+        return [line.strip() for comment in comments for line in comment.split("\n")]
 
     def add(
         self,

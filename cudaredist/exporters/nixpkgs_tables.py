@@ -4,13 +4,12 @@ To add a CUDA release to nixpkgs, add its manifests, its row in `nvccCompatibili
 `cudaCapabilityToInfo`, and the releases of its package set.
 """
 
-import contextlib
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from functools import cached_property, partial
+from pathlib import PurePosixPath
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from cudaredist.errors import UsageError
 from cudaredist.exporters.export_format import (
@@ -19,18 +18,21 @@ from cudaredist.exporters.export_format import (
     SharedTables,
     exporter,
     filled_template,
+    with_line_feed,
 )
-from cudaredist.exporters.nix_code import (
-    NixExpression,
-    NixValue,
-    nix_binding,
-    nix_comment,
-    nix_string,
-)
+from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment
 from cudaredist.exporters.nix_file import NixFile
-from cudaredist.formats.packageset import PackageSet
+from cudaredist.exporters.nixpkgs_releases import (
+    SetReleases,
+    Target,
+    Versions,
+    merge_versions,
+    rejection_comments,
+    released,
+    releases_of,
+    target_versions,
+)
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
-from cudaredist.jsontext import load_json
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability
@@ -43,26 +45,19 @@ CAPABILITY_PATH = f"{CUDA_FOLDER}/db/bootstrap/cuda.nix"
 MANIFEST_FOLDER = f"{CUDA_FOLDER}/manifests"
 VERSIONS_PATH = "pkgs/top-level/cuda-packages.nix"
 
+_ARCHIVE = "https://docs.nvidia.com/cuda/archive"
+_POLICY_PAGE = "cuda-installation-guide-linux/index.html#host-compiler-support-policy"
+
 HOST_COMPILERS = ("clang", "gcc")
 """Compilers in nixpkgs' table."""
-_IN_NIXPKGS = REDISTS.keys() - {"nccl", "nvshmem"}
-"""Redistributables with manifests in nixpkgs, which builds NCCL and NVSHMEM from source."""
-X86, SERVER_ARM, JETSON = "linux-x86_64", "linux-sbsa", "linux-aarch64"
+LEFT_OUT = frozenset({"5.3", "6.2", "8.8"})
+"""Capabilities that nixpkgs leaves out: Jetsons before Xavier, and a console's GPU."""
 
-_CONDITIONS = {JETSON: "hasJetsonCudaCapability", SERVER_ARM: "hostPlatform.isAarch64"}
-_DEFINITIONS = {
-    "hasJetsonCudaCapability": (
-        "hasJetsonCudaCapability = lib.any (",
-        "  name: _cuda.db.cudaCapabilityToInfo.${name}.isJetson or false",
-        ") (config.cudaCapabilities or [ ]);",
-    ),
-    "hostPlatform": ("hostPlatform = callPackage ({ stdenv }: stdenv.hostPlatform) { };",),
-}
-"""The variables of the conditions."""
+TableName: TypeAlias = Literal["compilers", "capabilities", "releases"]
+TABLES: tuple[TableName, ...] = get_args(TableName)
+_MIN, _MAX = "minCudaMajorMinorVersion", "maxCudaMajorMinorVersion"
 
 T = TypeVar("T")
-Versions: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Labels by package set, redistributable and platform."""
 CompilerBounds: TypeAlias = Mapping[str, str]
 """`maxMajorVersion` and `minMajorVersion`."""
 Rows: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -76,7 +71,84 @@ class NixpkgsTables:
     compilers: Rows = field(default_factory=dict)
     capabilities: Rows = field(default_factory=dict)
     releases: Mapping[str, Rows] = field(default_factory=dict)
-    """Releases by platform, package set and redistributable."""
+    """Releases by machine, package set and redistributable."""
+
+    @property
+    def minors(self) -> frozenset[str]:
+        """The CUDA minor releases of the package sets."""
+        return minors_of(name for rows in self.releases.values() for name in rows)
+
+
+def minors_of(attributes: Iterable[str]) -> frozenset[str]:
+    """Return the CUDA minor releases of package sets, by their names."""
+    matches = map(re.compile(r"cudaPackages_(\d+)_(\d+)").match, attributes)
+    return frozenset(f"{match[1]}.{match[2]}" for match in matches if match)
+
+
+@dataclass(frozen=True)
+class TableUpdate:
+    """The rows and releases for nixpkgs' tables."""
+
+    tables: SharedTables
+    sets: tuple[SetReleases, ...]
+    target: Target
+    minors: frozenset[str] = frozenset()
+    """The CUDA minor releases of package sets. Empty: all."""
+    parts: frozenset[TableName] = frozenset(TABLES)
+    theirs: NixpkgsTables = field(default_factory=NixpkgsTables)
+
+    @cached_property
+    def compilers(self) -> dict[str, dict[str, CompilerBounds]]:
+        """The rows of compilers for package sets."""
+        if "compilers" not in self.parts:
+            return {}
+        rows = current_rows(nvcc_bounds(self.tables.compat), self.theirs.compilers)
+        return {minor: row for minor, row in rows.items() if self._has_set(minor)}
+
+    @cached_property
+    def capabilities(self) -> dict[str, dict[str, str | bool | None]]:
+        """The rows of capabilities for package sets.
+
+        Bounds that support the same package sets as nixpkgs' do not change.
+        """
+        if "capabilities" not in self.parts:
+            return {}
+        theirs = self.theirs.capabilities
+        rows = current_rows(capability_fields(self.tables.gpus), theirs)
+        floors = (str(row[_MIN]) for row in theirs.values() if row.get(_MIN))
+        floor = min(floors, key=natural_order, default="")
+        newest = max(self.minors, key=natural_order, default="")
+        result = {}
+        for name, row in rows.items():
+            old = theirs.get(name)
+            is_later = newest and natural_order(newest) < natural_order(str(row[_MIN]))
+            if not theirs:
+                result[name] = row
+            elif old is not None:
+                result[name] = {**row, **self._same_bounds(old, row)}
+            elif name not in LEFT_OUT and not is_later:
+                result[name] = {**row, _MIN: max(str(row[_MIN]), floor, key=natural_order)}
+        return result
+
+    def _same_bounds(self, old: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return nixpkgs' bounds that support the same package sets."""
+        return {
+            key: old.get(key)
+            for key in (_MIN, _MAX)
+            if self.minors
+            and all(_fits(key, old.get(key), x) == _fits(key, row[key], x) for x in self.minors)
+        }
+
+    def _has_set(self, minor: str) -> bool:
+        return not self.minors or minor in self.minors
+
+
+def _fits(key: str, bound: object, minor: str) -> bool:
+    """Check if an inclusive bound contains a CUDA minor release."""
+    if bound is None:
+        return True
+    number, limit = natural_order(minor), natural_order(str(bound))
+    return limit <= number if key == _MIN else number <= limit
 
 
 @exporter("nixpkgs", None, reads_tables=True)
@@ -85,50 +157,58 @@ def nixpkgs(exported: ExportedSet) -> Files:
 
     Sets of the wheel channel have no manifests and no releases in nixpkgs' format.
     """
-    return merged_files(exported, NixpkgsTables(), lambda _: None)
+    if exported.tables is None:
+        raise UsageError("nixpkgs requires a data folder", hint="add --data-dir FOLDER")
+    sets = tuple(filter(None, map(releases_of, exported.all_sets)))
+    target = target_versions(sets, (), {})
+    return merged_files(TableUpdate(exported.tables, sets, target), lambda _: None)
 
 
-def merged_files(
-    exported: ExportedSet, theirs: NixpkgsTables, read: Callable[[str], bytes | None]
-) -> Files:
+def merged_files(update: TableUpdate, read: Callable[[str], bytes | None]) -> Files:
     """Return nixpkgs' files with our values.
 
     Changes only the cells that differ. Creates missing files. Raises `ContentError` for a file
     with an unknown format.
     """
-    tables = exported.tables
-    if tables is None:
-        raise UsageError("nixpkgs requires a data folder", hint="add --data-dir FOLDER")
+    theirs, tables = update.theirs, update.tables
 
     def opened(path: str) -> NixFile:
         data = read(path) or filled_template(path.rpartition("/")[2])
-        return NixFile(path, data.decode(errors="surrogateescape"))
+        return NixFile.decode(path, data)
 
-    compilers, capabilities = opened(NVCC_PATH), opened(CAPABILITY_PATH)
-    bounds, fields = nvcc_bounds(tables.compat), capability_fields(tables.gpus)
-    entry = partial(_nvcc_entry, tables.compat)
-    _merge_rows(compilers, "nvccCompatibilities", bounds, theirs.compilers, entry)
-    entry = partial(_capability_entry, tables.gpus)
-    _merge_rows(capabilities, "cudaCapabilityToInfo", fields, theirs.capabilities, entry)
-    changed = [compilers, capabilities]
+    changed: list[NixFile] = []
     files: dict[str, bytes] = {}
-    versions = set_versions(exported.all_sets)
+    if "compilers" in update.parts:
+        compilers = opened(NVCC_PATH)
+        entry = partial(_nvcc_entry, update)
+        _merge_rows(compilers, "nvccCompatibilities", update.compilers, theirs.compilers, entry)
+        changed.append(compilers)
+    if "capabilities" in update.parts:
+        capabilities = opened(CAPABILITY_PATH)
+        entry = partial(_capability_entry, tables.gpus)
+        table, rows = "cudaCapabilityToInfo", update.capabilities
+        _merge_rows(capabilities, table, rows, theirs.capabilities, entry)
+        changed.append(capabilities)
+    versions = update.target.versions
     if versions:
         releases = opened(VERSIONS_PATH)
-        _merge_versions(releases, versions, theirs.releases)
+        comments = rejection_comments(update.sets, update.target)
+        merge_versions(releases, versions, theirs.releases, comments)
         changed.append(releases)
-        for path, data in manifest_files(exported.all_sets, tables).items():
+        for path, data in manifest_files(versions, tables).items():
             current = read(path)
-            files[path] = current if current and is_same_json(current, data) else data
-    files |= {file.path: file.text.encode(errors="surrogateescape") for file in changed}
+            files[path] = current if current and is_same_manifest(path, current, data) else data
+    files |= {file.path: file.encode() for file in changed}
     return dict(sorted(files.items()))
 
 
-def is_same_json(current: bytes, data: bytes) -> bool:
-    """Compare manifests without white space. An invalid file is different."""
-    with contextlib.suppress(ValueError):
-        return bool(load_json(current) == load_json(data))
-    return False
+def is_same_manifest(path: str, current: bytes, data: bytes) -> bool:
+    """Compare manifests without a line feed at the end.
+
+    A manifest that packagers write, such as TensorRT's, is the same if it exists.
+    """
+    is_handwritten = REDISTS[PurePosixPath(path).parts[-2]].handwritten
+    return is_handwritten or with_line_feed(current) == with_line_feed(data)
 
 
 def current_rows(rows: Mapping[str, T], theirs: Rows) -> dict[str, T]:
@@ -141,14 +221,14 @@ def _merge_rows(
     file: NixFile, table: str, rows: Rows, theirs: Rows, entry: Callable[[str, Any], list[str]]
 ) -> None:
     """Add the missing rows of a table, and change the cells that differ."""
-    for name, row in current_rows(rows, theirs).items():
+    for name, row in rows.items():
         if name not in theirs:
             file.add([table], name, entry(name, row), siblings={*theirs, *rows}, gap="\n\n")
             continue
         old = flat_cells(theirs[name])
         for cell, value in flat_cells(row).items():
             if value is not None and value != old.get(cell):
-                file.put((table, name, *cell), value)
+                file.put((table, name, *cell), value, list(row))
 
 
 def flat_cells(rows: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
@@ -184,11 +264,30 @@ def nvcc_bounds(compat: NvccCompat) -> dict[str, dict[str, CompilerBounds]]:
     return rows
 
 
-def _nvcc_entry(compat: NvccCompat, minor: str, row: Mapping[str, CompilerBounds]) -> list[str]:
-    label = newest_of(minor, compat)
-    nvcc = compat.releases[label].nvcc
-    words = f"CUDA {label}" if nvcc is None else f"CUDA {label}, nvcc {nvcc}"
-    return [*nix_comment(words), *nix_binding(minor, row)]
+def _nvcc_entry(update: TableUpdate, minor: str, row: Mapping[str, CompilerBounds]) -> list[str]:
+    """Return the lines of a row, with its changes and its source as a comment."""
+    rows = {**update.compilers, **update.theirs.compilers}
+    older = [name for name in rows if natural_order(name) < natural_order(minor)]
+    before = max(older, key=natural_order, default="")
+    words = _changes(rows[before], row, f"{before} to {minor}") if before else f"CUDA {minor}"
+    of_set = (x.cuda for x in update.sets if x.line == minor)
+    label = max(of_set, key=natural_order, default=newest_of(minor, update.tables.compat))
+    source = f"# {_ARCHIVE}/{label}/{_POLICY_PAGE}"
+    return [*nix_comment(words), source, *nix_binding(minor, row)]
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, CompilerBounds], releases: str) -> str:
+    """Return the changes of the newest and oldest compilers in words."""
+    titles = {"clang": "Clang", "gcc": "GCC"}
+    key = "maxMajorVersion"
+    added = [
+        f"{titles[name]} {new[name][key]}"
+        for name in sorted(new, reverse=True)
+        if new[name][key] != (old.get(name) or {}).get(key)
+    ]
+    if added:
+        return f"{releases} adds support for {' and '.join(added)}"
+    return f"No changes from {releases}"
 
 
 # -- compute capabilities
@@ -204,12 +303,12 @@ def _fields(name: str, entry: CapabilityEntry) -> dict[str, str | bool | None]:
     return {
         "archName": entry.family,
         "cudaCapability": name,
-        "isJetson": entry.jetson,
         "isArchitectureSpecific": entry.variant == "a",
         "isFamilySpecific": entry.variant == "f",
-        "minCudaMajorMinorVersion": entry.first_cuda,
-        "maxCudaMajorMinorVersion": last_release(entry),
+        _MIN: entry.first_cuda,
         "dontDefaultAfterCudaMajorMinorVersion": entry.dont_default_after,
+        _MAX: last_release(entry),
+        "isJetson": entry.jetson,
     }
 
 
@@ -225,115 +324,16 @@ def _capability_entry(gpus: Gpus, name: str, fields: Mapping[str, str | bool | N
     return [*nix_comment(products), *nix_binding(name, written)]
 
 
-# -- releases of package sets
+# -- manifests
 
 
-def set_versions(sets: Iterable[PackageSet]) -> Versions:
-    """Return the releases of package sets.
+def manifest_files(versions: Versions, tables: SharedTables) -> dict[str, bytes]:
+    """Return the published manifests of releases, by path in nixpkgs.
 
-    Skips sets for Windows, sets of wheels, and redistributables without a manifest in nixpkgs.
+    nixpkgs' formatter requires a line feed at the end.
     """
-    versions: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
-    for package_set in sets:
-        platform = package_set.platform.redist_system
-        if package_set.channel != "redist" or platform not in {X86, SERVER_ARM, JETSON}:
-            continue
-        for redist, release in package_set.redists.items():
-            if release.release is not None and redist in _IN_NIXPKGS:
-                versions[package_set.cuda.attribute][redist][platform] = release.release
     return {
-        attribute: dict(sorted(versions[attribute].items()))
-        for attribute in sorted(versions, key=natural_order)
-    }
-
-
-def _release(labels: Mapping[str, str]) -> NixValue:
-    """Return a redistributable's release, with conditions if platforms differ."""
-    fallback = labels.get(X86) or labels.get(SERVER_ARM) or labels[JETSON]
-    others = [p for p in _CONDITIONS if labels.get(p, fallback) != fallback]
-    if others == [SERVER_ARM] and JETSON in labels:
-        # A Jetson is also ARM, so its condition is first.
-        others = [JETSON, *others]
-    if not others:
-        return fallback
-    branches = [f"if {_CONDITIONS[p]} then\n  {nix_string(labels[p])}\nelse" for p in others]
-    code = f"{' '.join(branches)}\n  {nix_string(fallback)}"
-    return NixExpression(code if len(branches) > 1 else " ".join(code.split()))
-
-
-def released(versions: Versions) -> list[tuple[str, str]]:
-    """Return each redistributable and label, sorted."""
-    redists = [item for of_set in versions.values() for item in of_set.items()]
-    return sorted({(redist, label) for redist, labels in redists for label in labels.values()})
-
-
-def _merge_versions(file: NixFile, versions: Versions, theirs: Mapping[str, Rows]) -> None:
-    """Add the missing package sets, and change the releases that differ."""
-    before = file.text
-    known = {name for rows in theirs.values() for name in rows}
-    for attribute, redists in versions.items():
-        if attribute not in known:
-            _add_set(file, attribute, known)
-            known.add(attribute)
-        for redist, labels in redists.items():
-            rows = {p: theirs[p].get(attribute, {}).get(redist) for p in theirs}
-            old = {platform: label for platform, label in rows.items() if label is not None}
-            if not labels.items() <= old.items():
-                _put_release(file, (attribute, redist), old, {**old, **labels}, redists)
-    for name, lines in _DEFINITIONS.items():
-        if file.text.count(name) > before.count(name) and file.find(name) is None:
-            start, let, end = file.text.partition("let\n")
-            file.text = "".join([start, let, *(f"  {line}\n" for line in lines), "\n", end])
-
-
-def _put_release(
-    file: NixFile,
-    names: tuple[str, str],
-    old: Mapping[str, str],
-    new: Mapping[str, str],
-    siblings: Iterable[str],
-) -> None:
-    """Set a release. Keeps the conditions of the file if they fit."""
-    binding = file.find(*names)
-    renamed = {(label, new[platform]) for platform, label in old.items()}
-    if binding is None:
-        attribute, redist = names
-        lines = nix_binding(redist, _release(new))
-        file.add([attribute], redist, lines, siblings=siblings)
-    elif len(renamed) == len(dict(renamed)) == len(set(new.values())):
-        strings = {nix_string(label): nix_string(other) for label, other in renamed}
-        code = file.text[binding.value : binding.end]
-        code = re.sub('"[^"]*"', lambda match: strings.get(match[0], match[0]), code)
-        file.replace(binding.value, binding.end, code)
-    else:
-        file.put(names, _release(new))
-
-
-def _add_set(file: NixFile, attribute: str, known: Iterable[str]) -> None:
-    """Add an empty package set, in the form of the one before it."""
-    models = {
-        name: binding
-        for name in sorted(known, key=natural_order)
-        if (binding := file.find(name)) and "{" in file.text[binding.value : binding.end]
-    }
-    if not models:
-        file.add([], attribute, [f"{attribute} = packageSet {{", "};"])
-        return
-    older = [name for name in models if natural_order(name) < natural_order(attribute)]
-    model = older[-1] if older else next(iter(models))
-    binding, (start, end) = models[model], file.body(model)
-    code = file.text[binding.start : start] + "{\n" + file.indented("}", start)
-    code += file.text[end : binding.end]
-    file.add_after(binding, [code.replace(model, attribute)], gap="\n\n")
-    inherited = re.search(rf"\binherit\b[^;]*?(\s+){re.escape(model)}(?=[\s;])", file.text)
-    if inherited:
-        file.replace(inherited.end(), inherited.end(), inherited[1] + attribute)
-
-
-def manifest_files(sets: Iterable[PackageSet], tables: SharedTables) -> dict[str, bytes]:
-    """Return the published manifests of the sets, by path in nixpkgs."""
-    return {
-        f"{MANIFEST_FOLDER}/{redist}/redistrib_{label}.json": data
-        for redist, label in released(set_versions(sets))
+        f"{MANIFEST_FOLDER}/{redist}/redistrib_{label}.json": with_line_feed(data)
+        for redist, label in released(versions)
         if (data := tables.manifests.get((redist, label))) is not None
     }

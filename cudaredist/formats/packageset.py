@@ -1,5 +1,6 @@
 """Model of a package set: a CUDA release on a platform, with reasons."""
 
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -155,6 +156,12 @@ class RejectedRelease(OwnModel):
 
     release: Label
     reason: str
+
+    @property
+    def is_unpublished(self) -> bool:
+        """Whether the platform or the CUDA release has no archive."""
+        texts = r"\S+ (is not published for|for \S+ (is published for|has no variant)) "
+        return re.match(texts, self.reason) is not None
 
 
 class ChosenRelease(OwnModel):

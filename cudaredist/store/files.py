@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -68,6 +69,18 @@ def update_output(path: Path, data: bytes, *, may_write: bool) -> ManifestStatus
         return "would-write"
     write_output(path, data)
     return "written"
+
+
+def edit_output(path: Path, data: bytes, *, may_write: bool) -> ManifestStatus:
+    """Write a file as `update_output` does, but keep its mode, and the link to it."""
+    with ReadingFrom(path):
+        file = path.resolve()
+        mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
+    status = update_output(file, data, may_write=may_write)
+    if status == "written" and mode is not None:
+        with WritingTo(path):
+            file.chmod(mode)
+    return status
 
 
 def sweep(folder: Path, prefix: str) -> None:

@@ -13,22 +13,20 @@ from cudaredist.cli.options import (
     output_path_option,
     read_data_dir_option,
     safety_option,
+    select_option,
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, listed, plural
 from cudaredist.hints import again
-from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cudaredist.commands.export.nixpkgs_diff import Checkout
-    from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
+    from cudaredist.exporters.export_format import Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.formats.toolkit_record import ToolkitRecord
-    from cudaredist.store.data_folder import Store
 
 
 def complete_format(incomplete: str) -> list[tuple[str, str]]:
@@ -47,9 +45,7 @@ class ExportOptions(Options):
         "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
     )
     package_set: Path | None = argument(
-        "Package set from `build` (*.json). Not for rules-ml-toolchain.",
-        metavar="[SET]",
-        default=None,
+        "Package set from `build` (*.json). Optional for nixpkgs.", metavar="[SET]", default=None
     )
     output: Path | None = output_path_option(
         "File or folder. Default: standard output, for one file.", metavar="PATH"
@@ -69,6 +65,12 @@ class ExportOptions(Options):
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
     diff: Path | None = output_option(
         "nixpkgs checkout to compare. Requires nix-instantiate.", metavar="FOLDER"
+    )
+    only: str | None = select_option(
+        "releases, compilers, capabilities or a set. Default: all.", metavar="TABLE|SET"
+    )
+    redist: list[str] | None = select_option(
+        "Release for nixpkgs without SET. Repeatable. Default: newest.", metavar="NAME=LABEL"
     )
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
@@ -96,7 +98,9 @@ def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
 
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
-        lambda o: o.package_set is None and not o.exporter.reads_manifests,
+        lambda o: (
+            o.package_set is None and not (o.exporter.reads_manifests or o.exporter.reads_tables)
+        ),
         "missing SET",
         "run `cudaredist export --help`",
     ),
@@ -109,6 +113,14 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         lambda o: o.diff is not None and not o.exporter.reads_tables,
         "--diff requires the format nixpkgs",
         "run `cudaredist export nixpkgs {package_set} --diff {diff}`",
+    ),
+    (
+        lambda o: o.only is not None and not o.exporter.reads_tables,
+        "--only requires the format nixpkgs",
+    ),
+    (
+        lambda o: o.redist and (o.package_set is not None or not o.exporter.reads_tables),
+        "--redist requires the format nixpkgs without SET",
     ),
     (lambda o: o.diff and o.output, "--diff cannot be combined with --output"),
     (
@@ -181,37 +193,23 @@ def export(options: ExportOptions, session: Session) -> int:
     - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
     - **env**, **cmake**: a toolkit's root, architectures and host compiler.
     """
-    from cudaredist.commands.export.nixpkgs_diff import Checkout, is_checkout
-    from cudaredist.commands.export.shared_tables import indexed_sets
-    from cudaredist.commands.export.text import table_diff_text
     from cudaredist.exporters.export_format import ExportedSet
     from cudaredist.sets.cross import read_target_set
     from cudaredist.sets.read_set import read_package_set
-    from cudaredist.store.locate import store_to_read
-    from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
 
     exporter, path = options.exporter, options.package_set
+    if exporter.reads_tables:
+        return _export_tables(options, session)
     if path is None:
         return _finish(exporter.files(_manifests(options)), options, session)
-    paths = indexed_sets(path) if exporter.reads_tables else [path]
-    (package_set, sha256), *further = map(read_package_set, paths)
+    package_set, sha256 = read_package_set(path)
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
         package_set = _with_addresses(package_set, options, session)
     host = None
     if options.target is not None:
         host, package_set = package_set, read_target_set(package_set, options.target)[0]
-    others = tuple(other for other, _ in further)
     record = _root_record(options, sha256)
-    exported = ExportedSet(package_set, options.root, None, others, host, record)
-    if exporter.reads_tables:
-        store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
-        exported = _with_tables(exported, store, session)
-        folder = options.diff or options.output or Path()
-        if options.diff or is_checkout(folder):
-            checkout = Checkout(folder, exported, read_nvcc_policy(store), read_gpu_policy(store))
-            if options.diff:
-                return session.finish(checkout.report, table_diff_text)
-            return _finish(_merged(checkout, options, session), options, session)
+    exported = ExportedSet(package_set, options.root, host=host, record=record)
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
@@ -219,26 +217,66 @@ def export(options: ExportOptions, session: Session) -> int:
     return _finish(files, options, session)
 
 
-def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
+def _export_tables(options: ExportOptions, session: Session) -> int:
+    """Export the tables of nixpkgs, or compare them."""
+    from cudaredist.commands.export.nixpkgs_diff import is_checkout
+    from cudaredist.commands.export.nixpkgs_export import read_checkout
+    from cudaredist.commands.export.text import table_diff_text
+
+    folder = options.diff or options.output or Path()
+    checkout, warnings = read_checkout(
+        folder,
+        options.package_set,
+        data_dir=options.data_dir,
+        use_shipped=options.shipped_data,
+        pins=options.redist or (),
+        only=options.only,
+        allow_downgrade=options.allow_downgrade,
+    )
+    for text in warnings:
+        session.console.warning(text)
+    if options.diff:
+        if not is_checkout(folder):
+            hint = "run `git clone --depth 1 https://github.com/NixOS/nixpkgs`"
+            raise UsageError(f"{folder} is not a checkout of nixpkgs: it has no pkgs/", hint=hint)
+        return session.finish(checkout.report, table_diff_text)
+    if not is_checkout(folder) or checkout.is_fresh:
+        return _finish(checkout.fresh_files, options, session)
+    files = checkout.merged_files()
+    for text in checkout.skipped_reasons():
+        session.console.warning(f"skipped {text}")
+    if checkout.target.skipped:
+        session.console.note(f"to export older releases, run `{again('--allow-downgrade')}`")
+    if checkout.report.kept:
+        summary = f"kept {plural(len(checkout.report.kept), 'value')} that only {folder} has"
+        call = again(without=["--output", "--allow-downgrade"], diff=folder)
+        session.console.note(f"{summary}; to list them, run `{call}`")
+    return _finish(files, options, session, is_incomplete=bool(checkout.target.skipped))
+
+
+def _finish(
+    files: "Files", options: ExportOptions, session: Session, *, is_incomplete: bool = False
+) -> int:
     """Print a file, or write files and report them."""
     from cudaredist.commands.export.report import ExportedFile, ExportReport
     from cudaredist.commands.export.text import export_text
     from cudaredist.primitives import sha256_of
-    from cudaredist.store.files import is_folder, update_output
+    from cudaredist.store.files import edit_output, is_folder, update_output
 
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())
         return EXIT_OK
     written = []
+    update = edit_output if options.exporter.reads_tables else update_output
     for name, content in files.items():
         is_named = options.exporter.file is not None and not is_folder(options.output)
         path = options.output if is_named else options.output / name
-        status = update_output(path, content, may_write=not options.check)
+        status = update(path, content, may_write=not options.check)
         size, sha256 = len(content), sha256_of(content)
         written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
     is_stale = any(file.status == "would-write" for file in written)
-    code = EXIT_FINDINGS if is_stale else EXIT_OK
+    code = EXIT_FINDINGS if is_stale or is_incomplete else EXIT_OK
     report = ExportReport(format=options.form, files=tuple(written), exit_code=code)
     return session.finish(report, export_text)
 
@@ -272,42 +310,6 @@ def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
         for label in folder.labels():
             sha256 = sha256_of(folder.read(label) or b"")
             yield ExportedManifest(redist, load_manifest(store, redist, label), sha256)
-
-
-def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "ExportedSet":
-    from dataclasses import replace
-
-    from cudaredist.commands.export.shared_tables import read_shared_tables
-    from cudaredist.exporters.nixpkgs_tables import set_versions
-
-    versions = set_versions(exported.all_sets)
-    if not versions:
-        session.console.warning(
-            "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
-        )
-    own = set().union(*(each.redists for each in exported.all_sets)) - REDISTS.keys()
-    if own:
-        session.console.warning(
-            f"skipped {', '.join(sorted(own))}, because nixpkgs has only NVIDIA's "
-            "redistributables; to build them with Nix, run `cudaredist export nix SET -o FOLDER`"
-        )
-    return replace(exported, tables=read_shared_tables(store, versions))
-
-
-def _merged(checkout: "Checkout", options: ExportOptions, session: Session) -> "Files":
-    """Return the changed files of a checkout."""
-    report, files = checkout.report, checkout.merged_files()
-    downgrades = [f"{cell.cell} {cell.nixpkgs}" for cell in report.cells if cell.is_downgrade]
-    if downgrades and not options.allow_downgrade:
-        message = f"{report.checkout} has newer releases: {listed(downgrades)}"
-        call = again("--allow-downgrade")
-        hint = f"download these releases and build the set again, or run `{call}`"
-        raise UsageError(message, hint=hint)
-    if report.kept:
-        summary = f"kept {plural(len(report.kept), 'value')} that only {report.checkout} has"
-        call = again(without=["--output", "--allow-downgrade"], diff=report.checkout)
-        session.console.note(f"{summary}; to list them, run `{call}`")
-    return files
 
 
 def _with_addresses(

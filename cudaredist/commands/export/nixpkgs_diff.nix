@@ -1,45 +1,181 @@
-# The tables of a nixpkgs checkout. Each file is called with the same arguments as in nixpkgs. The
-# releases of package sets depend on the platform, so they are evaluated once for each platform.
+# The tables of a nixpkgs checkout, without its packages. Releases can depend on the machine, so they
+# are evaluated once for each machine.
 {
   checkout,
   tables,
 }:
 let
-  bootstrap = "pkgs/development/cuda-modules/_cuda/db/bootstrap";
-  versions = "pkgs/top-level/cuda-packages.nix";
+  inherit (builtins)
+    attrNames
+    compareVersions
+    concatMap
+    filter
+    functionArgs
+    hasAttr
+    intersectAttrs
+    isAttrs
+    isFunction
+    listToAttrs
+    mapAttrs
+    match
+    pathExists
+    readDir
+    stringLength
+    substring
+    ;
+  modules = "pkgs/development/cuda-modules/_cuda";
   root = /. + tables;
-  lib = import (/. + checkout + "/lib");
-  read =
-    path: arguments:
+
+  # A sparse checkout or an earlier export has no library. The tables use only a few functions.
+  lib = if pathExists (/. + checkout + "/lib/default.nix") then import (/. + checkout + "/lib") else ownLib;
+  ownLib = builtins // {
+    id = value: value;
+    const = value: _: value;
+    flip = function: a: b: function b a;
+    versionOlder = a: b: compareVersions b a == 1;
+    versionAtLeast = a: b: compareVersions b a != 1;
+    hasPrefix = start: text: substring 0 (stringLength start) text == start;
+    hasSuffix =
+      end: text:
+      let
+        length = stringLength text - stringLength end;
+      in
+      length >= 0 && substring length (stringLength end) text == end;
+    optional = condition: value: if condition then [ value ] else [ ];
+    optionals = condition: values: if condition then values else [ ];
+    optionalAttrs = condition: values: if condition then values else { };
+    genAttrs = names: function: listToAttrs (map (name: { inherit name; value = function name; }) names);
+    filterAttrs =
+      condition: values:
+      listToAttrs (
+        concatMap (
+          name: if condition name values.${name} then [ { inherit name; value = values.${name}; } ] else [ ]
+        ) (attrNames values)
+      );
+    recurseIntoAttrs = values: values;
+    attrsets = ownLib;
+    lists = ownLib;
+    strings = ownLib;
+    trivial = ownLib;
+    versions = ownLib;
+  };
+
+  # The arguments that a file or function requires, from those that nixpkgs would pass.
+  callWith =
+    path: arguments: function:
+    if isFunction function then
+      let
+        names = functionArgs function;
+        required = filter (name: !names.${name} && !hasAttr name arguments) (attrNames names);
+        unknown = name: {
+          inherit name;
+          value = throw "${path} uses the argument ${name}, which is unknown without nixpkgs";
+        };
+      in
+      function (
+        if names == { } then arguments else listToAttrs (map unknown required) // intersectAttrs names arguments
+      )
+    else
+      function;
+  read = path: arguments: callWith path arguments (import (root + "/${path}"));
+  readIfPresent = path: arguments: if pathExists (root + "/${path}") then read path arguments else { };
+
+  compilers = (readIfPresent "${modules}/db/bootstrap/nvcc.nix" { inherit lib; }).nvccCompatibilities or null;
+  capabilities =
+    (readIfPresent "${modules}/db/bootstrap/cuda.nix" { inherit lib; }).cudaCapabilityToInfo or null;
+
+  # Labels by redistributable, from the names of the local manifests.
+  manifests =
     let
-      file = import (root + "/${path}");
+      folder = root + "/${modules}/manifests";
+      labelsOf = redist: concatMap labelOf (attrNames (readDir (folder + "/${redist}")));
+      labelOf =
+        name:
+        let
+          label = match "redistrib_(.*)[.]json" name;
+        in
+        if label == null then [ ] else label;
+      folders = if pathExists folder then readDir folder else { };
+      redists = filter (name: folders.${name} == "directory") (attrNames folders);
     in
-    if builtins.isFunction file then file arguments else file;
+    ownLib.genAttrs redists (redist: ownLib.genAttrs (labelsOf redist) (label: { release_label = label; }));
+
+  versions = "pkgs/top-level/cuda-packages.nix";
   releases =
-    isJetson: isAarch64:
-    read versions {
-      inherit lib;
-      _cuda.lib.selectManifests = releases: releases;
-      _cuda.db.cudaCapabilityToInfo.jetson.isJetson = true;
-      config.cudaCapabilities = if isJetson then [ "jetson" ] else [ ];
+    { isAarch64, jetson ? null }:
+    let
+      hostPlatform = {
+        inherit isAarch64;
+        isx86_64 = !isAarch64;
+        isLinux = true;
+        isDarwin = false;
+        system = if isAarch64 then "aarch64-linux" else "x86_64-linux";
+      };
+      cudaCapabilities = if jetson == null then [ ] else [ jetson ];
+      stdenv = {
+        inherit hostPlatform;
+        buildPlatform = hostPlatform;
+        targetPlatform = hostPlatform;
+      };
+      backendStdenv = stdenv // {
+        inherit cudaCapabilities;
+        hasJetsonCudaCapability = jetson != null;
+        requestedCudaCapabilities = cudaCapabilities;
+        requestedJetsonCudaCapabilities = cudaCapabilities;
+      };
+      config = {
+        inherit cudaCapabilities;
+        cudaSupport = true;
+        allowAliases = true;
+      };
+      _cuda = {
+        inherit manifests;
+        lib.selectManifests = selected: selected;
+        db.cudaCapabilityToInfo =
+          (if isAttrs capabilities then capabilities else { })
+          // listToAttrs (map (name: { inherit name; value.isJetson = true; }) cudaCapabilities);
+      };
+      arguments = {
+        inherit
+          _cuda
+          callPackage
+          config
+          hostPlatform
+          lib
+          stdenv
+          ;
+        callPackages = callPackage;
+        newScope = _: callPackage;
+        pkgs = arguments;
+      };
       callPackage =
-        file: arguments:
-        if builtins.isFunction file then
-          file { stdenv.hostPlatform = { inherit isAarch64; isx86_64 = !isAarch64; }; }
+        file: given:
+        if isFunction file then
+          callWith versions (arguments // given) file
         else
-          arguments.manifests;
-    };
+          { inherit backendStdenv; } // given;
+      sets = read versions arguments;
+      isSet = name: isAttrs sets.${name} && sets.${name} ? manifests;
+      labelOf = manifest: if isAttrs manifest then manifest.release_label else manifest;
+    in
+    ownLib.genAttrs (filter isSet (attrNames sets)) (name: mapAttrs (_: labelOf) sets.${name}.manifests);
 in
 {
-  compilers = (read "${bootstrap}/nvcc.nix" { inherit lib; }).nvccCompatibilities;
-  capabilities = (read "${bootstrap}/cuda.nix" { inherit lib; }).cudaCapabilityToInfo;
+  inherit compilers capabilities;
   releases =
-    if builtins.pathExists (root + "/${versions}") then
+    if pathExists (root + "/${versions}") then
       {
-        linux-x86_64 = releases false false;
-        linux-sbsa = releases false true;
-        linux-aarch64 = releases true true;
+        linux-x86_64 = releases { isAarch64 = false; };
+        linux-sbsa = releases { isAarch64 = true; };
+        jetson-orin = releases {
+          isAarch64 = true;
+          jetson = "8.7";
+        };
+        jetson-thor = releases {
+          isAarch64 = true;
+          jetson = "11.0";
+        };
       }
     else
-      { };
+      null;
 }

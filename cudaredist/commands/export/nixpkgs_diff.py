@@ -1,46 +1,56 @@
 """Compare the tables of a nixpkgs checkout with ours, with reasons."""
 
-import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
-from cudaredist.commands.export.report import TableCell, TableDiffReport, TableName
+from cudaredist.commands.export.report import TableCell, TableDiffReport
+from cudaredist.commands.export.report import TableName as ReportedTable
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
     ContentError,
     IncompleteError,
     UnknownNameError,
-    UsageError,
     listed,
 )
-from cudaredist.exporters.export_format import ExportedSet, Files, SharedTables
+from cudaredist.exporters.export_format import Files, SharedTables
+from cudaredist.exporters.nixpkgs_releases import (
+    SetReleases,
+    Target,
+    Versions,
+    is_downgrade,
+    is_older,
+    set_versions,
+    target_versions,
+)
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
+    TABLES,
+    VERSIONS_PATH,
     NixpkgsTables,
     Rows,
-    Versions,
+    TableName,
+    TableUpdate,
     capability_fields,
-    current_rows,
     flat_cells,
-    is_same_json,
+    is_same_manifest,
     manifest_files,
     merged_files,
+    minors_of,
     nvcc_bounds,
-    set_versions,
 )
 from cudaredist.formats.tables import GpuPolicy, NvccPolicy
 from cudaredist.hints import command_line
 from cudaredist.jsontext import load_json
-from cudaredist.primitives import Version, sha256_of
+from cudaredist.primitives import natural_order, sha256_of
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file
 from cudaredist.tables.explain_gpu import explain_gpu
@@ -48,6 +58,7 @@ from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact, Topic
 
 _Cells: TypeAlias = Mapping[tuple[str, ...], Any]
+_Value: TypeAlias = str | bool | None
 _FACTS = {
     "archName": "family",
     "isJetson": "jetson",
@@ -60,90 +71,181 @@ _SHOWN = 400
 
 
 def is_checkout(folder: Path) -> bool:
-    """Check if a folder has the tables and the library of nixpkgs. An export has no library."""
-    return all(os.path.lexists(folder / path) for path in (NVCC_PATH, "lib/default.nix"))
+    """Check if a folder is a checkout of nixpkgs, or an earlier export."""
+    return os.path.lexists(folder / "pkgs")
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """A checkout of nixpkgs, and the sets and tables for it."""
+    """A checkout of nixpkgs, and the package sets and tables for it."""
 
     folder: Path
-    exported: ExportedSet
+    sets: tuple[SetReleases, ...]
+    others: tuple[SetReleases, ...]
+    """Sets that are built for the comparison."""
+    tables: SharedTables
     nvcc_policy: NvccPolicy
     gpu_policy: GpuPolicy
+    lines: frozenset[str]
+    """The CUDA minor releases of the package sets."""
+    only: str | None = None
+    """The part to compare: a table or a package set."""
+    allow_downgrade: bool = False
 
     @property
-    def tables(self) -> SharedTables:
-        """Our tables."""
-        assert self.exported.tables is not None  # noqa: S101 - the format's own flag
-        return self.exported.tables
+    def parts(self) -> frozenset[TableName]:
+        """The tables to compare."""
+        if self.only is None:
+            return frozenset(TABLES)
+        return frozenset(table for table in TABLES if table == self.only) or frozenset({"releases"})
 
     @cached_property
     def _theirs(self) -> NixpkgsTables:
-        return _evaluate(self.folder, self.folder)
+        paths = {"compilers": NVCC_PATH, "capabilities": CAPABILITY_PATH}
+        required = [paths[part] for part in TABLES if part in self.parts and part in paths]
+        if "releases" in self.parts and (self.sets or not required):
+            required.append(VERSIONS_PATH)
+        for path in required:
+            if self._read(path) is None:
+                raise _missing_table(self.folder, path)
+        return evaluate_tables(self.folder)
+
+    @cached_property
+    def target(self) -> Target:
+        """The releases that nixpkgs' table gets."""
+        return self._target(self._theirs)
+
+    def _target(self, theirs: NixpkgsTables) -> Target:
+        if "releases" not in self.parts:
+            return Target({})
+        only = None if self.only in TABLES else self.only
+        return target_versions(
+            self.sets, self.others, theirs.releases, only=only, allow_downgrade=self.allow_downgrade
+        )
+
+    def _update(self, theirs: NixpkgsTables, target: Target) -> TableUpdate:
+        oldest = min(map(natural_order, theirs.minors), default=natural_order(""))
+        lines = {line for line in self.lines if natural_order(line) >= oldest}
+        minors = theirs.minors | lines | minors_of(target.versions)
+        return TableUpdate(self.tables, self.sets, target, minors, self.parts, theirs)
+
+    @cached_property
+    def fresh_files(self) -> Files:
+        """The files of an export to a new folder."""
+        theirs = NixpkgsTables()
+        update = self._update(theirs, self._target(theirs))
+        return merged_files(replace(update, minors=frozenset()), lambda _: None)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the folder is the same export."""
+        return all(read_file(self.folder / p) == data for p, data in self.fresh_files.items())
 
     @cached_property
     def report(self) -> TableDiffReport:
         """The cells that would change, and those that only nixpkgs has.
 
-        Raises `UsageError` if the folder is not a checkout of nixpkgs, and `ContentError` if its
-        files have an unknown format.
+        Raises `ContentError` if the folder's files have an unknown format.
         """
         return self._compare(self.folder, self._theirs)
 
     def merged_files(self) -> Files:
         """Return the changed files. Raises the errors of `report`."""
-        files = merged_files(
-            self.exported, self._theirs, lambda path: read_file(self.folder / path)
-        )
+        update = self._update(self._theirs, self.target)
+        files = merged_files(update, self._read)
         with tempfile.TemporaryDirectory() as folder:
             for path, data in files.items():
                 write_file(Path(folder, path), data, durable=False)
-            rest = self._compare(Path(folder), _evaluate(self.folder, Path(folder)))
-        lost = [cell.cell for cell in self.report.kept if cell not in rest.kept]
-        wrong = [cell.cell for cell in rest.cells] + lost
+            for path in (NVCC_PATH, CAPABILITY_PATH, VERSIONS_PATH):
+                current = None if path in files else read_file(self.folder / path)
+                if current is not None:
+                    write_file(Path(folder, path), current, durable=False)
+            rest = self._compare(Path(folder), evaluate_tables(Path(folder), self.folder))
+        kept = {cell.cell for cell in rest.kept}
+        skipped = {(s.attribute, s.redist, s.machine) for s in self.target.skipped}
+        lost = [cell.cell for cell in self.report.kept if cell.cell not in kept]
+        names = {".".join(cell) for cell in skipped}
+        wrong = [cell.cell for cell in rest.cells if cell.cell not in names] + lost
         if wrong:
             problem = f"cannot change {listed(wrong)}: its files have an unknown format"
             raise ContentError(f"{self.folder}: {problem}", hint="edit them by hand")
         return files
 
+    def _read(self, path: str) -> bytes | None:
+        """Return a file of the checkout, or None if it is missing.
+
+        Raises `ContentError` for a link to a missing file, or to one outside of the checkout.
+        """
+        file = self.folder / path
+        data = read_file(file)
+        if data is None and os.path.lexists(file):
+            raise ContentError(f"{file} is a link to a missing file", hint="remove it")
+        if data is not None and not file.resolve().is_relative_to(self.folder.resolve()):
+            hint = f"replace it with a copy of {file.resolve()}"
+            raise ContentError(f"{file} is a link to a file outside of {self.folder}", hint=hint)
+        return data
+
     def _compare(self, folder: Path, theirs: NixpkgsTables) -> TableDiffReport:
-        bounds = current_rows(nvcc_bounds(self.tables.compat), theirs.compilers)
-        gpus = current_rows(capability_fields(self.tables.gpus), theirs.capabilities)
-        versions = set_versions(self.exported.all_sets)
+        target = self.target if folder == self.folder else self._target(theirs)
+        update = self._update(theirs, target)
+        versions = target.versions
         releases = _existing_releases(theirs.releases, versions)
-        reason = partial(self._release_reason, releases)
+        reason = partial(self._release_reason, releases, target)
+        requested = {name: {r: dict(m) for r, m in rows.items()} for name, rows in versions.items()}
+        for skip in target.skipped:
+            requested[skip.attribute][skip.redist][skip.machine] = skip.new
         compilers, capabilities = flat_cells(theirs.compilers), flat_cells(theirs.capabilities)
-        cells = [
-            *_differing("compilers", compilers, bounds, self._bound_reason),
-            *_differing("capabilities", capabilities, gpus, self._capability_reason),
-            *_differing("releases", releases, versions, reason),
-            *self._manifest_cells(folder),
-        ]
-        changes = tuple(cell for cell in cells if cell.cudaredist is not None)
+        own = set_versions(self.sets)
+        for_sets = {(s.attribute, machine) for s in self.sets for machine in s.machines}
+        all_compilers = flat_cells(nvcc_bounds(self.tables.compat))
+        all_capabilities = flat_cells(capability_fields(self.tables.gpus))
+        new = flat_cells(update.compilers), flat_cells(update.capabilities)
+        parts = self.parts
+        changes = (
+            *_changed("compilers", compilers, new[0], self._bound_reason),
+            *_changed("capabilities", capabilities, new[1], self._capability_reason),
+            *self._releases(releases, flat_cells(requested), reason),
+            *self._manifest_cells(folder, versions),
+        )
+        kept: list[TableCell] = []
+        if "compilers" in parts:
+            kept += _kept("compilers", compilers, new[0], all_compilers, self._bound_reason)
+        if "capabilities" in parts:
+            ours = all_capabilities
+            kept += _kept("capabilities", capabilities, new[1], ours, self._capability_reason)
+        kept += (
+            _cell("releases", cell, label, None, reason(*cell))
+            for cell, label in releases.items()
+            if (cell[0], cell[2]) in for_sets and cell[1] not in own.get(cell[0], {})
+        )
         return TableDiffReport(
             checkout=str(folder),
             cells=changes,
-            kept=tuple(cell for cell in cells if cell.cudaredist is None),
+            kept=tuple(kept),
             exit_code=EXIT_FINDINGS if changes else EXIT_OK,
         )
 
-    def _manifest_cells(self, folder: Path) -> Iterator[TableCell]:
-        """Yield missing or different manifests, ignoring white space."""
-        for path, data in manifest_files(self.exported.all_sets, self.tables).items():
+    def _releases(
+        self, old: _Cells, new: _Cells, reason: Callable[..., str]
+    ) -> Iterator[TableCell]:
+        own = {(s.attribute, m): s.redists for s in self.sets for m in s.machines}
+        for cell in _changed("releases", old, new, reason):
+            attribute, redist, machine = cell.cell.split(".")
+            choice = own.get((attribute, machine), {}).get(redist)
+            lower = is_downgrade(cell.cudaredist, cell.nixpkgs, choice)
+            yield cell.model_copy(update={"is_downgrade": lower})
+
+    def _manifest_cells(self, folder: Path, versions: Versions) -> Iterator[TableCell]:
+        """Yield missing or different manifests."""
+        for path, data in manifest_files(versions, self.tables).items():
             current = read_file(folder / path)
-            if current is not None and is_same_json(current, data):
+            if current is not None and is_same_manifest(path, current, data):
                 continue
             redist = REDISTS[PurePosixPath(path).parts[-2]]
             kind = "handwritten" if redist.handwritten else "published"
-            yield TableCell(
-                table="manifests",
-                cell=path,
-                nixpkgs=None if current is None else sha256_of(current),
-                cudaredist=sha256_of(data),
-                reason=f"the {kind} manifest of a release in the table of releases",
-            )
+            reason = f"the {kind} manifest of a release in the table of releases"
+            old = None if current is None else sha256_of(current)
+            yield _cell("manifests", (path,), old, sha256_of(data), reason)
 
     # -- reasons
 
@@ -169,9 +271,23 @@ class Checkout:
                 return f"{value} (policy: {claim.source}{because}); otherwise {words}"
         return _in_words(fact)
 
-    def _release_reason(self, existing: _Cells, attribute: str, redist: str, platform: str) -> str:
-        sets = {(s.cuda.attribute, s.platform.redist_system): s for s in self.exported.all_sets}
-        package_set = sets[attribute, platform]  # the last one of several patches
+    def _release_reason(
+        self, existing: _Cells, target: Target, attribute: str, redist: str, machine: str
+    ) -> str:
+        own = {(s.attribute, m): s for s in self.sets for m in s.machines}
+        others = {(s.attribute, m): s for s in self.others for m in s.machines}
+        package_set = own.get((attribute, machine))  # the last one of several patches
+        old = existing.get((attribute, redist, machine))
+        if package_set is None:
+            label = target.versions.get(attribute, {}).get(redist, {}).get(machine)
+            words = f"there is no package set for {machine}: it follows another machine"
+            package_set = others.get((attribute, machine))
+            choice = package_set.redists.get(redist) if package_set else None
+            if choice is None or choice.release != label or not choice.newer_rejected:
+                return words
+            words = f"the newest local release that fits {machine}"
+            rejected = [f"not {newer.release}: {newer.reason}" for newer in choice.newer_rejected]
+            return "; ".join([words, *rejected])
         release = package_set.redists.get(redist)
         if release is None:
             return "the package set does not have this redistributable"
@@ -184,13 +300,25 @@ class Checkout:
         else:
             words = "the newest local release that fits the set"
         rejected = [f"not {newer.release}: {newer.reason}" for newer in release.newer_rejected]
-        old = existing.get((attribute, redist, platform))
         # Every newer local release has a reason.
         is_known = release.mode == "pinned" or old in {x.release for x in release.newer_rejected}
-        if _is_older(release.release, old) and not is_known:
+        if is_older(release.release, old) and not is_known:
             download = command_line("download-manifests", redist=redist, version=old)
             rejected.append(f"{old} was not local when the set was built: `{download}`")
         return "; ".join([words, *rejected])
+
+    def skipped_reasons(self) -> list[str]:
+        """Return the releases that are older than nixpkgs', with reasons."""
+        reasons = {cell.cell: cell.reason for cell in self.report.cells}
+        texts: dict[tuple[str, ...], list[str]] = {}
+        for skip in self.target.skipped:
+            key = (skip.attribute, skip.redist, skip.old, skip.new)
+            texts.setdefault(key, []).append(skip.machine)
+        return [
+            f"{attribute}.{redist} {new} ({', '.join(machines)}): nixpkgs has {old}; "
+            + reasons.get(f"{attribute}.{redist}.{machines[0]}", "")
+            for (attribute, redist, old, new), machines in texts.items()
+        ]
 
 
 def _fact(topic: Topic, name: str) -> Fact | None:
@@ -205,16 +333,18 @@ def _in_words(fact: Fact | None) -> str:
     return f"{fact.statement} ({fact.basis}: {fact.source}{because}{claims})"
 
 
-def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
+def _missing_table(folder: Path, path: str) -> ContentError:
+    message = f"{folder} contains pkgs/, but not {path}, so its tables are unknown"
+    hint = f"check out {path}, or write to a new folder and copy the files by hand"
+    return ContentError(message, hint=hint)
+
+
+def evaluate_tables(folder: Path, library: Path | None = None) -> NixpkgsTables:
     """Return the tables in a folder, as evaluated by Nix with the library of a checkout.
 
-    Nothing is built or downloaded.
+    The default checkout is the folder. Nothing is built or downloaded. Raises `ContentError`.
     """
-    for path in (NVCC_PATH, CAPABILITY_PATH):
-        if not os.path.lexists(folder / path):
-            hint = "run `git clone --depth 1 https://github.com/NixOS/nixpkgs`"
-            message = f"{checkout} is not a checkout of nixpkgs: it has no {path}"
-            raise UsageError(message, hint=hint)
+    checkout = library or folder
     program = shutil.which("nix-instantiate")
     if program is None:
         message = "a checkout of nixpkgs requires nix-instantiate, which is not installed"
@@ -235,38 +365,72 @@ def _evaluate(checkout: Path, folder: Path) -> NixpkgsTables:
     if process.returncode:
         words = " ".join(process.stderr.split())[:_SHOWN]
         raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}")
-    return NixpkgsTables(**load_json(process.stdout.encode()))
+    document = load_json(process.stdout.encode())
+    paths = {"compilers": NVCC_PATH, "capabilities": CAPABILITY_PATH, "releases": VERSIONS_PATH}
+    tables = {}
+    for name, path in paths.items():
+        table = document[name]
+        if table is None and (folder / path).exists():
+            attribute = {"compilers": "nvccCompatibilities"}.get(name, "cudaCapabilityToInfo")
+            raise ContentError(f"{checkout}: {path} has no {attribute}")
+        tables[name] = {} if table is None else table
+        problem = _table_problem(tables[name], is_releases=name == "releases")
+        if problem:
+            raise ContentError(f"{checkout}: {path}: {problem}")
+    return NixpkgsTables(**tables)
 
 
-def _differing(
-    table: TableName, old: _Cells, ours: Mapping[str, Any], reason: Callable[..., str]
+def _table_problem(table: object, *, is_releases: bool) -> str | None:
+    """Return a wrong type in a table, or None."""
+    if not isinstance(table, dict):
+        return "expected attributes"
+    for name, row in table.items():
+        if not isinstance(row, dict):
+            return f"expected attributes for {name}"
+        for cell, value in flat_cells(row).items():
+            is_label = isinstance(value, str)
+            if not is_label and (is_releases or not (value is None or isinstance(value, bool))):
+                kind = "a string" if is_releases else "a string or Boolean"
+                return f"expected {kind} for {'.'.join((name, *cell))}"
+    return None
+
+
+def _changed(
+    table: ReportedTable, old: _Cells, new: _Cells, reason: Callable[..., str]
 ) -> Iterator[TableCell]:
-    new = flat_cells(ours)
-    for cell in [*new, *(cell for cell in old if cell not in new)]:
-        theirs, our = old.get(cell), new.get(cell)  # a cell of a missing row is None
-        if theirs != our:
-            yield TableCell(
-                table=table,
-                cell=".".join(cell),
-                nixpkgs=theirs,
-                cudaredist=our,
-                is_downgrade=table == "releases" and _is_older(our, theirs),
-                reason=reason(*cell),
-            )
+    """Yield the cells with a different new value."""
+    for cell, value in new.items():
+        if value is not None and value != old.get(cell):
+            yield _cell(table, cell, old.get(cell), value, reason(*cell))
+
+
+def _kept(
+    table: ReportedTable, old: _Cells, new: _Cells, ours: _Cells, reason: Callable[..., str]
+) -> Iterator[TableCell]:
+    """Yield the cells of nixpkgs that differ from ours and stay."""
+    for cell, value in old.items():
+        stays = new.get(cell) is None or new.get(cell) == value
+        if stays and value is not None and ours.get(cell) != value:
+            yield _cell(table, cell, value, None, reason(*cell))
+
+
+def _cell(
+    table: ReportedTable, cell: tuple[str, ...], old: _Value, new: _Value, reason: str
+) -> TableCell:
+    return TableCell(
+        table=table,
+        cell=".".join(cell),
+        nixpkgs=old,
+        cudaredist=new,
+        reason=reason,
+    )
 
 
 def _existing_releases(theirs: Mapping[str, Rows], ours: Versions) -> dict[tuple[str, ...], str]:
-    """Return nixpkgs' releases of our sets, for our platforms."""
+    """Return nixpkgs' releases of our sets."""
     return {
-        (attribute, redist, platform): label
-        for attribute, redists in ours.items()
-        for platform in {platform for labels in redists.values() for platform in labels}
-        for redist, label in theirs.get(platform, {}).get(attribute, {}).items()
+        (attribute, redist, machine): label
+        for attribute in ours
+        for machine, sets in theirs.items()
+        for redist, label in sets.get(attribute, {}).items()
     }
-
-
-def _is_older(new: object, old: object) -> bool:
-    """Check if a release is older than nixpkgs'. Only NVIDIA's labels have an order."""
-    with contextlib.suppress(ValueError):
-        return Version.parse(str(new)) < Version.parse(str(old))
-    return False

@@ -1,10 +1,10 @@
 """Read the tables and manifests for an export of several sets."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from cudaredist.errors import IncompleteError
 from cudaredist.exporters.export_format import SharedTables
-from cudaredist.exporters.nixpkgs_tables import Versions, released
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.set_index import PackageSetIndex
 from cudaredist.hints import command_line
@@ -26,13 +26,13 @@ def indexed_sets(path: Path) -> list[Path]:
     return [path.parent / entry.path for entry in index.sets] or [path]
 
 
-def read_shared_tables(store: Store, versions: Versions) -> SharedTables:
+def read_shared_tables(store: Store, releases: Iterable[tuple[str, str]]) -> SharedTables:
     """Return both tables, and the manifests of the given releases.
 
     Raises `IncompleteError` if a table or a manifest is missing.
     """
     manifests = {}
-    for redist, label in released(versions):
+    for redist, label in releases:
         data = store.manifests(redist).read(parse_label(label))
         if data is None:
             message = f"no manifest for {redist} {label} in {store.root}"

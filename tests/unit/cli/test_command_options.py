@@ -49,7 +49,16 @@ def test_option_help_fits_one_line(name: str) -> None:
 def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
     own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set"]
-    own += ["target", "base_url", "resolve", "data_dir", "shipped_data", "allow_downgrade"]
+    own += [
+        "target",
+        "base_url",
+        "resolve",
+        "only",
+        "redist",
+        "data_dir",
+        "shipped_data",
+        "allow_downgrade",
+    ]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False

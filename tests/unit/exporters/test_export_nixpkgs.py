@@ -17,13 +17,13 @@ from cudaredist.errors import UsageError
 from cudaredist.exporters import find_exporter
 from cudaredist.exporters.export_format import ExportedSet, SharedTables
 from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment, nix_string, nix_value
+from cudaredist.exporters.nixpkgs_releases import releases_of, set_versions
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
     VERSIONS_PATH,
     capability_fields,
     nvcc_bounds,
-    set_versions,
 )
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
@@ -58,7 +58,7 @@ def evaluated(expression: str, folder: Path) -> Any:
     return json.loads(process.stdout)
 
 
-def platform_set(platform: str, **releases: str) -> PackageSet:
+def platform_set(platform: str, minor: str = "13_3", **releases: str) -> PackageSet:
     """Return a set with given releases of redistributables."""
     redists = {
         name: {"release": release, "mode": "auto", "newer_rejected": []}
@@ -66,7 +66,7 @@ def platform_set(platform: str, **releases: str) -> PackageSet:
     }
     return example_set(
         platform={**document()["platform"], "redist_system": platform},
-        cuda={**document()["cuda"], "attribute": "cudaPackages_13_3"},
+        cuda={**document()["cuda"], "attribute": f"cudaPackages_{minor}"},
         redists=redists,
     )
 
@@ -123,13 +123,13 @@ def test_exported_releases_depend_on_platform(
     tmp_path: Path, x86: str | None, server: str | None, jetson: str | None
 ) -> None:
     labels = {"linux-x86_64": x86, "linux-sbsa": server, "linux-aarch64": jetson}
-    sets = [platform_set(name, tensorrt=label) for name, label in labels.items() if label]
+    sets = [platform_set(name, "12_9", tensorrt=label) for name, label in labels.items() if label]
     (tmp_path / "versions.nix").write_bytes(exported(*sets)[VERSIONS_PATH])
     (tmp_path / "lib.nix").write_text(LIB)
     for platform, label in labels.items():
         call = CALL.replace("PLATFORM", nix_string(platform))
         releases = evaluated(f"{call} call ./versions.nix", tmp_path)
-        assert label is None or releases == {"cudaPackages_13_3": {"tensorrt": label}}
+        assert label is None or releases == {"cudaPackages_12_9": {"tensorrt": label}}
 
 
 def test_package_sets_are_sorted_by_number() -> None:
@@ -138,12 +138,15 @@ def test_package_sets_are_sorted_by_number() -> None:
         for name in ("13_0", "12_9", "12_10")
     ]
     expected = ["cudaPackages_12_9", "cudaPackages_12_10", "cudaPackages_13_0"]
-    assert list(set_versions(sets)) == expected
+    assert list(set_versions(filter(None, map(releases_of, sets)))) == expected
 
 
-def test_manifests_are_exported_unchanged() -> None:
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_exported_manifests_end_with_line_feed(end: bytes) -> None:
     path = "pkgs/development/cuda-modules/_cuda/manifests/cuda/redistrib_13.3.1.json"
-    assert exported()[path] == shared_tables().manifests["cuda", "13.3.1"]
+    published = b'{"cuda": {}}'
+    tables = shared_tables()._replace(manifests={("cuda", "13.3.1"): published + end})
+    assert exported(tables=tables)[path] == published + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -154,9 +157,8 @@ def test_sets_unsupported_by_nixpkgs_export_tables_only(package_set: PackageSet)
 
 
 def test_redistributables_built_from_source_are_skipped() -> None:
-    releases = set_versions(
-        [platform_set("linux-x86_64", cuda="13.3.1", nccl="2.1.0", nvshmem="3.1.0")]
-    )
+    package_set = platform_set("linux-x86_64", cuda="13.3.1", nccl="2.1.0", nvshmem="3.1.0")
+    releases = set_versions(filter(None, [releases_of(package_set)]))
     assert releases == {"cudaPackages_13_3": {"cuda": {"linux-x86_64": "13.3.1"}}}
 
 

@@ -3,53 +3,23 @@
 import difflib
 import json
 import re
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Run
+from conftest import Run
+from support.checkouts import MANIFEST, PLATFORMS, create_checkout, manifest, write_index
 from support.nix_builds import needs_nix
-from support.package_sets import document, example_set, shared_tables, wheel_set
+from support.package_sets import document
 from support.running import expect_error, expect_output
 
 from cudaredist.exporters.nixpkgs_tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
-from cudaredist.jsontext import canonical_json
-
-CHECKOUT = REPOSITORY / "tests" / "fixtures" / "checkout"
-MANIFEST = "pkgs/development/cuda-modules/_cuda/manifests/cuda/redistrib_13.3.1.json"
-PLATFORMS = ("linux-x86_64", "linux-sbsa", "linux-aarch64")
-REDISTS = {
-    "cuda": {"release": "13.3.1", "mode": "pinned", "newer_rejected": []},
-    "cudnn": {
-        "release": "9.2.0",
-        "mode": "auto",
-        "newer_rejected": [{"release": "9.3.0", "reason": "no archive for linux-sbsa"}],
-    },
-    "cutensor": {"release": None, "mode": "auto", "newer_rejected": []},
-}
 
 
 @pytest.fixture
 def checkout(run: Run) -> Path:
     """Create a small checkout of nixpkgs, a set and its data folder."""
-    tables = shared_tables()
-    folder = Path("data/manifests")
-    for redist, label in (("cuda", "13.3.1"), ("cudnn", "9.2.0")):
-        (folder / redist).mkdir(parents=True)
-        manifest = json.dumps({"release_label": label})
-        (folder / redist / f"redistrib_{label}.json").write_text(manifest)
-    for name, table in (("nvcc_compat", tables.compat), ("gpus", tables.gpus)):
-        content = canonical_json(table.model_dump(mode="json", by_alias=True))
-        Path(f"data/{name}.json").write_bytes(content)
-    package_set = example_set(
-        redists=REDISTS, cuda={**document()["cuda"], "attribute": "cudaPackages_13_3"}
-    )
-    Path("set.json").write_bytes(package_set.canonical())
-    Path("wheels.json").write_bytes(wheel_set().canonical())
-    shutil.copytree(CHECKOUT, "nixpkgs")
-    return Path("nixpkgs")
+    return create_checkout()
 
 
 def differences(run: Run, checkout: Path, name: str = "set.json") -> dict[str, Any]:
@@ -65,33 +35,6 @@ def change_set(**changes: Any) -> None:
     Path("set.json").write_text(json.dumps(package_set | changes))
 
 
-def write_index(labels: Mapping[str, str]) -> str:
-    """Write sets of platforms with their CUDA releases, and return the path of their index."""
-    package_set = json.loads(Path("set.json").read_bytes())
-    entries = []
-    for platform, label in labels.items():
-        package_set["platform"]["redist_system"] = platform
-        package_set["redists"]["cuda"]["release"] = label
-        path = Path("build", platform, "cuda-13.3.1.json")
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(package_set))
-        entries.append(
-            {
-                "path": f"{platform}/cuda-13.3.1.json",
-                "sha256": "0" * 64,
-                "cuda": "13.3.1",
-                "platform": platform,
-                "attribute": "cudaPackages_13_3",
-                "capabilities": [],
-                "counts": {},
-            }
-        )
-    Path("build/index.json").write_text(
-        json.dumps({"schema_version": 1, "sets": entries, "skipped": []})
-    )
-    return "build/index.json"
-
-
 @needs_nix
 def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> None:
     cells = differences(run, checkout)
@@ -102,8 +45,7 @@ def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> No
         >= {
             "13.3.clang.maxMajorVersion": ("20", "21"),
             "9.9.gcc.maxMajorVersion": ("6", None),
-            f"8.7.{capability}": ("11.5", "11.4"),
-            "9.0.maxCudaMajorMinorVersion": (None, "13.3"),
+            f"8.7.{capability}": ("11.5", None),
             "9.0.dontDefaultAfterCudaMajorMinorVersion": (None, "13.0"),
             "9.0a.archName": (None, "Hopper"),
             "cudaPackages_13_3.cuda.linux-x86_64": ("13.3.0", "13.3.1"),
@@ -111,7 +53,7 @@ def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> No
         }.items()
     )
     assert "13.3.gcc.maxMajorVersion" not in cells
-    # White space in a manifest is not a difference.
+    # One more line feed at the end of a manifest is not a difference.
     assert MANIFEST not in cells
     cudnn = cells["pkgs/development/cuda-modules/_cuda/manifests/cudnn/redistrib_9.2.0.json"]
     assert cudnn["nixpkgs"] is None
@@ -161,7 +103,7 @@ def test_diff_marks_downgrade(
     package_set = json.loads(Path("set.json").read_bytes())
     package_set["redists"]["cudnn"] |= changed
     Path("set.json").write_text(json.dumps(package_set))
-    Path("data/manifests/cudnn/redistrib_9.10.0.json").write_text('{"release_label": "9.10.0"}')
+    Path("data/manifests/cudnn/redistrib_9.10.0.json").write_text(manifest("9.10.0"))
     cell = differences(run, checkout)["cudaPackages_13_3.cudnn.linux-x86_64"]
     assert (cell["cudaredist"] is None) == (changed.get("release", "") is None)
     assert (cell["is_downgrade"], cell["reason"]) == (is_downgrade, reason)
@@ -177,13 +119,14 @@ def test_diff_marks_downgrade(
     ("platform", "cudnn"),
     [("linux-x86_64", "9.3.0"), ("linux-sbsa", None), ("linux-aarch64", "9.1.0")],
 )
-def test_diff_evaluates_releases_for_platform(
+def test_diff_evaluates_releases_for_machine(
     run: Run, checkout: Path, platform: str, cudnn: str | None
 ) -> None:
     package_set = json.loads(Path("set.json").read_bytes())
     package_set["platform"]["redist_system"] = platform
     Path("set.json").write_text(json.dumps(package_set))
-    cell = differences(run, checkout).get(f"cudaPackages_13_3.cudnn.{platform}")
+    machine = {"linux-aarch64": "jetson-orin"}.get(platform, platform)
+    cell = differences(run, checkout).get(f"cudaPackages_13_3.cudnn.{machine}")
     assert (cell and cell["nixpkgs"]) == cudnn
 
 
@@ -208,7 +151,6 @@ def test_export_changes_only_own_values_of_checkout(run: Run, checkout: Path) ->
     index = write_index(dict.fromkeys(PLATFORMS, "13.3.1"))
     lines = merged(run, checkout, index)
     assert {line for line in lines if line.startswith("-")} == {
-        '- minCudaMajorMinorVersion = "11.5";',
         '- maxMajorVersion = "20";',
         '- cuda = "13.3.0"; # the newest',
         "- cudnn =",
@@ -223,25 +165,27 @@ def test_export_changes_only_own_values_of_checkout(run: Run, checkout: Path) ->
 
 
 @needs_nix
-def test_export_keeps_releases_of_other_platforms(run: Run, checkout: Path) -> None:
+def test_machines_without_set_move_with_machine_of_same_release(run: Run, checkout: Path) -> None:
     lines = merged(run, checkout)
-    text = " ".join((checkout / VERSIONS_PATH).read_text().split())
-    assert (
-        'cuda = if hasJetsonCudaCapability then "13.3.0" else if hostPlatform.isAarch64 then '
-        '"13.3.0" else "13.3.1"; # the newest'
-    ) in text
+    assert '+ cuda = "13.3.1"; # the newest' in lines
+    # The releases of cuDNN for ARM differed from that for x86-64, so they stay.
     assert '+ cudnn = if hasJetsonCudaCapability then "9.1.0" else "9.2.0";' in lines
 
 
 @needs_nix
-def test_export_defines_platforms_if_checkout_does_not(run: Run, checkout: Path) -> None:
+def test_export_defines_conditions_if_checkout_does_not(run: Run, checkout: Path) -> None:
     path = checkout / VERSIONS_PATH
     text = re.sub("(?s)  hostPlatform =.*?(?=  makePackages)", "", path.read_text())
     text = re.sub("(?s)if has.*?;", '"9.1.0";', text)
     path.write_text(text)
-    lines = merged(run, checkout)
-    assert "+ hasJetsonCudaCapability = lib.any (" in lines
-    assert "+ hostPlatform = callPackage ({ stdenv }: stdenv.hostPlatform) { };" in lines
+    index = write_index(
+        {"linux-x86_64": "13.3.1", "linux-sbsa": "13.3.1", "linux-aarch64": "13.3.0"}
+    )
+    Path("data/manifests/cuda/redistrib_13.3.0.json").write_text(manifest("13.3.0"))
+    lines = merged(run, checkout, index)
+    assert "+ hasPreThorJetsonCudaCapability = lib.any (" in lines
+    condition = "if hasPreThorJetsonCudaCapability then"
+    assert f'+ cuda = {condition} "13.3.0" else "13.3.1"; # the newest' in lines
 
 
 @needs_nix
@@ -264,26 +208,32 @@ def test_export_adds_package_set_in_form_of_checkout(
         f"+ cudaPackages_{attribute} = makePackages {{",
         f"+ cudaPackages_{attribute}",
     ]
-    assert {'+ cuda = "13.3.1";', '+ cudnn = "9.2.0";'} <= set(lines)
-    assert not [line for line in lines if "tensorrt" in line]
+    assert '+ cuda = "13.3.1";' in lines
+    condition = "if hasJetsonCudaCapability then"
+    assert f'+ tensorrt = {condition} "9.0.0" else "9.1.0";' in lines
+    assert not [line for line in lines if "# Not everywhere" in line]
     text = (checkout / VERSIONS_PATH).read_text()
     assert f"cudaPackages_{after}\n    cudaPackages_{attribute}\n" in text
 
 
 @needs_nix
 @pytest.mark.parametrize("option", [[], ["--check"]])
-def test_downgrade_of_checkout_is_refused(run: Run, checkout: Path, option: list[str]) -> None:
-    before = (checkout / VERSIONS_PATH).read_bytes()
+def test_downgrade_of_checkout_is_skipped(run: Run, checkout: Path, option: list[str]) -> None:
+    path = checkout / VERSIONS_PATH
+    before = path.read_text()
     result = run("export", "nixpkgs", "set.json", "-o", checkout, *option)
-    expect_error(result, 2, "newer releases: cudaPackages_13_3.cudnn.linux-x86_64 9.3.0")
+    expect_error(result, 1, "skipped cudaPackages_13_3.cudnn 9.2.0 (linux-x86_64)", "9.3.0")
     assert "--allow-downgrade" in result.stderr
-    assert (checkout / VERSIONS_PATH).read_bytes() == before
+    after = path.read_text()
+    assert (
+        after == before if option else after == before.replace('cuda = "13.3.0"', 'cuda = "13.3.1"')
+    )
 
 
 @needs_nix
 def test_export_names_kept_values_of_checkout(run: Run, checkout: Path) -> None:
     result = run("export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade")
-    assert "kept 5 values that only nixpkgs has" in result.stderr
+    assert "kept 6 values that only nixpkgs has" in result.stderr
     assert "`cudaredist export nixpkgs set.json --diff nixpkgs`" in result.stderr
 
 
@@ -333,7 +283,7 @@ def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
 def test_export_of_index_contains_releases_of_all_sets(run: Run, checkout: Path) -> None:
     index = write_index({"linux-x86_64": "13.3.1", "linux-sbsa": "13.3.0"})
     older = Path("data/manifests/cuda/redistrib_13.3.0.json")
-    older.write_text('{"release_label": "13.3.0"}')
+    older.write_text(manifest("13.3.0"))
     assert run("export", "nixpkgs", index, "-o", "made").exit_code == 0
     text = Path("made", VERSIONS_PATH).read_text()
     assert 'cuda = if hostPlatform.isAarch64 then "13.3.0" else "13.3.1";' in text

@@ -1,0 +1,118 @@
+"""Read the package sets and tables for an export to nixpkgs."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cudaredist.commands.export.nixpkgs_diff import Checkout
+from cudaredist.commands.export.resolve_releases import local_sets, sets_to_compare
+from cudaredist.commands.export.shared_tables import indexed_sets, read_shared_tables
+from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
+from cudaredist.exporters.nixpkgs_releases import (
+    SetReleases,
+    released,
+    releases_of,
+    set_versions,
+)
+from cudaredist.exporters.nixpkgs_tables import TABLES
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.hints import again
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.load import read_set_data
+from cudaredist.sets.read_set import read_package_set
+from cudaredist.store.locate import store_to_read
+from cudaredist.store.read_data import require_manifests
+from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
+
+
+def read_checkout(
+    folder: Path,
+    path: Path | None,
+    *,
+    data_dir: Path | None,
+    use_shipped: bool,
+    pins: Sequence[str],
+    only: str | None,
+    allow_downgrade: bool,
+) -> tuple[Checkout, list[str]]:
+    """Return the checkout with what it is compared to, and warnings.
+
+    Without the path of a package set or index, the sets are those of the local releases. Labels do
+    not depend on the contents of archives.
+    """
+    store = store_to_read(data_dir, "redist", use_shipped=use_shipped)
+    warnings: list[str] = []
+    package_sets: list[PackageSet] = []
+    data = None
+    if path is not None:
+        package_sets = [read_package_set(single)[0] for single in indexed_sets(path)]
+        warnings += _warnings(package_sets)
+        sets = list(filter(None, map(releases_of, package_sets)))
+        lines = {package_set.cuda.major_minor for package_set in package_sets}
+    else:
+        require_manifests(store, [CUDA])
+        data = read_set_data(store)
+        sets = local_sets(data, _pins(pins))
+        lines = {package_set.line for package_set in sets}
+    others: list[SetReleases] = []
+    if only in {"compilers", "capabilities"}:
+        needed: list[tuple[str, str]] = []
+    else:
+        _check_only(only, sets)
+        try:
+            if sets and store.redists():
+                others = list(sets_to_compare(data or read_set_data(store), sets))
+        except InvalidFileError as error:
+            warnings.append(f"machines without a package set are not compared: {error.message}")
+        needed = released(set_versions(sets))
+    tables = read_shared_tables(store, needed)
+    local = {
+        (redist, label): content
+        for redist, label in released(set_versions(others))
+        if (redist, label) not in tables.manifests
+        and (content := read_shared_tables(store, [(redist, label)]).manifests[redist, label])
+    }
+    checkout = Checkout(
+        folder=folder,
+        sets=tuple(sets),
+        others=tuple(others),
+        tables=tables._replace(manifests={**tables.manifests, **local}),
+        nvcc_policy=read_nvcc_policy(store),
+        gpu_policy=read_gpu_policy(store),
+        lines=frozenset(lines),
+        only=only,
+        allow_downgrade=allow_downgrade,
+    )
+    return checkout, warnings
+
+
+def _check_only(only: str | None, sets: Iterable[SetReleases]) -> None:
+    """Raise `UnknownNameError` if a name is not a table and not a package set."""
+    names = {package_set.attribute for package_set in sets}
+    if only is not None and only not in {*TABLES, *names}:
+        raise UnknownNameError("table or package set", only, [*TABLES, *sorted(names)])
+
+
+def _pins(texts: Iterable[str]) -> dict[str, str]:
+    pins = {}
+    for text in texts:
+        name, equals, label = text.partition("=")
+        if not (name and equals and label):
+            hint = f"run `{again('--redist cudnn=9.10', without=['--redist'])}`"
+            raise UsageError(f"--redist {text}: expected NAME=LABEL", hint=hint)
+        pins[name] = label
+    return pins
+
+
+def _warnings(package_sets: Sequence[PackageSet]) -> list[str]:
+    warnings = []
+    if not any(map(releases_of, package_sets)):
+        warnings.append(
+            "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
+        )
+    own = set().union(*(each.redists for each in package_sets)) - REDISTS.keys()
+    if own:
+        warnings.append(
+            f"skipped {', '.join(sorted(own))}, because nixpkgs has only NVIDIA's "
+            "redistributables; to build them with Nix, run `cudaredist export nix SET -o FOLDER`"
+        )
+    return warnings
