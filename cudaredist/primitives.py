@@ -212,6 +212,15 @@ def sha256_of(data: bytes) -> Sha256:
     return hashlib.sha256(data).hexdigest()
 
 
+def published_sha256(data: bytes, recorded: Sha256 | None) -> Sha256:
+    """Return the SHA-256 of a manifest as published.
+
+    nixpkgs' copies have one more line feed at the end. It does not count if the record is without.
+    """
+    is_copy = data.endswith(b"\n") and sha256_of(data[:-1]) == recorded
+    return recorded if is_copy and recorded else sha256_of(data)
+
+
 def sri_of(sha256: str) -> str:
     """Return a hash in SRI form (`sha256-` and base64)."""
     return f"sha256-{base64.b64encode(bytes.fromhex(sha256)).decode()}"

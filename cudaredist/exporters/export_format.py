@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError, listed, plural, shown
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
+from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.hints import again
@@ -40,6 +41,8 @@ class SharedTables(NamedTuple):
     gpus: Gpus
     manifests: Mapping[tuple[str, str], bytes]
     """Published bytes, by redistributable and label."""
+    runfiles: Mapping[str, Mapping[str, Runfile]] = {}
+    """Runfile installers, by CUDA release and platform."""
 
 
 @dataclass(frozen=True)

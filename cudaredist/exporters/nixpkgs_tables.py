@@ -5,7 +5,7 @@ To add a CUDA release to nixpkgs, add its manifests, its row in `nvccCompatibili
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import PurePosixPath
@@ -27,6 +27,7 @@ from cudaredist.exporters.nixpkgs_releases import (
     Target,
     Versions,
     merge_versions,
+    model_of,
     rejection_comments,
     released,
     releases_of,
@@ -44,6 +45,8 @@ NVCC_PATH = f"{CUDA_FOLDER}/db/bootstrap/nvcc.nix"
 CAPABILITY_PATH = f"{CUDA_FOLDER}/db/bootstrap/cuda.nix"
 MANIFEST_FOLDER = f"{CUDA_FOLDER}/manifests"
 VERSIONS_PATH = "pkgs/top-level/cuda-packages.nix"
+ALL_PACKAGES_PATH = "pkgs/top-level/all-packages.nix"
+RUNFILES_PATH = "pkgs/development/cuda-modules/cudatoolkit/releases.nix"
 
 _ARCHIVE = "https://docs.nvidia.com/cuda/archive"
 _POLICY_PAGE = "cuda-installation-guide-linux/index.html#host-compiler-support-policy"
@@ -195,11 +198,55 @@ def merged_files(update: TableUpdate, read: Callable[[str], bytes | None]) -> Fi
         comments = rejection_comments(update.sets, update.target)
         merge_versions(releases, versions, theirs.releases, comments)
         changed.append(releases)
+        if theirs.releases:
+            known = {name for rows in theirs.releases.values() for name in rows}
+            new = [name for name in versions if name not in known]
+            changed += _files_of_new_sets(new, update, read)
         for path, data in manifest_files(versions, tables).items():
             current = read(path)
             files[path] = current if current and is_same_manifest(path, current, data) else data
     files |= {file.path: file.encode() for file in changed}
     return dict(sorted(files.items()))
+
+
+def _files_of_new_sets(
+    attributes: Iterable[str], update: TableUpdate, read: Callable[[str], bytes | None]
+) -> Iterator[NixFile]:
+    """Yield the other files of nixpkgs that name package sets, with the new ones, if they exist."""
+    names, runfiles = read(ALL_PACKAGES_PATH), read(RUNFILES_PATH)
+    if names is not None:
+        file = NixFile.decode(ALL_PACKAGES_PATH, names)
+        for attribute in attributes:
+            _add_name(file, attribute)
+        yield file
+    if runfiles is not None:
+        file = NixFile.decode(RUNFILES_PATH, runfiles)
+        for minor in sorted(minors_of(attributes), key=natural_order):
+            _add_runfile(file, minor, update)
+        yield file
+
+
+def _add_name(file: NixFile, attribute: str) -> None:
+    """Add a package set to the inherited names, after the set before it."""
+    lines = list(re.finditer(r"(?m)^[ \t]+(cudaPackages_\d+_\d+)[ \t]*$", file.text))
+    names = {match[1]: match for match in lines}
+    model = model_of(attribute, names)
+    if model and attribute not in names:
+        line = names[model]
+        copy = line[0].replace(model, attribute)
+        file.replace(line.end(), line.end(), f"\n{copy}")
+
+
+def _add_runfile(file: NixFile, minor: str, update: TableUpdate) -> None:
+    """Add the runfile installer of a package set's CUDA release for x86-64, if it is known."""
+    releases = [x.cuda for x in update.sets if x.line == minor]
+    release = max(releases, key=natural_order, default="")
+    runfile = update.tables.runfiles.get(release, {}).get("linux-x86_64")
+    if runfile is None or runfile.url is None or file.find(minor) is not None:
+        return
+    row = {"version": release, "url": runfile.url, "sha256": runfile.sri}
+    rows = re.findall(r'"(\d+\.\d+)" = \{', file.text)
+    file.add([], minor, nix_binding(minor, row), siblings=rows, gap="\n\n")
 
 
 def is_same_manifest(path: str, current: bytes, data: bytes) -> bool:

@@ -20,7 +20,7 @@ from cudaredist.formats.registry import (
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, label_of_manifest_name, sha256_of
+from cudaredist.primitives import Version, label_of_manifest_name, published_sha256, sha256_of
 from cudaredist.sets.inputs import (
     POLICY_MODELS,
     InputFeatures,
@@ -120,7 +120,8 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
                     continue
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
-                sha256, entry = sha256_of(data), lock_entries.get(str(label))
+                entry = lock_entries.get(str(label))
+                sha256 = published_sha256(data, entry.sha256 if entry else None)
                 manifests.setdefault(redist, {})[label] = InputManifest(
                     redist=redist,
                     label=label,

@@ -30,7 +30,7 @@ from cudaredist.errors import (
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
@@ -155,7 +155,7 @@ class _UpstreamQuery(NamedTuple):
             recorded = entry.sha256 if entry else local.sha256.get(label)
             if recorded is None:
                 local.newer[label] = read_manifest(upstream.data, label=label)
-            elif upstream.sha256 != recorded:
+            elif recorded not in {upstream.sha256, sha256_of(upstream.data + b"\n")}:
                 accept = local.download("--accept-changed", version=label)
                 changed = local.file_finding(
                     "changed-upstream",

@@ -20,7 +20,7 @@ from cudaredist.formats.policy import DriverPolicy
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, sha256_of
+from cudaredist.primitives import Version, published_sha256
 from cudaredist.redists import Redist
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
@@ -104,7 +104,9 @@ def read_inventory(
             continue
         if data is None:
             continue
-        local.data[label], local.sha256[label] = data, sha256_of(data)
+        entry = local.locked.get(str(label))
+        local.data[label] = data
+        local.sha256[label] = published_sha256(data, entry.sha256 if entry else None)
         if locked is not None:
             local.findings += _lock_findings(local, label)
         try:

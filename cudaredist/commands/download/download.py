@@ -240,6 +240,9 @@ class ManifestDownload:
             # Before this run locked the folder, another one may have written the file.
             local = target.folder.read(label)
         recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
+        is_recorded = entry is None or entry.sha256 == upstream.sha256
+        if local == upstream.data + b"\n" and is_recorded:
+            return upstream, "unchanged"  # nixpkgs' copy, with one more line feed
         is_changed = recorded not in {None, upstream.sha256}
         is_edited = recorded is not None and local not in {None, upstream.data}
         if (is_changed or is_edited) and not self.accept_changed:

@@ -12,7 +12,7 @@ from cudaredist.primitives import parse_label
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import require_layered
-from cudaredist.store.read_data import read_file_given
+from cudaredist.store.read_data import RUNFILES, read_file_given, read_runfiles
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 
 
@@ -40,4 +40,5 @@ def read_shared_tables(store: Store, releases: Iterable[tuple[str, str]]) -> Sha
             raise IncompleteError(message, hint=f"run `{download}`")
         manifests[redist, label] = data
     compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
-    return SharedTables(compat.table, gpus.table, manifests)
+    runfiles = read_runfiles(store.read_table(RUNFILES)).runfiles
+    return SharedTables(compat.table, gpus.table, manifests, runfiles)

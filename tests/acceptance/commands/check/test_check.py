@@ -64,7 +64,7 @@ def write_tables(*labels: str) -> None:
 
 
 def append(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"\n")
+    path.write_bytes(path.read_bytes() + b" ")
 
 
 def check(run: Run, server: FaultServer | None, *options: str) -> Any:
@@ -466,3 +466,14 @@ def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None
     run("download-manifests", "--base-url", server.url)
     both = run("versions", "--offline")
     assert ("12.9.1" in both.stdout, "nccl" in both.stdout, both.stderr) == (True, False, "")
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_one_more_line_feed_is_no_change(run: Run, cuda: FaultServer, *, has_lock: bool) -> None:
+    held().write_bytes(held().read_bytes() + b"\n")
+    if not has_lock:
+        Path("data/manifests/lock.json").unlink()
+    kinds = {finding["kind"] for finding in check(run, cuda)["findings"]}
+    assert not kinds & {"edited-locally", "changed-upstream"}
+    result = run("download-manifests", "--base-url", cuda.url, "--version", "12.9.1")
+    expect_output(result, 0, "unchanged")

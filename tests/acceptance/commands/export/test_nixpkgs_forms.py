@@ -131,6 +131,40 @@ def test_comments_in_value_stay(run: Run, checkout: Path) -> None:
     assert "# for Jetson" in changed
 
 
+def test_new_set_is_added_to_other_files(run: Run, checkout: Path) -> None:
+    names = checkout / "pkgs/top-level/all-packages.nix"
+    names.write_text("  inherit (import ./x { inherit lib; })\n    cudaPackages_13_3\n    ;\n")
+    rows = checkout / "pkgs/development/cuda-modules/cudatoolkit/releases.nix"
+    rows.parent.mkdir()
+    rows.write_text('# Runfiles\n{\n  "13.2" = {\n    version = "13.2.0";\n  };\n}\n')
+    runfile = {
+        "name": "cuda_13.4.1_linux.run",
+        "url": "https://example.org/cuda_13.4.1_linux.run",
+        "size": 1,
+        "sha256": "0" * 64,
+        "sri": f"sha256-{'A' * 43}=",
+        "md5": "0" * 32,
+        "driver": None,
+    }
+    runfiles = {"schema_version": 1, "runfiles": {"13.4.1": {"linux-x86_64": runfile}}}
+    Path("data/runfiles.json").write_text(json.dumps(runfiles))
+    Path("data/manifests/cuda/redistrib_13.4.1.json").write_text(manifest("13.4.1"))
+    package_set = json.loads(Path("set.json").read_bytes())
+    release = {"attribute": "cudaPackages_13_4", "major_minor": "13.4", "release": "13.4.1"}
+    package_set["cuda"] |= release
+    package_set["redists"]["cuda"]["release"] = "13.4.1"
+    Path("set.json").write_text(json.dumps(package_set))
+    for _ in range(2):
+        expect_output(export(run, checkout), 0)
+        assert "    cudaPackages_13_3\n    cudaPackages_13_4\n    ;" in names.read_text()
+        assert rows.read_text() == (
+            '# Runfiles\n{\n  "13.2" = {\n    version = "13.2.0";\n  };\n\n'
+            '  "13.4" = {\n    version = "13.4.1";\n'
+            '    url = "https://example.org/cuda_13.4.1_linux.run";\n'
+            f'    sha256 = "sha256-{"A" * 43}=";\n  }};\n}}\n'
+        )
+
+
 # -- files
 
 
