@@ -305,7 +305,7 @@ def external_sonames(entries: Iterable[Draft], policy: LibraryPolicy) -> dict[st
         distributions = find_distributions(soname, entry, policy)
         is_old = distributions is not None and is_old_library(distributions, policy)
         provider = (distributions or {}).get(NIXPKGS) or (entry.provider if entry else None)
-        is_gone = distributions is not None and not distributions and entry.owner != "python"
+        is_gone = entry is not None and distributions == {} and entry.owner != "python"
         sonames[soname] = ExternalSoname(
             owner="unknown" if entry is None or is_gone else entry.owner,
             provider=None if is_gone else provider,

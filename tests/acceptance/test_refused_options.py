@@ -59,6 +59,14 @@ REFUSALS = {
         "--diff requires the format nixpkgs",
         "cudaredist export nixpkgs set.json --diff nixpkgs",
     ),
+    "export nix set.json --output o --only releases": (
+        "--only requires the format nixpkgs",
+        "cudaredist export nix set.json --output o",
+    ),
+    "export nixpkgs set.json --output o --redist cudnn=9": (
+        "--redist requires the format nixpkgs without SET",
+        "cudaredist export nixpkgs set.json --output o",
+    ),
     "export nixpkgs set.json --output out --diff nixpkgs": (
         "--diff cannot be combined with --output",
         "cudaredist export nixpkgs set.json --output out",
