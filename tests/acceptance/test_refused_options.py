@@ -165,6 +165,10 @@ REFUSALS = {
         "--target cannot be combined with --layout split",
         "cudaredist materialize set.json --root cuda --layout split",
     ),
+    "materialize --root cuda --run-paths --verify": (
+        "--run-paths cannot be combined with --verify or --remove",
+        "cudaredist materialize --root cuda --verify",
+    ),
     "materialize --root cuda --replace --verify": (
         "--replace cannot be combined with --verify or --remove",
         "cudaredist materialize --root cuda --verify",
