@@ -1,4 +1,4 @@
-"""Models of the policy files for `build`."""
+"""Models of the policy files."""
 
 from typing import Annotated, Literal
 
@@ -376,6 +376,20 @@ class Fixup(Reasoned):
     broken: str | None = optional("Mark the package broken, with this reason")
     withheld: str | None = optional("Omit the package, with this reason")
     depends: tuple[str, ...] | None = optional("Additional dependencies")
+
+
+class WheelRelease(Reasoned):
+    """The wheels of a release whose metapackage requires other ones."""
+
+    versions: dict[str, VersionText] = Field(description="Version of the wheel by package")
+
+
+class WheelPolicy(OwnFile):
+    """`policy/wheels.json`: wheels of releases with wrong metapackages."""
+
+    metapackages: dict[str, dict[str, WheelRelease]] = Field(
+        description="By redistributable and release"
+    )
 
 
 class FixupPolicy(OwnFile):

@@ -65,6 +65,7 @@ FILE_KINDS = {
         FileKind("policy-outputs", "policy.OutputPolicy", "collapse"),
         FileKind("policy-platforms", "policy.PlatformPolicy", "jetson_thresholds"),
         FileKind("policy-requirements", "policy.RequirementPolicy", "requirements"),
+        FileKind("policy-wheels", "policy.WheelPolicy", "metapackages"),
         FileKind("policy-withheld", "policy.WithheldPolicy", "withheld"),
         FileKind("runfiles", "runfile_records.Runfiles", "runfiles"),
         FileKind("symbols", "symbol_tables.Symbols", "soname exports"),
