@@ -231,6 +231,8 @@ class Wheel(NamedTuple):
     is_yanked: bool = False
     metadata_sha256: str | None = None
     """The hash of its metadata file: empty if the hash is unknown, None without a file."""
+    uploaded: str | None = None
+    """The day of its upload, such as 2026-11-04, if the index states it."""
 
     def rank_on(self, platform: str) -> int | None:
         """Return the rank of a wheel on a platform, None for other platforms.
@@ -319,6 +321,20 @@ def newest_wheels(wheels: Mapping[ArchiveId, Wheel]) -> dict[str, Wheel]:
     return newest
 
 
+def _release_date(wheels: Mapping[ArchiveId, Wheel]) -> str | None:
+    """Return the day on which the last package of a release had its first wheel.
+
+    Wheels for further platforms, which NVIDIA often adds later, do not change it.
+    """
+    first: dict[str, str] = {}
+    for archive, wheel in wheels.items():
+        if wheel.uploaded is not None:
+            day = first.setdefault(archive.package, wheel.uploaded)
+            first[archive.package] = min(day, wheel.uploaded)
+    has_all = first.keys() == {archive.package for archive in wheels}
+    return max(first.values(), default=None) if has_all else None
+
+
 def manifest_bytes(
     redist: str, label: str, wheels: Mapping[ArchiveId, Wheel], metadata: Mapping[str, Metadata]
 ) -> bytes:
@@ -327,6 +343,9 @@ def manifest_bytes(
     It has no sizes, because not every index has them.
     """
     document: dict[str, Any] = {"release_label": label, "release_product": redist}
+    day = _release_date(wheels)
+    if day is not None:
+        document["release_date"] = day
     for package, newest in newest_wheels(wheels).items():
         document[package] = {
             "name": metadata[package].summary,

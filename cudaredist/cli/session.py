@@ -261,11 +261,16 @@ class Session(contextlib.ExitStack):
             raise UsageError("--base-url cannot be combined with --channel wheels", hint=hint)
         return (WHEELS,)
 
-    def sources(self, bases: Iterable[str]) -> "SourceChain":
-        """Open the sources at these addresses, in order."""
-        from cudaredist.sources.chain import open_sources
+    def sources(self, bases: Iterable[str], store: "Store | None" = None) -> "SourceChain":
+        """Open the sources at these addresses, in order.
 
-        return self.enter_context(contextlib.closing(open_sources(bases, self.settings)))
+        To read manifests of the wheel channel, the store with the policy is necessary.
+        """
+        from cudaredist.sources.chain import open_sources
+        from cudaredist.store.upstream import read_wheel_policy
+
+        policy = read_wheel_policy(store) if store and store.channel == "wheels" else None
+        return self.enter_context(contextlib.closing(open_sources(bases, self.settings, policy)))
 
     def archive_service(
         self,

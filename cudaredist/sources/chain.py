@@ -23,6 +23,7 @@ from cudaredist.errors import (
     UnreachedError,
     UsageError,
 )
+from cudaredist.formats.policy import WheelPolicy
 from cudaredist.hints import redacted, server_line
 from cudaredist.primitives import Version
 from cudaredist.sources.folder import FolderSource
@@ -55,23 +56,27 @@ WHEELS = "wheels:"
 """The location of NVIDIA's wheels in the package indexes of pip."""
 
 
-def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
+def open_sources(
+    locations: Iterable[str], settings: Settings, policy: WheelPolicy | None = None
+) -> "SourceChain":
     """Open addresses and folders as one chain, in the order given.
+
+    The policy replaces wheels in manifests of the wheel channel.
 
     Raises `UsageError` if a location is neither an address nor a folder, if it is plain http to
     another machine without permission, and if it is an address in an offline run.
     """
     bases = list(locations)
     check_locations(bases)
-    return SourceChain([_open(base, settings) for base in bases])
+    return SourceChain([_open(base, settings, policy) for base in bases])
 
 
-def _open(location: str, settings: Settings) -> Source:
+def _open(location: str, settings: Settings, policy: WheelPolicy | None) -> Source:
     location = location.strip()
     if location == WHEELS:
         from cudaredist.sources.wheel_source import WheelSource  # noqa: PLC0415 - one channel of two
 
-        return WheelSource(settings)
+        return WheelSource(settings, policy=policy)
     scheme = _SCHEME.match(location)
     if scheme is None:
         if re.match(r"(?:https?|file):", location, re.IGNORECASE):

@@ -6,6 +6,8 @@ their hashes (PEP 658). HTML is read tag by tag, so that only its text and wheel
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import Any, AnyStr
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -83,6 +85,7 @@ def _in_json(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:
                 size=size if type(size) is int and size > 0 else None,
                 is_yanked=item.get("yanked", False) is not False,
                 metadata_sha256=_metadata_hash(metadata) if metadata else None,
+                uploaded=_day(item.get("upload-time")),
             )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise SourceError(shown, "the page does not list files as PEP 691 requires") from error
@@ -107,6 +110,13 @@ def _metadata_hash(hashes: object) -> str:
 def _sha256(hashes: Mapping[str, object]) -> str | None:
     value = str(hashes.get("sha256")).lower()
     return value if _is_sha256(value) else None
+
+
+def _day(time: object) -> str | None:
+    """Return the day of a time such as 2026-11-04T16:18:53.069145Z, None if it is invalid."""
+    with suppress(ValueError):
+        return str(datetime.fromisoformat(time).date()) if isinstance(time, str) else None
+    return None
 
 
 def _in_html(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:

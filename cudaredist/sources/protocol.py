@@ -65,6 +65,10 @@ class Delivery(NamedTuple):
     """The bytes. None if the file still has the ETag of the request."""
     etag: str | None = None
     """The file's strong ETag, if the server sent one. A later request can use it."""
+    is_generated: bool = False
+    """Whether the source made the manifest from wheels. Then not every index has its date."""
+    doubts: tuple[str, ...] = ()
+    """Reasons why a generated manifest may have other wheels than the release."""
 
 
 class Part(NamedTuple):

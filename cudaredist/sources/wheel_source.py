@@ -1,9 +1,14 @@
 """The wheel channel as a source, with the layout of a server."""
 
+import contextlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 
-from cudaredist.errors import NotAtSourceError, TooLargeError
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version as WheelVersion
+
+from cudaredist.errors import CudaRedistError, NotAtSourceError, TooLargeError, plural
+from cudaredist.formats.policy import WheelPolicy
 from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
 from cudaredist.sources.protocol import Delivery, Settings
 from cudaredist.sources.wheel_index import INDEX, LocalMetadata, WheelIndex
@@ -31,8 +36,14 @@ class WheelSource:
     name = INDEX
     """The name of all indexes together, for messages."""
 
-    def __init__(self, settings: Settings, local_metadata: LocalMetadata = lambda _: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        local_metadata: LocalMetadata = lambda _: None,
+        policy: WheelPolicy | None = None,
+    ) -> None:
         self._index = WheelIndex(settings, local_metadata)
+        self._releases = {} if policy is None else policy.metapackages
 
     def place_of(self, path: str) -> str:
         """Return the path, because several indexes may have the file."""
@@ -69,7 +80,11 @@ class WheelSource:
         data = manifest_bytes(redist, str(label), archives, metadata)
         if len(data) > limit:
             raise TooLargeError(self.place_of(path), limit)
-        return Delivery(self.name, data)
+        doubts: tuple[str, ...] = ()
+        # The release itself is complete, even if its neighbors cannot be read.
+        with contextlib.suppress(CudaRedistError):
+            doubts = tuple(self._doubts(redist, str(label), archives))
+        return Delivery(self.name, data, is_generated=True, doubts=doubts)
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a wheel's bytes, beginning at byte `start`."""
@@ -129,20 +144,70 @@ class WheelSource:
         }
         names = dict.fromkeys(name for pins in requirements_of.values() for name in pins)
         wheels = self._index.wheels([*names])
+        decision = self._releases.get(redist, {}).get(label)
+        stated = {} if decision is None else decision.versions
         archives: dict[ArchiveId, Wheel] = {}
         for (platform, variant), requirements in requirements_of.items():
-            for project, versions in requirements.items():
+            for project, requirement in requirements.items():
+                package = family.package or _package_of(project)
+                own = stated.get(package)
+                versions = requirement if own is None else SpecifierSet(f"=={own}")
                 if lower_bound(versions) is None:
                     release = releases[variant].project
                     _log.warning("%s does not pin %s to a version", release, project)
                 wheel = best_wheel(wheels[project], platform, versions)
                 if wheel is not None:
-                    package = family.package or _package_of(project)
                     archives[ArchiveId(package, platform, variant)] = wheel
-        labels = {name for builds in newest.values() for name in builds}
-        if family.package is None and label == max(labels, key=Version.parse, default=None):
-            _warn_about_newer(wheels, archives.values())
         return archives
+
+    def _doubts(
+        self, redist: str, label: str, archives: Mapping[ArchiveId, Wheel]
+    ) -> Iterator[str]:
+        """Yield reasons why a metapackage may require the wheels of another release."""
+        family = _family(redist)
+        if family.package is not None:
+            return
+        labels = sorted(
+            {x for builds in self._builds(family).values() for x in builds}, key=Version.parse
+        )
+        position, pins = labels.index(label), _pins(archives)
+        wheels = self._index.wheels([*pins])
+        if position and _files(self._archives(redist, labels[position - 1])) == _files(archives):
+            yield f"the wheels are those of {labels[position - 1]}"
+        if label == labels[-1]:
+            _warn_about_newer(wheels, pins)
+            return
+        following = _pins(self._archives(redist, labels[position + 1]))
+        newer = {
+            project: f"{project} {max(versions)} (required: {pin})"
+            for project, pin in pins.items()
+            if (versions := _between(wheels[project], pin, following.get(project, pin)))
+        }
+        if newer:
+            count = plural(len(newer), "project")
+            yield f"newer builds exist for {count}, such as {min(newer.values())}"
+
+
+def _between(
+    wheels: Iterable[Wheel], pin: WheelVersion, following: WheelVersion
+) -> list[WheelVersion]:
+    """Return the versions between those of a release and of the next one.
+
+    Early-access versions, and the same build in a new wheel (`.post1`), are not included.
+    """
+    versions = (wheel.version for wheel in wheels if not wheel.is_yanked)
+    later = (v for v in versions if pin < v < following and not v.is_prerelease)
+    return [version for version in later if version.release != pin.release]
+
+
+def _pins(archives: Mapping[ArchiveId, Wheel]) -> dict[str, WheelVersion]:
+    """Return the newest version of each project."""
+    wheels = sorted(archives.values(), key=lambda wheel: wheel.version)
+    return {wheel.project: wheel.version for wheel in wheels}
+
+
+def _files(archives: Mapping[ArchiveId, Wheel]) -> set[str]:
+    return {wheel.file_name for wheel in archives.values()}
 
 
 def _redist_in(folder: str) -> str:
@@ -164,9 +229,10 @@ def _package_of(project: str) -> str:
     return package
 
 
-def _warn_about_newer(wheels: Mapping[str, Iterable[Wheel]], of_release: Iterable[Wheel]) -> None:
+def _warn_about_newer(
+    wheels: Mapping[str, Iterable[Wheel]], pins: Mapping[str, WheelVersion]
+) -> None:
     """Warn about wheels newer than the newest release."""
-    pins = {wheel.project: wheel.version for wheel in sorted(of_release, key=lambda w: w.version)}
     newer = []
     for project, pin in sorted(pins.items()):
         released = (w for w in wheels[project] if not w.is_yanked)

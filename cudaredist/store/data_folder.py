@@ -88,6 +88,12 @@ class ManifestFolder(_LabelFolder):
                 return read_manifest(data).is_preview
         return False
 
+    def date(self, label: Version) -> str | None:
+        """Return the day of a release, None if the manifest is broken or does not state it."""
+        with contextlib.suppress(CudaRedistError):
+            return read_manifest(self.read(label) or b"").release_date
+        return None
+
     def has_preview(self) -> bool:
         """Check if any manifest is of an early-access release."""
         return any(map(self.is_preview, self.labels()))

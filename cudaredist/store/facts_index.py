@@ -57,6 +57,8 @@ class IndexedArchive(NamedTuple):
     archive: Archive
     contents: int
     """The row of its contents, 0 if it was not examined."""
+    date: str | None
+    """The day of the release, if the manifest states it."""
 
 
 class Index:
@@ -151,7 +153,7 @@ class Index:
         """
         query = f"""
             SELECT redist, label, package, version, platform, variant, relative_path, sha256, md5,
-                size, coalesce(contents, 0)
+                size, coalesce(contents, 0), date
             FROM (SELECT key AS place, value AS name FROM json_each(?))
             JOIN releases ON layer = ? AND redist = name
             JOIN archives ON release = releases.id AND relative_path IS NOT NULL
@@ -159,9 +161,9 @@ class Index:
             WHERE {condition}
             ORDER BY place, sort_key, archives.id"""
         rows = self.rows(query, redists, self.layer, *values)
-        for redist, label, package, version, *more, contents in rows:
+        for redist, label, package, version, *more, contents, date in rows:
             archive = Archive(package, Version.parse(version), *more)
-            yield IndexedArchive(redist, Version.parse(label), archive, contents)
+            yield IndexedArchive(redist, Version.parse(label), archive, contents, date)
 
     def examined(self, contents: Collection[int]) -> dict[int, ExaminedArchive]:
         """Return the contents of archives by their rows."""

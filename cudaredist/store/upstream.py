@@ -4,6 +4,9 @@ from functools import partial
 from typing import NamedTuple
 
 from cudaredist.errors import InvalidFileError, Problem, shortened, shown
+from cudaredist.formats.policy import WheelPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.jsontext import load_json
 from cudaredist.manifests.manifest_changes import manifest_changes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
@@ -12,6 +15,15 @@ from cudaredist.redists import REDISTS, Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+
+
+def read_wheel_policy(store: Store) -> WheelPolicy:
+    """Return the policy of wheels.
+
+    Raises `InvalidFileError` if the file is broken.
+    """
+    return read_own_file(store.read_policy("wheels"), WheelPolicy)
 
 
 class UpstreamManifest(NamedTuple):
@@ -22,6 +34,8 @@ class UpstreamManifest(NamedTuple):
     sha256: str
     warnings: tuple[str, ...]
     """Empty if the local file already has these bytes."""
+    doubts: tuple[str, ...] = ()
+    """Reasons why it may have other archives than the release, even if it is local."""
 
 
 def fetch_manifest(
@@ -60,9 +74,27 @@ def fetch_manifest(
         inspect=inspect,
     )
     data = (local if delivery.data is None else delivery.data) or b""
+    if local is not None and delivery.is_generated and _differ_by_missing_date(local, data):
+        # An accepted change adds a date, and never removes one.
+        data = data if whole and len(data) > len(local) else local
     if delivery.etag:
         cache.remember(location, sha256_of(data), delivery.etag)
-    return UpstreamManifest(delivery.source, data, sha256_of(data), shortened(warnings))
+    return UpstreamManifest(
+        delivery.source, data, sha256_of(data), shortened(warnings), delivery.doubts
+    )
+
+
+def _differ_by_missing_date(local: bytes, data: bytes) -> bool:
+    """Check if only one of two manifests of wheels has a date, and the rest is equal.
+
+    Not every package index has the dates of wheels, and earlier manifests do not contain them.
+    """
+    try:
+        documents = [load_json(manifest) for manifest in (local, data)]
+        dates = [document.pop("release_date", None) for document in documents]
+    except (ValueError, AttributeError):
+        return False
+    return dates.count(None) == 1 and documents[0] == documents[1]
 
 
 def validate_manifest(

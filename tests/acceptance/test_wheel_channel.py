@@ -47,6 +47,19 @@ def index(pip_folder: Path, run: Run) -> Path:
     return pip_folder
 
 
+def serve_with_dates(server: FaultServer, index: Path, day: str) -> None:
+    """Serve a folder of wheels as an index that states the day of their upload."""
+    pages: dict[str, list[Any]] = {}
+    for path in sorted(index.iterdir()):
+        data = server.files[f"/files/{path.name}"] = path.read_bytes()
+        item = {"filename": path.name, "url": f"/files/{path.name}", "upload-time": f"{day}T09:00Z"}
+        project = path.name.split("-")[0].replace("_", "-")
+        pages.setdefault(project, []).append(item | {"hashes": {"sha256": sha256_of(data)}})
+    for project, files in pages.items():
+        page = json.dumps({"meta": {"api-version": "1.1"}, "name": project, "files": files})
+        server.misbehave(f"/simple/{project}/", faults.body(page.encode(), Content_Type=JSON))
+
+
 def serve(
     server: FaultServer, index: Path, yanked: str = "nothing is", *, has_metadata: bool = False
 ) -> None:
@@ -134,6 +147,87 @@ def test_wheel_newer_than_any_release_is_reported_and_ignored(index: Path, wheel
     manifest = held(redist="wheels/cuda").read_text()
     assert "12.9.86" in manifest
     assert "12.9.99" not in manifest
+
+
+def test_date_of_index_is_release_date_and_not_a_change(
+    index: Path, wheels: Run, wheel_server: FaultServer
+) -> None:
+    expect_output(wheels("download-manifests"), 0)
+    assert "release_date" not in manifest_of()
+    assert wheels("process-manifests").exit_code == 0
+
+    serve_with_dates(wheel_server, index, "2025-06-05")
+    expect_output(wheels("download-manifests"), 0, "1 unchanged")
+    assert report(wheels("check", "--json"))["findings"] == []
+    expect_output(wheels("download-manifests", "--accept-changed"), 0, "1 written")
+    assert manifest_of()["release_date"] == "2025-06-05"
+    wheel_server.requests.clear()
+    assert "0 B" in wheels("process-manifests").stderr
+    assert not [path for path in wheel_server.requests if path.endswith(".whl")]
+
+    for options in ((), ("--accept-changed",)):
+        serve(wheel_server, index)
+        expect_output(wheels("download-manifests", *options), 0, "1 unchanged")
+    assert report(wheels("check", "--json"))["findings"] == []
+
+
+WRONG_PINS = ("nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86")
+DOUBTS = [
+    "the wheels are those of 12.9.1",
+    "newer builds exist for 1 project, such as nvidia-cuda-nvcc-cu12 12.9.99 (required: 12.9.86)",
+]
+
+
+@pytest.fixture
+def wrong_release(index: Path) -> Path:
+    """Add a release whose metapackage requires the wheels of the release before."""
+    put_wheel(index, "cuda-toolkit", "12.9.2", requires=WRONG_PINS)
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.99", NVCC, tag=X86)
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.99rc1", NVCC, tag=X86)
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86.post1", NVCC, tag=X86)
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "13.0.1", NVCC, tag=X86)
+    requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==13.0.1"]
+    put_wheel(index, "cuda-toolkit", "13.0.0", requires=requires)
+    return index
+
+
+@pytest.mark.usefixtures("wrong_release")
+def test_release_with_wheels_of_another_is_reported(wheels: Run) -> None:
+    result = expect_output(wheels("download-manifests", "--version", "12.9.2"), 0)
+    assert all(f"cuda 12.9.2: {doubt}" in result.stderr for doubt in DOUBTS)
+    assert not wheels("download-manifests", "--version", "12.9.2").stderr
+    findings = report(wheels("check", "--json"))["findings"]
+    doubtful = [one for one in findings if one["kind"] == "doubtful-wheels"]
+    assert sorted(one["message"].split(": ", 1)[1] for one in doubtful) == sorted(DOUBTS)
+    assert {(one["release"], one["exit_code"]) for one in doubtful} == {("12.9.2", 0)}
+
+
+@pytest.mark.usefixtures("wrong_release")
+def test_bump_to_release_with_wheels_of_another_is_reported(wheels: Run) -> None:
+    assert wheels("download-manifests", "--version", "12.9.1").exit_code == 0
+    result = wheels("bump", "--version", "12.9.2", "--no-process", "--json")
+    assert report(result)["findings"] == [f"cuda 12.9.2: {doubt}" for doubt in DOUBTS]
+
+
+@pytest.mark.usefixtures("wrong_release")
+def test_policy_replaces_wheels_of_metapackage(wheels: Run) -> None:
+    release = {"reason": "Why", "reference": "Where", "versions": {"cuda_nvcc": "12.9.99"}}
+    policy = {"schema_version": 1, "metapackages": {"cuda": {"12.9.2": release}}}
+    path = Path("data/policy/wheels.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(policy))
+    Path("data/manifests").mkdir()
+    result = expect_output(wheels("download-manifests", "--version", "12.9.2"), 0)
+    manifest = manifest_of("12.9.2")
+    versions = {name: entry["version"] for name, entry in manifest.items() if "version" in entry}
+    assert versions == {"cuda_cudart": "12.9.79", "cuda_nvcc": "12.9.99"}
+    assert "12.9.2" not in result.stderr
+    assert wheels("process-manifests").exit_code == 0
+    findings = report(wheels("check", "--json"))["findings"]
+    assert [one["kind"] for one in findings] == ["stale"]
+
+    path.write_text(json.dumps({**policy, "metapackages": {"cuda": {"12.9.2": {}}}}))
+    expect_error(wheels("download-manifests"), 5, "policy-wheels")
 
 
 def test_check_suggests_download_of_newer_release(index: Path, wheels: Run) -> None:

@@ -18,7 +18,7 @@ WRONG_CALLS = {
     "export nixpkgs": "cudaredist export --help",
     "build --cuda 13.9 --platform linux-x86_64": "cudaredist build --cuda 13.5.0 "
     "--platform linux-x86_64",
-    f"{BUILD} --redist cudnn=9.99": f"cudaredist {BUILD} --redist cudnn=9.28.0",
+    f"{BUILD} --redist cudnn=9.99": f"cudaredist {BUILD} --redist cudnn=9.28.1",
     f"{BUILD} --redist cudn=9.10": f"cudaredist {BUILD} --redist cudnn=9.10",
     f"{BUILD} --json --platform linux-x86-64": f"cudaredist {BUILD} --json",
     f"{BUILD} --system x86_64-linux": "cudaredist build --cuda 13.0.3 --system x86_64-linux",

@@ -8,7 +8,9 @@ import sys
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+from cudaredist.manifests.read_manifest import read_manifest
 from support.running import ask_index
 
 
@@ -80,3 +82,43 @@ def download_wheel(folder: Path, path: str) -> None:
     command = [*pip, "-d", str(file.parent), *platforms, f"{project}=={version}"]
     ask_index(*command)
     assert file.is_file()
+
+
+OTHER_BUILDS = {
+    # nvidia_cudss_cu12-0.7.1.6 and nvidia_cudss_cu13-0.7.1.6; NVIDIA's archives are 0.7.1.4.
+    ("cudss", "0.7.1", "libcudss", "0.7.1.6"),
+}
+"""Packages whose wheels are another build than NVIDIA's archives of the release."""
+
+
+class ComparedVersions(NamedTuple):
+    """The versions in manifests of wheels, compared with NVIDIA's manifests."""
+
+    releases: int
+    versions: int
+    different: set[tuple[str, str, str, str]]
+    """Redistributable, release, package and version."""
+
+
+def compare_versions(wheels: Path, nvidia: Path) -> ComparedVersions:
+    """Compare all releases that are in both folders.
+
+    Versions of some wheels are only the beginning of the archive's version, such as 0.8.1 of
+    cuSPARSELt 0.8.1.1.
+    """
+    releases, versions, different = 0, 0, set()
+    for path in sorted(wheels.glob("*/redistrib_*.json")):
+        redist, label = path.parent.name, path.stem.removeprefix("redistrib_")
+        other = nvidia / redist / "redist" / path.name
+        if not other.exists():
+            continue
+        releases += 1
+        published = {
+            package.name: package.versions for package in read_manifest(other.read_bytes()).packages
+        }
+        for package in read_manifest(path.read_bytes()).packages:
+            for version in package.versions if package.name in published else ():
+                versions += 1
+                if not any(one.begins_with(version) for one in published[package.name]):
+                    different.add((redist, label, package.name, str(version)))
+    return ComparedVersions(releases, versions, different)

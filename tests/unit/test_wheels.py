@@ -187,6 +187,29 @@ def test_wheel_manifest_is_a_valid_manifest() -> None:
     assert json.loads(data)["cudnn"]["cuda_variant"] == ["12", "13"]
 
 
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ({"cuda_nvcc": ["2024-07-01", "2024-07-09"]}, "2024-07-01"),
+        ({"cuda_nvcc": ["2024-07-01"], "libcublas": ["2024-07-03", None]}, "2024-07-03"),
+        ({"cuda_nvcc": ["2024-07-01"], "libcublas": [None, None]}, None),
+    ],
+)
+def test_date_of_release_is_that_of_its_last_package(
+    days: dict[str, list[str | None]], expected: str | None
+) -> None:
+    archives = {
+        ArchiveId(package, platform, None): Wheel(
+            *(package, Version("1.0"), f"{package}.whl", frozenset(), "", "a" * 64), uploaded=day
+        )
+        for package, own in days.items()
+        for platform, day in zip(("linux-x86_64", "linux-sbsa"), own, strict=False)
+    }
+    about = dict.fromkeys(days, Metadata("Summary", "EULA", ()))
+    manifest = read_manifest(manifest_bytes("cuda", "12.5.1", archives, about))
+    assert manifest.release_date == expected
+
+
 def test_every_platform_has_tags() -> None:
     assert all(platform.tags for platform in PLATFORMS.values())
 

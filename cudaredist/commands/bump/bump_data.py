@@ -83,7 +83,7 @@ class Bump:
         bases = session.connect(options.network, options.channel)
         self.targets = targets_in_store(self.store, self.redists, bases)
         every = {bases, *(target.bases for target in self.targets)}
-        self.chains = {one: session.sources(one) for one in every}
+        self.chains = {one: session.sources(one, self.store) for one in every}
         self.sources = self.chains[bases]
         self.begin = session.lock(root) if self.write else lambda: None
         self.cache = open_cache(options.folders.cache_dir)

@@ -151,6 +151,10 @@ class _UpstreamQuery(NamedTuple):
             raise_if_stopped(self.workers.stop)
             upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
             size = len(upstream.data)
+            hint = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
+            for doubt in upstream.doubts:
+                message = f"its metapackage may require the wrong wheels: {doubt}"
+                local.findings.append(local.finding("doubtful-wheels", message, label, hint=hint))
             entry = local.locked.get(str(label))
             recorded = entry.sha256 if entry else local.sha256.get(label)
             if recorded is None:

@@ -72,7 +72,7 @@ def check(options: CheckOptions, session: Session) -> int:
     report = check_data(
         store,
         redists,
-        None if network.offline else session.sources(bases),
+        None if network.offline else session.sources(bases, store),
         open_cache(options.cache_dir),
         session.workers("checking", options.jobs),
         shipped=Store(shipped_data()) if options.data.shipped_data else None,

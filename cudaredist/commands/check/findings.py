@@ -27,6 +27,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 
 _EXIT_CODES: dict[FindingKind, int] = {
+    "doubtful-wheels": EXIT_OK,
     "gone": EXIT_OK,
     "legacy-features": EXIT_OK,
     "platform-lost": EXIT_OK,

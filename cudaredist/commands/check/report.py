@@ -24,6 +24,7 @@ FindingKind = Literal[
     "not-canonical",
     "nothing-held",
     "driver",
+    "doubtful-wheels",
     "absent",
     "unreachable",
     "unreadable",

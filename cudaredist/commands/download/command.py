@@ -88,9 +88,9 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
     selection = options.releases.selection
     root = options.manifest_dir or data_folder(options.folders.data_dir, writing=True)
     bases = session.connect(options.network, options.channel)
-    sources = session.sources(bases if options.url is None else [options.url])
-    begin = session.lock(root) if is_writing else lambda: None
     destination = _destination(options, root)
+    sources = session.sources(bases if options.url is None else [options.url], destination.store)
+    begin = session.lock(root) if is_writing else lambda: None
     if is_writing:
         destination.sweep()
     report = ManifestDownload(

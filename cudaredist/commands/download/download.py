@@ -268,7 +268,9 @@ class ManifestDownload:
                 if str(label) in target.recorded:
                     # If the run is killed, the next one would refuse the accepted change.
                     self._save()
-            about = {"sha256": entry.sha256, "size": entry.size, "warnings": upstream.warnings}
+            # Doubts about an unchanged manifest are notes of `check`.
+            warnings = upstream.warnings + (() if status == "unchanged" else upstream.doubts)
+            about = {"sha256": entry.sha256, "size": entry.size, "warnings": warnings}
             self._record(target, label, status, source=upstream.source, **about)
         finally:
             self._unwritten.release()

@@ -89,7 +89,7 @@ def explain_archives(
         return _describe(split_outputs(package, version, examined[row], None, policy), licenses)
 
     for one in rows:
-        archive, fields = one.archive, dict[str, Any]()
+        archive, fields = one.archive, {"date": one.date}
         if one.contents:
             fields |= described(one.contents, archive.package, archive.version)
             fields["depends"] = neighbors.providers(one, fields["needed"])

@@ -152,13 +152,13 @@ def history_text(report: HistoryReport) -> Iterator[str]:
     for (redist, place), table in tables.items():
         yield from ("", f"{table[-1][0].package} ({redist}) for {place}")
         largest = max((one.size or 0 for one, _ in table), default=0) or 1
-        rows = [("release", "MB", "", "symbols", "added", "removed", "changes")]
+        rows = [("release", "date", "MB", "", "symbols", "added", "removed", "changes")]
         for one, names in table:
             changes = "; ".join(f"{key}: {text}" for key, text in names.items())
             counts = (_count(one.symbols), _count(one.added), _count(one.removed))
             size = _UNKNOWN if one.size is None else f"{one.size / 1e6:,.1f}"
             bar = "#" * round(_BAR * (one.size or 0) / largest)
-            rows.append((one.release, size, bar, *counts, changes))
+            rows.append((one.release, one.date or _UNKNOWN, size, bar, *counts, changes))
         yield from columns(rows)
     if not tables:
         yield f"no local release of {report.asked}"

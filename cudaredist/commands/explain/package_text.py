@@ -11,14 +11,21 @@ _SHOWN = 3
 
 
 def package_text(report: PackageReport) -> Iterator[str]:
-    """Yield a package's versions, then the facts for each platform."""
+    """Yield a package's versions, then the facts for each platform.
+
+    The date of a version is that of its first release.
+    """
     labels = grouped(((a.redist, a.version, a.id.place), a.release) for a in report.archives)
     newest = {(archive.redist, archive.id.place): archive for archive in report.archives}
     for reason in report.reasons:
         yield f"not in package sets: {reason.text} ({reason.source})"
     if labels:
-        rows = ((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items())
-        yield from columns([("redist", "version", "platform", "releases"), *rows])
+        dates = {(a.redist, a.release): a.date for a in report.archives}
+        rows = (
+            (*key, dates[key[0], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
+            for key, releases in labels.items()
+        )
+        yield from columns([("redist", "version", "platform", "date", "releases"), *rows])
     for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"

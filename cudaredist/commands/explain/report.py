@@ -84,6 +84,7 @@ class ExplainReport(Report):
 class ExplainedArchive(ArchiveName):
     """An archive of a package, with its contents and dependencies."""
 
+    date: str | None = Field(description="Day of the release. Null: not in the manifest")
     is_examined: bool = Field(
         description="Whether a feature file describes it. If not, the fields below are empty"
     )
@@ -120,6 +121,7 @@ class PackageReport(Answer):
 class ArchiveHistory(ArchiveName):
     """An archive of a package, with its changes since the previous release."""
 
+    date: str | None = Field(description="Day of the release. Null: not in the manifest")
     is_examined: bool
     size: int | None = Field(description="Unpacked bytes. Null: unknown")
     device_code: dict[str, int] = Field(description="Decompressed bytes by architecture")

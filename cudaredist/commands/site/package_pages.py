@@ -75,6 +75,7 @@ def make_package_page(name: str, history: PackageHistory, data: SiteData) -> Pac
                 redist=facts.redist,
                 release=str(facts.label),
                 version=version_words(package),
+                date=facts.manifest.release_date,
                 archives=archive_sizes(own),
                 sonames=_names({soname for item in own for soname in item.explained.sonames}),
             )

@@ -176,6 +176,7 @@ class PackageRelease(ReleaseName):
     """One release of a package."""
 
     version: str
+    date: str | None
     archives: tuple[ReleaseArchive, ...]
     sonames: tuple[str, ...]
 

@@ -45,12 +45,15 @@ def read_versions(
         answers = each(redists, partial(ask, sources), workers.jobs, workers.stop)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
+    dates: dict[str, dict[str, str]] = {}
     absent: list[str] = []
     # A source that is down causes the same message for every redistributable.
     errors: dict[str, ErrorReport] = {}
     for redist, answer in zip(redists, answers, strict=True):
         folder = store.manifests(redist.name)
         local = folder.labels()
+        days = {str(label): day for label in local if (day := folder.date(label))}
+        dates |= {redist.name: days} if days else {}
         previews = {label for label in local if folder.is_preview(label)}
         upstream = _published(redist, answer, local, previews, pre=pre)
         is_absent = isinstance(answer, NotAtSourceError)
@@ -68,6 +71,7 @@ def read_versions(
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
+        dates=dates,
         absent=tuple(sorted(absent)),
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),

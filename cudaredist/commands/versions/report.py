@@ -37,5 +37,8 @@ class VersionsReport(Report):
     releases: dict[str, tuple[str, ...]] = Field(
         description="Releases upstream (offline: local releases), oldest first. Absent: unknown"
     )
+    dates: dict[str, dict[str, str]] = Field(
+        default={}, description="Day of local releases, by redistributable and release"
+    )
     absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
     errors: tuple[ErrorReport, ...] = ()

@@ -10,12 +10,13 @@ from cudaredist.redists import NVIDIA_BASE
 
 def versions_text(report: VersionsReport) -> Iterator[str]:
     """Yield the release lines, local and upstream."""
-    rows = [("redist", "line", "local", "upstream", "state")]
+    rows = [("redist", "line", "local", "date", "upstream", "state")]
     for line in report.lines:
         newest = line.upstream or line.held
         mark = " (early access)" if newest in line.early_access else ""
         local, upstream = line.held or "-", line.upstream or "-"
-        rows.append((line.redist, line.line, local, upstream, f"{line.status}{mark}"))
+        date = report.dates.get(line.redist, {}).get(local, "-")
+        rows.append((line.redist, line.line, local, date, upstream, f"{line.status}{mark}"))
     yield from columns(rows)
     if report.absent:
         yield f"not at this source: {', '.join(report.absent)}"
@@ -24,8 +25,14 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
 def versions_renovate(report: VersionsReport) -> Iterator[str]:
     """Yield the releases of one redistributable for Renovate's custom data source.
 
+    Local releases have their date.
+
     Without a listing, yields nothing: an empty list would mean that all releases are gone.
     """
-    for labels in report.releases.values():
-        releases = [{"version": label} for label in labels]
+    for redist, labels in report.releases.items():
+        dates = report.dates.get(redist, {})
+        releases = [
+            {"version": label} | ({"releaseTimestamp": dates[label]} if label in dates else {})
+            for label in labels
+        ]
         yield json.dumps({"releases": releases, "homepage": NVIDIA_BASE}, indent=2)

@@ -76,7 +76,7 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     matches = _matching_files(search.index, name)
     examined = search.index.examined(matches)
     split = cache(lambda row, *of: split_outputs(of[0], of[1], examined[row], None, policy))
-    for redist, label, archive, row in search.archives(_SOME.format("contents"), matches):
+    for redist, label, archive, row, _ in search.archives(_SOME.format("contents"), matches):
         outputs, facts = split(row, archive.package, archive.version), examined[row]
         for path, output in sorted(matches[row].items()):
             if search.usable is None or not is_for_other_cuda(path, facts, search.usable.cuda):

@@ -66,6 +66,11 @@ def page(files: list[dict[str, Any]], version: str = "1.1") -> bytes:
         ({"core-metadata": False}, "metadata_sha256", None),
         ({"core-metadata": True}, "metadata_sha256", ""),
         ({"dist-info-metadata": {"sha256": SHA256}}, "metadata_sha256", SHA256),
+        ({}, "uploaded", None),
+        ({"upload-time": "2026-11-04T16:18:53.069145Z"}, "uploaded", "2026-11-04"),
+        ({"upload-time": "2026-11-04"}, "uploaded", "2026-11-04"),
+        ({"upload-time": "yesterday"}, "uploaded", None),
+        ({"upload-time": 1762273133}, "uploaded", None),
     ],
 )
 def test_json_page_contains_field(entry: dict[str, Any], field: str, value: object) -> None:

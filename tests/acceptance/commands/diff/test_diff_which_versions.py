@@ -295,11 +295,11 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (("libcudnn.so.9", "--cuda", "13.0"), "linux-x86_64/cuda13 9.12.0..9.28.0"),
+        (("libcudnn.so.9", "--cuda", "13.0"), "linux-x86_64/cuda13 9.12.0..9.28.1"),
         (("libcudnn.so.9", "--cuda", "11"), "lib/libcudnn.so.9 linux-x86_64/cuda11 9.0.0..9.10.2"),
         (("libcusparseLt.so.0", "--cuda", "12.8"), "linux-x86_64/cuda12 0.6.2..0.7.1"),
         (("libcusparseLt.so.0", "--cuda", "12.9"), "linux-x86_64/cuda12 0.6.2..0.8.1"),
-        (("--symbol", "ncclCommSplit", "--cuda", "12.9"), "2.18.3 2.32.3 linux-x86_64/cuda12"),
+        (("--symbol", "ncclCommSplit", "--cuda", "12.9"), "2.18.1 2.32.3 linux-x86_64/cuda12"),
         (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.18.1 9.20.0..9.28.0"),
         (("nvcc",), "cuda cuda_nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
         (("x86/TreeLauncherSubreaper",), "x86/TreeLauncherSubreaper linux-x86_64 13.4.3..13.5.0"),
@@ -376,10 +376,10 @@ def test_versions_lists_local_and_upstream_lines(upstream: FaultServer, run: Run
     both = ("--redist", "cuda", "--redist", "cudnn")
     result = run("versions", "--base-url", upstream.url, *both)
     assert [line.split() for line in result.stdout.splitlines()] == [
-        ["redist", "line", "local", "upstream", "state"],
-        ["cuda", "12.9", "12.9.1", "12.9.1", "current"],
-        ["cuda", "13.0", "-", "13.0.2", "new"],
-        ["cudnn", "9.10", "-", "9.10.2", "new"],
+        ["redist", "line", "local", "date", "upstream", "state"],
+        ["cuda", "12.9", "12.9.1", "2025-06-04", "12.9.1", "current"],
+        ["cuda", "13.0", "-", "-", "13.0.2", "new"],
+        ["cudnn", "9.10", "-", "-", "9.10.2", "new"],
     ]
     assert not [path for path in upstream.requests if path.endswith(".json")]
 
@@ -387,7 +387,11 @@ def test_versions_lists_local_and_upstream_lines(upstream: FaultServer, run: Run
 def test_versions_formats_for_bots_list_releases(upstream: FaultServer, run: Run) -> None:
     options = ("versions", "--base-url", upstream.url, "--redist", "cuda")
     document = report(run(*options, "--format", "renovate"))
-    assert document["releases"] == [{"version": label} for label in ("12.9.0", "12.9.1", "13.0.2")]
+    assert document["releases"] == [
+        {"version": "12.9.0"},
+        {"version": "12.9.1", "releaseTimestamp": "2025-06-04"},
+        {"version": "13.0.2"},
+    ]
     assert document["homepage"].startswith("https://")
     assert run(*options, "--format", "newest").stdout == "13.0.2\n"
     assert report(run(*options, "--json"))["releases"]["cuda"][-1] == "13.0.2"
@@ -396,7 +400,7 @@ def test_versions_formats_for_bots_list_releases(upstream: FaultServer, run: Run
 def test_versions_offline_lists_local_releases(upstream: FaultServer, run: Run) -> None:
     result = run("versions", "--offline")
     assert [line.split() for line in result.stdout.splitlines()][1:] == [
-        ["cuda", "12.9", "12.9.1", "-", "unknown"]
+        ["cuda", "12.9", "12.9.1", "2025-06-04", "-", "unknown"]
     ]
     assert not upstream.requests
 

@@ -29,9 +29,9 @@ def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Pat
     result = expect_output(run("explain", "package", "libcublas", "--data-dir", data), 0)
     lines = result.stdout.splitlines()
     assert lines[:3] == [
-        "redist  version   platform      releases",
-        "cuda    12.9.1.5  linux-sbsa    12.9.1",
-        "cuda    12.9.1.5  linux-x86_64  12.9.1",
+        "redist  version   platform      date        releases",
+        "cuda    12.9.1.5  linux-sbsa    2025-06-04  12.9.1",
+        "cuda    12.9.1.5  linux-x86_64  2025-06-04  12.9.1",
     ]
     assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-x86_64" in lines
     assert "  sonames: libcublas.so.12 libcublasLt.so.12" in lines
@@ -75,7 +75,7 @@ def test_explain_package_knows_every_package_of_set(data: Path) -> None:
     [
         ("mft", "not in package sets: purpose unclear; contains FHS paths (policy/withheld.json)"),
         ("tensorrt", "not in package sets: no local manifest contains tensorrt (manifests)"),
-        ("cccl", "cuda    13.3.5.0.6  linux-x86_64    13.5.0"),
+        ("cccl", "cuda    13.3.5.0.6  linux-x86_64    2026-11-04  13.5.0"),
     ],
 )
 def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line: str) -> None:
@@ -97,15 +97,15 @@ def test_history_of_shipped_data_has_symbols_and_changes(run: Run) -> None:
     result = expect_output(run("explain", "package", "nccl", "--history"), 0)
     start = result.stdout.index("nccl (nccl) for linux-x86_64/cuda11")
     rows = result.stdout[start:].splitlines()[1:6]
-    assert [row.split()[2:6] for row in rows[:2]] == [
-        ["symbols", "added", "removed", "changes"],
-        ["#########", "27", "-", "-"],
+    assert [row.split()[1:7] for row in rows[:2]] == [
+        ["date", "MB", "symbols", "added", "removed", "changes"],
+        ["2022-07-27", "222.8", "#########", "27", "-", "-"],
     ]
-    assert rows[4].split()[3:] == ["55", "26", "0"]
+    assert rows[4].split()[4:] == ["55", "26", "0"]
     assert "GPUs: sm_35 sm_50 sm_60 sm_61 sm_70 sm_80 sm_90 compute_90" in rows[3]
     document = json.loads(run("explain", "package", "nccl", "--history", "--json").stdout)
     archives = {(a["release"], a["platform"], a["variant"]): a for a in document["archives"]}
-    archive = archives["2.16.5", "linux-x86_64", "cuda11"]
+    archive = archives["2.16.2", "linux-x86_64", "cuda11"]
     assert (document["kind"], archive["symbols"], archive["added"]) == ("history", 55, 26)
     assert archive["license"] == "NVIDIA Proprietary Software"
     plain = json.loads(run("explain", "package", "nccl", "--json").stdout)["archives"]
@@ -116,7 +116,7 @@ def test_history_of_shipped_data_has_symbols_and_changes(run: Run) -> None:
 
 def test_history_without_symbols_is_unknown(run: Run, data: Path) -> None:
     result = run("explain", "package", "libcublas", "--history", "--data-dir", data)
-    assert [line.split()[3:6] for line in result.stdout.splitlines() if "12.9.1" in line] == [
+    assert [line.split()[4:7] for line in result.stdout.splitlines() if "12.9.1" in line] == [
         ["-", "-", "-"],
         ["-", "-", "-"],
     ]
