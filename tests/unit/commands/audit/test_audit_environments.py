@@ -468,10 +468,10 @@ def test_facts_of_a_new_file_are_not_cached(
 
 
 def test_facts_of_a_new_file_with_an_old_time_are_not_cached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
     """Installers set the times of files back, and then another change can look the same."""
-    monkeypatch.setattr(facts_cache, "_SETTLED", 10**15)
+    patch(facts_cache, "_SETTLED", 10**15)
     put_cublas(tmp_path, "old")
     put_example(tmp_path, user(CUBLAS, "old", rpath=TO_CUBLAS))
     for path in tmp_path.rglob("*"):
