@@ -89,7 +89,8 @@ def explain_archives(
         return _describe(split_outputs(package, version, examined[row], None, policy), licenses)
 
     for one in rows:
-        archive, fields = one.archive, {"date": one.date}
+        archive = one.archive
+        fields: dict[str, Any] = {"date": one.date}
         if one.contents:
             fields |= described(one.contents, archive.package, archive.version)
             fields["depends"] = neighbors.providers(one, fields["needed"])
