@@ -475,7 +475,7 @@ def test_manifest_that_differs_from_lock_is_a_warning(base: Store) -> None:
     entry = LockEntry(sha256=sha256_of(path.read_bytes()), size=path.stat().st_size)
     base.update_lock({"cuda": {"12.9.1": entry}})
     assert build(read_set_data(base)).diagnostics == ()
-    path.write_bytes(path.read_bytes() + b"\n")
+    path.write_bytes(path.read_bytes() + b" ")
     (diagnostic,) = build(read_set_data(base)).diagnostics
     assert (diagnostic.level, diagnostic.code) == ("warning", "edited-manifest")
     assert diagnostic.subject == "cuda"

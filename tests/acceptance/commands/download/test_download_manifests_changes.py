@@ -71,7 +71,7 @@ def test_upstream_change_of_lost_manifest_exits_4(fetch: Run, cuda: FaultServer)
 
 def test_manifest_edited_locally_is_not_overwritten(fetch: Run, cuda: FaultServer) -> None:
     fetch()
-    edited = held().read_bytes() + b"\n"
+    edited = held().read_bytes() + b" "
     held().write_bytes(edited)
     expect_error(fetch(), 4, "edited locally", "only the bytes differ")
     assert held().read_bytes() == edited
@@ -147,10 +147,10 @@ def test_hint_for_an_edited_manifest_restores_exactly_that_one(
     run("download-manifests", *base, "--version", "all")
     older = held().with_name("redistrib_12.9.0.json")
     for path in (older, held()):
-        path.write_bytes(path.read_bytes() + b"\n")
+        path.write_bytes(path.read_bytes() + b" ")
     more = () if command == "check" else ("--version", "12.9.0")
     result = run(command, *base, *more)
     (hint,) = set(re.findall(r"`cudaredist (.*--version 12\.9\.0.*?)`", result.output))
     assert run(*hint.split(), "--base-url", cuda.url).exit_code == 0
     assert older.read_bytes() == cuda.files[f"{FOLDER}redistrib_12.9.0.json"]
-    assert held().read_bytes() == cuda.files[LATEST] + b"\n"
+    assert held().read_bytes() == cuda.files[LATEST] + b" "
