@@ -33,6 +33,15 @@ _SASS = 2
 _NVVM = 8
 _CONCATENATED = 256
 _PREFIXES = {_PTX: "compute_", _SASS: "sm_", _NVVM: "lto_"}
+_EMPTY_IMAGE = {"sm": 2048, "compute": 88, "lto": 1800}
+"""Limits for the bytes of an image without kernels.
+
+CUDA 11.8 to 13.5 write 584 to 1,888 bytes for `sm`, 56 to 82 for `compute` and 1,600 for `lto`.
+Images with one kernel that only returns have at least 1,864 bytes for `sm` (1,544 for `sm_50` in
+CUDA 12.0), 93 for `compute` and 1,972 for `lto`.
+"""
+_EMPTY_IMAGE_SINCE_100 = 2560
+"""The limit since `sm_100`. Images have 2,248 bytes without kernels, and 4,848 with one."""
 _ARCHITECTURE_SPECIFIC = 0x100000
 _FAMILY_SPECIFIC = 0x200000
 
@@ -68,6 +77,13 @@ _KINDS_NOTED = 20
 _Content: TypeAlias = tuple[tuple[str, int], ...]
 
 
+def empty_size(kind: str, number: int) -> int:
+    """Return the limit for the bytes of an image without kernels, such as of `sm` 90."""
+    if kind == "sm" and number >= 100:  # noqa: PLR2004 - see the limit
+        return _EMPTY_IMAGE_SINCE_100
+    return _EMPTY_IMAGE[kind]
+
+
 def _module_text(content: _Content) -> str:
     """Return a module's images as text, such as `sm_75 sm_90*2 compute_90`."""
     ordered = sorted(content, key=lambda item: natural_order(item[0]))
@@ -101,6 +117,7 @@ class _Images:
         self.counts, self.packed, self.unpacked = Counter[str](), Counter[str](), Counter[str]()
         self.ptx = (0, 0)
         """The newest version of PTX."""
+        self.has_kernels = False
 
     def update(self, other: "_Images") -> None:
         """Add other images."""
@@ -108,6 +125,7 @@ class _Images:
         self.packed.update(other.packed)
         self.unpacked.update(other.unpacked)
         self.ptx = max(self.ptx, other.ptx)
+        self.has_kernels |= other.has_kernels
 
 
 class CodeScanner:
@@ -122,6 +140,7 @@ class CodeScanner:
         """The number of containers by section and images."""
         self._ptx: dict[_Content, tuple[int, int]] = {}
         """The newest version of PTX by images."""
+        self._empty = Counter[_Content]()
         self._all = _Images()
         self._counts = Counter[str]()
         self._first_damaged = 0
@@ -159,8 +178,12 @@ class CodeScanner:
             _module_text(module): f"{version[0]}.{version[1]}"
             for module, version in self._ptx.items()
         }
+        empty = {_module_text(module): count for module, count in self._empty.items()}
         return DeviceImages(
-            sizes=sizes, modules=dict(sorted(modules.items())), ptx=dict(sorted(ptx.items()))
+            sizes=sizes,
+            modules=dict(sorted(modules.items())),
+            ptx=dict(sorted(ptx.items())),
+            empty=dict(sorted(empty.items())),
         )
 
     def _count(self, subject: str, limit: int, more: int = 1) -> None:
@@ -216,6 +239,8 @@ class CodeScanner:
             if module not in self._modules.get(section, ()):
                 self._count("different images", _CONTENT_LIMIT, len(module) + 1)
             self._modules[section][module] += 1
+            if not images.has_kernels:
+                self._empty[module] += 1
             if images.ptx > self._ptx.get(module, (0, 0)):
                 self._ptx[module] = images.ptx
             self._all.update(images)
@@ -254,6 +279,8 @@ class CodeScanner:
             name = f"{prefix}{entry.architecture}{suffix}"
             images.counts[name] += 1
             images.packed[name] += packed
+            kind = prefix.rstrip("_")
+            images.has_kernels |= unpacked > empty_size(kind, entry.architecture)
             if entry.kind == _PTX:
                 images.ptx = max(images.ptx, (entry.major, entry.minor))
             if unpacked > _UNPACKED_LIMIT:

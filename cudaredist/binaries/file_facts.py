@@ -46,6 +46,8 @@ class DeviceImages:
     """
     ptx: dict[str, str] = field(default_factory=dict)
     """The newest version of the PTX in modules with PTX, such as `8.7`."""
+    empty: dict[str, int] = field(default_factory=dict)
+    """The number of modules without kernels. nvcc adds one for its default architecture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from cudaredist.binaries.file_facts import DeviceImages
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.primitives import natural_order
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.gpus.coverage import CoverageRules, is_without_kernels
+from cudaredist.tables.gpus.coverage import CoverageRules
 
 
 class FileGap(NamedTuple):
@@ -121,9 +121,7 @@ def _split(file: ProgramFile, gpu: Capability, rules: CoverageRules) -> _FileMod
 
 
 def _modules(images: DeviceImages | None) -> Iterator[tuple[str, int]]:
-    """Yield the modules of device code, nothing for code without kernels."""
-    if images is not None:
-        unpacked = tuple((name, size) for name, (_, size) in images.sizes.items())
-        modules = tuple(images.modules.items())
-        if not is_without_kernels(modules, unpacked):
-            yield from modules
+    """Yield the modules of device code with kernels."""
+    for module, count in images.modules.items() if images is not None else ():
+        if (left := count - images.empty.get(module, 0)) > 0:
+            yield module, left

@@ -35,6 +35,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
+from cudaredist.binaries.fatbin import empty_size
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus
@@ -54,16 +55,6 @@ JETSON_PLATFORMS = (Platform("linux-aarch64"), Platform("linux-sbsa"))
 
 _LEAST_SHARE = 0.02
 """The share of a package's modules, and of its bytes, that a supported GPU uses at least."""
-
-_EMPTY_IMAGE = {"sm": 2048, "compute": 88, "lto": 1800}
-"""Limits for the bytes of an image without kernels.
-
-CUDA 11.8 to 13.5 write 584 to 1,888 bytes for `sm`, 56 to 82 for `compute` and 1,600 for `lto`.
-Images with one kernel that only returns have at least 1,864 bytes for `sm` (1,544 for `sm_50` in
-CUDA 12.0), 93 for `compute` and 1,972 for `lto`.
-"""
-_EMPTY_IMAGE_SINCE_100 = 2560
-"""The limit since `sm_100`. Images have 2,248 bytes without kernels, and 4,848 with one."""
 
 _FILES = 5000
 """Maximum number of files, and of packages, whose coverage is cached."""
@@ -96,11 +87,7 @@ def _images(text: str) -> Sequence[tuple[str, int]]:
 def _empty_size(architecture: str) -> int:
     """Return the limit for the bytes of an image without kernels."""
     match = _architecture(architecture)
-    if match is None:
-        return 0
-    if match[1] == "sm" and int(match[2]) >= 100:  # noqa: PLR2004 - see the limit
-        return _EMPTY_IMAGE_SINCE_100
-    return _EMPTY_IMAGE[match[1]]
+    return 0 if match is None else empty_size(match[1], int(match[2]))
 
 
 def _newest(architectures: Sequence[str]) -> set[str]:

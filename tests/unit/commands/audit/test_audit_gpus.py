@@ -64,6 +64,12 @@ def test_every_module_of_a_program_must_run(tmp_path: Path) -> None:
     assert (coverage.value, coverage.native, coverage.modules) == ("partial", 1, 2)
 
 
+def test_empty_module_for_the_default_of_nvcc_does_not_count(tmp_path: Path) -> None:
+    """Linking with nvcc adds a module without kernels for `sm_75`."""
+    empty = container([entry("sm", 75, payload=bytes(1448))])
+    assert messages(program(tmp_path, empty, module("sm_90")), "9.0") == []
+
+
 @pytest.mark.parametrize("other", ["sm_100a", "sm_90a sm_120f"])
 def test_program_selects_code_for_one_architecture(tmp_path: Path, other: str) -> None:
     path = program(tmp_path, module("sm_80"), module(*other.split()))
