@@ -122,6 +122,8 @@ def _split(file: ProgramFile, gpu: Capability, rules: CoverageRules) -> _FileMod
 
 def _modules(images: DeviceImages | None) -> Iterator[tuple[str, int]]:
     """Yield the modules of device code with kernels."""
-    for module, count in images.modules.items() if images is not None else ():
+    if images is None:
+        return
+    for module, count in images.modules.items():
         if (left := count - images.empty.get(module, 0)) > 0:
             yield module, left
