@@ -20,7 +20,7 @@ from cudaredist.binaries.elf_image import (
     Segment,
 )
 from cudaredist.binaries.elf_symbols import ElfSymbols
-from cudaredist.binaries.file_content import FileContent, UnreadableError
+from cudaredist.binaries.file_content import NAME_LIMIT, FileContent, UnreadableError
 from cudaredist.binaries.opened_names import SHARED_OBJECTS, LibraryNames
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader
 from cudaredist.binaries.symbols import SYMBOLS
@@ -45,6 +45,8 @@ _SHT_NULL, _SHT_NOBITS, _SHT_DYNSYM = 0, 8, 11
 _SHF_ALLOC, _SHF_EXECINSTR = 2, 4
 _SHN_XINDEX = 0xFFFF
 
+_RUN_PATH_LIMIT = 64 << 10
+"""Maximum bytes of a run path. That of TensorFlow has 20 kB."""
 _VERSIONS = {"GLIBC": "glibc", "GLIBCXX": "libstdcxx"}
 _FACTS = ("soname", "needed", "runpath", *_VERSIONS.values(), SYMBOLS)
 
@@ -167,12 +169,12 @@ class ElfReader(Reader):
         paths = _DT_RUNPATH if _DT_RUNPATH in tags else _DT_RPATH
         strings = image.place(tags[DT_STRTAB]) if DT_STRTAB in tags else None
 
-        def name(offset: int, subject: str) -> str:
+        def name(offset: int, subject: str, limit: int = NAME_LIMIT) -> str:
             if strings is None:
                 raise UnreadableError("names not read: their table is not in any segment")
             start, room = strings
             size = min(room, tags.get(DT_STRSZ, room))
-            return self.content.name(start + offset, size - offset, subject)
+            return self.content.name(start + offset, size - offset, subject, limit)
 
         with self.losing("needed"):
             if len(image.needed) > NAMES_LIMIT:
@@ -184,7 +186,8 @@ class ElfReader(Reader):
                 self.found["soname"] = name(tags[_DT_SONAME], "soname") or None
         if paths in tags:
             with self.losing("runpath"):
-                folders = tuple(filter(None, name(tags[paths], "runpath").split(":")))
+                text = name(tags[paths], "runpath", _RUN_PATH_LIMIT)
+                folders = tuple(filter(None, text.split(":")))
                 self.found["runpath"] = folders
                 self.found["is_rpath"] = bool(folders) and paths == _DT_RPATH
         with self.losing(*_VERSIONS.values()):

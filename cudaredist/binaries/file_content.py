@@ -62,11 +62,11 @@ class FileContent:
             raise UnreadableError(f"{subject} not read: it is outside the file")
         return data
 
-    def name(self, start: int, room: int, subject: str) -> str:
+    def name(self, start: int, room: int, subject: str, limit: int = NAME_LIMIT) -> str:
         """Return a name that ends with a NUL within `room` bytes. Raises `UnreadableError`."""
         if room <= 0:
             raise UnreadableError(f"{subject} not read: it is outside its table")
-        raw, nul, _ = self.table(start, min(room, NAME_LIMIT + 1), subject).partition(b"\0")
+        raw, nul, _ = self.table(start, min(room, limit + 1), subject).partition(b"\0")
         name = text_of_name(raw)
         if not nul:
             raise UnreadableError(f"{subject} not read: it has no end")

@@ -13,6 +13,9 @@ CONFIGURATION = "configuration"
 AuditFindingKind: TypeAlias = Literal[
     "missing-library",
     "damaged-file",
+    "requirement",
+    "shared-file",
+    "changed-file",
     "missing-symbols",
     "mixed-cuda",
     "duplicate-library",

@@ -19,6 +19,7 @@ from cudaredist.commands.audit.loader import FoundFile, Loader, damage_of, fitti
 from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.opened import OpenedLibraries, Unopened
+from cudaredist.commands.audit.packages import InstalledPackages
 from cudaredist.commands.audit.program import AuditData, ProgramFile, paths_of
 from cudaredist.commands.audit.program_findings import (
     as_warning,
@@ -55,7 +56,8 @@ class JudgedEnvironment:
     def __init__(self, environment: Environment, data: AuditData) -> None:
         self.environment, self._data = environment, data
         self._files = environment.files
-        self._owners = environment.owners()
+        self._packages = InstalledPackages(environment, data)
+        self._owners = self._packages.owners
         projects = data.catalog.projects()
         owned = {path for path, owner in self._owners.items() if owner.project in projects}
         self.nvidias = owned & {file.path for file in self._files}
@@ -75,7 +77,9 @@ class JudgedEnvironment:
         }
         self._uses = list(self._found_files(elf))
         first = {name for _, by_name in self._preloads for name in by_name}
-        opened = OpenedLibraries(environment, data, self._loader, self._loadings, first)
+        opened = OpenedLibraries(
+            environment, data, self._loader, self._loadings, first, self._owners
+        )
         cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
         self._unopened = list(opened.unopened(cuda))
         self._damaged = [
@@ -218,7 +222,10 @@ class JudgedEnvironment:
             if soname in self._cuda:
                 yield from self._location_findings(soname, uses)
             yield from self._symbol_findings(soname, uses)
+        damaged = {self._loader.real(found.path) for _, found in self._damaged}
+        yield from self._unread_findings(damaged)
         yield from self._damage_findings()
+        yield from self._packages.findings(damaged)
         yield from self._opened_findings()
         yield from self._copy_findings()
         lost = (u for u in self._uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
@@ -266,6 +273,26 @@ class JudgedEnvironment:
             message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
             finding = make_finding(kind, message, paths[0], hint)
             yield as_warning(finding) if is_optional else finding
+
+    def _unread_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+        """Yield a finding for files whose CUDA libraries are unknown.
+
+        Damaged files have findings of their own. Run paths and symbols only count in files that
+        need or open CUDA libraries.
+        """
+        unread = []
+        for file in self._files:
+            lost = {*file.binary.unread}
+            needed = self._cuda.intersection(file.binary.needed)
+            uses = needed or any(map(self._is_cuda, file.binary.opens))
+            if file.path in damaged:
+                continue
+            if "needed" in lost or ("runpath" in lost and uses) or ("symbols" in lost and needed):
+                unread.append(file)
+        if unread:
+            paths = paths_of(unread)
+            message = f"the CUDA libraries of {some_of(paths)} are unknown: not read"
+            yield make_finding("unknown", message, paths[0])
 
     def _damage_findings(self) -> Iterator[AuditFinding]:
         """Yield a finding for each library that is not a whole ELF file."""

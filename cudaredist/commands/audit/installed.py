@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from importlib.metadata import PathDistribution
@@ -14,11 +14,19 @@ from packaging.utils import canonicalize_name
 
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import EnvironmentKind
-from cudaredist.wheels import parse_requirements
+from cudaredist.wheels import METAPACKAGES, parse_requirements
 
 _METADATA = "METADATA"
 _DIST_INFO = ".dist-info"
 _TEXT_LIMIT = 16 << 20
+
+
+class RecordedFile(NamedTuple):
+    """A file in RECORD."""
+
+    digest: str
+    """Its hash, such as `sha256=...`. Empty if RECORD has none."""
+    size: int | None
 
 
 class Distribution(NamedTuple):
@@ -30,8 +38,8 @@ class Distribution(NamedTuple):
     """The folder that it is installed in, such as `site-packages`."""
     requires: tuple[Requirement, ...]
     extras: tuple[str, ...]
-    files: frozenset[str]
-    """The paths of its files other than modules, also of removed files."""
+    files: Mapping[str, RecordedFile]
+    """Its files other than modules by path, also removed ones."""
 
     @property
     def title(self) -> str:
@@ -74,26 +82,31 @@ class Environment:
     ) -> Iterator[Requirement]:
         """Yield the requirements of an installed package, also of each extra that is used.
 
-        An extra is used if another one of its requirements that are among some projects is
-        installed.
+        An extra is used if another package requires it, or if one of its requirements that are
+        among some projects is installed. The extras of metapackages name single projects, so only
+        the first condition applies to them.
         """
-        for requirement in package.requires:
-            marker, name = requirement.marker, canonicalize_name(requirement.name)
-            if marker is None or marker.evaluate({"extra": ""}):
-                yield requirement
-                continue
-            for extra in package.extras:
-                others = {
-                    canonicalize_name(each.name)
-                    for each in package.requires
-                    if each.marker is not None
-                    and each.marker.evaluate({"extra": extra})
-                    and not each.marker.evaluate({"extra": ""})
-                }
-                used = (others - {name}) & self.distributions.keys() & {*projects}
-                if name in others and used:
-                    yield requirement
-                    break
+        requested = self._requested_extras().get(package.project, set())
+        for extra in package.extras:
+            names = {
+                canonicalize_name(each.name)
+                for each in package.requires
+                if each.marker is not None and _is_of_extra(each, extra)
+            }
+            is_installed = not names.isdisjoint(self.distributions.keys() & {*projects})
+            if is_installed and package.project not in METAPACKAGES:
+                requested = requested | {extra}
+        yield from package.requirements(frozenset(requested))
+
+    def _requested_extras(self) -> dict[str, set[str]]:
+        """Return the extras that installed packages require, by project."""
+        found: dict[str, set[str]] = {}
+        for package in self.distributions.values():
+            for requirement in package.requires:
+                project = canonicalize_name(requirement.name)
+                if requirement.extras and project in self.distributions:
+                    found.setdefault(project, set()).update(requirement.extras)
+        return found
 
     def required_by(self, project: str) -> set[str]:
         """Return the installed projects that an installed project requires, and itself."""
@@ -138,12 +151,26 @@ def _distribution(folder: Path) -> Distribution:
     name, _, version = folder.name.removesuffix(_DIST_INFO).partition("-")
     site = os.path.realpath(folder.parent)
     record = (metadata.read_text("RECORD") or "")[:_TEXT_LIMIT].splitlines()
-    paths = (row[0] for row in csv.reader(line for line in record if ".py" not in line) if row)
+    rows = csv.reader(line for line in record if ".py" not in line)
     return Distribution(
         project=canonicalize_name(headers.get("Name", name)),
         version=headers.get("Version", version),
         site=site,
         requires=tuple(parse_requirements(headers)),
         extras=tuple(headers.get_all("Provides-Extra", ())),
-        files=frozenset(os.path.normpath(f"{site}/{path}") for path in paths),
+        files={os.path.normpath(f"{site}/{row[0]}"): _recorded(*row[1:3]) for row in rows if row},
     )
+
+
+def _is_of_extra(requirement: Requirement, extra: str) -> bool:
+    """Check if only an extra has a requirement."""
+    marker = requirement.marker
+    return (
+        marker is not None
+        and not marker.evaluate({"extra": ""})
+        and marker.evaluate({"extra": extra})
+    )
+
+
+def _recorded(digest: str = "", size: str = "") -> RecordedFile:
+    return RecordedFile(digest, int(size) if size.isdecimal() else None)

@@ -44,15 +44,19 @@ class OpenedLibraries:
         loader: Loader,
         loadings: Mapping[str, Loading],
         preloaded: Collection[str],
+        owners: Mapping[str, Distribution],
     ) -> None:
-        """Take the loaded libraries of each file, and the names that packages load first."""
+        """Take the loaded libraries of each file, and the names that packages load first.
+
+        `owners` are the packages of files by path.
+        """
         self._environment, self._data, self._loader = environment, data, loader
         self._loadings, self._preloaded = loadings, preloaded
         self._files = {file.path: file for file in environment.files}
         self._by_stem = grouped(
             (stem_of(name), file) for file in environment.files for name in file.names
         )
-        self._owners = environment.owners()
+        self._owners = owners
         self._projects = data.catalog.projects()
         self._opened: dict[str, list[FoundFile]] = {}
         """The libraries that files open, by the paths of these files."""

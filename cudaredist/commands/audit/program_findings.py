@@ -229,9 +229,14 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     name = judged.required.driver
     if name is None:
         return
+    # Other files do not need a driver, such as the launchers for Windows in every copy of pip.
+    users = {path for need in judged.needs if need.cuda for path in need.by}
+    files = [f for f in judged.own if f.binary.device_code or f.display_path in users]
+    if not files:
+        return
     labels = [release.lowest for release in judged.releases if release.redist == "cuda"]
     labels = [str(judged.cuda)] if judged.cuda else labels
-    platforms = [file.platforms[0] for file in judged.own if file.platforms] or ["linux"]
+    platforms = [file.platforms[0] for file in files if file.platforms] or ["linux"]
     known = sorted({parse_label(label) for label in labels if label is not None})
     if not known and (labels or any(file.binary.device_code for file in judged.own)):
         message = "--driver is unknown: no CUDA release is known for the program"

@@ -283,6 +283,22 @@ def test_opened_library_that_is_empty_is_a_finding(tmp_path: Path) -> None:
     assert [each.kind for each in findings(tmp_path)] == ["damaged-file"]
 
 
+@pytest.mark.parametrize(
+    ("needed", "length", "codes"),
+    [([CUBLAS], 20_000, []), ([CUBLAS], 70_000, [1, 3]), (["libc.so.6"], 70_000, [])],
+    ids=["long", "too long", "not relevant"],
+)
+def test_run_path_that_is_too_long_is_unknown(
+    tmp_path: Path, needed: Sequence[str], length: int, codes: Sequence[int]
+) -> None:
+    """That of TensorFlow has 20 kB."""
+    put_cublas(tmp_path)
+    runpath = "/nowhere/x:" * (length // 11) + TO_CUBLAS
+    put_example(tmp_path, elf(needed=needed, runpath=runpath))
+    found = [each for each in findings(tmp_path) if "libc.so.6" not in each.message]
+    assert sorted(each.exit_code for each in found) == codes
+
+
 # -- symbols
 
 

@@ -569,3 +569,21 @@ def test_gate_passes_or_has_a_finding(
     report = judged(program, cuda(*RELEASES, "12.8.1", "13.0.2"), cublas(SINCE_12_6), required)
     assert kinds(report) == found
     assert report.exit_code == code
+
+
+# -- drivers
+
+
+@pytest.mark.parametrize(
+    ("program", "is_checked"),
+    [
+        (file("pip/t64.exe", "kernel32.dll", kind="pe"), False),
+        (file("example/a.so", CUBLAS), True),
+        (file("example/a.so", code={"sm_80": 1}), True),
+    ],
+    ids=["launcher of pip", "needs CUDA", "has device code"],
+)
+def test_only_files_that_use_cuda_need_a_driver(program: ProgramFile, *, is_checked: bool) -> None:
+    required = Required(cuda="12.9", driver="525.85")
+    report = judged([program], cuda(*RELEASES), required=required)
+    assert any("drivers of CUDA" in each.message for each in report.findings) == is_checked

@@ -1,0 +1,161 @@
+"""Differences between installed Python packages and their metadata.
+
+The loader does not read METADATA and RECORD, but they tell which version works with another one,
+and whether a file is the one of its package.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from shlex import quote
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.installed import Distribution, Environment
+from cudaredist.commands.audit.program import AuditData, ProgramFile
+from cudaredist.commands.audit.program_findings import as_warning, make_finding, some_of
+from cudaredist.commands.audit.report import AuditFinding
+from cudaredist.commands.audit.wheel_fixes import reinstall_command
+from cudaredist.wheels import METAPACKAGES
+
+_CHUNK = 1 << 20
+
+
+class InstalledPackages:
+    """The packages of an environment, and the files that they own."""
+
+    def __init__(self, environment: Environment, data: AuditData) -> None:
+        self._environment = environment
+        self._packages = environment.distributions
+        self._projects = data.catalog.projects()
+        loaders = (project for rule in data.policy.preloads for project in rule.projects)
+        self._checked = {*self._projects, *METAPACKAGES, *loaders}
+        self._files = {file.path: file for file in environment.files}
+        claims = grouped(
+            (path, package)
+            for package in self._packages.values()
+            for path in package.files
+            if path in self._files
+        )
+        self._shared = {path: owners for path, owners in claims.items() if len(owners) > 1}
+        self.owners = environment.owners()
+        """The packages of files by path. If several contain a file, the one whose file it is."""
+        for path, owners in self._shared.items():
+            self.owners[path] = _owner_of(path, owners)
+
+    def findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+        """Yield the differences. Damaged files have findings already."""
+        for package in self._packages.values():
+            names = {canonicalize_name(each.name) for each in package.requires}
+            if not names.isdisjoint(self._checked):
+                yield from self._requirement_findings(package)
+        yield from self._shared_findings()
+        for path, file in self._files.items():
+            owner = self.owners.get(path)
+            size = None if owner is None else owner.files[path].size
+            if owner is not None and size is not None and path not in damaged:
+                yield from self._size_findings(file, owner, size)
+
+    def _requirement_findings(self, package: Distribution) -> Iterator[AuditFinding]:
+        """Yield a finding for each wheel that a package requires in another version, or at all.
+
+        A wheel of NVIDIA's that is not installed counts if most of the others are.
+        """
+        required = list(self._environment.requirements_in_use(package, self._projects))
+        nvidias = [each for each in required if canonicalize_name(each.name) in self._projects]
+        missing = [n for n in nvidias if canonicalize_name(n.name) not in self._packages]
+        if 0 < len(missing) < len(nvidias) - len(missing):
+            names = some_of([_plain(each) for each in missing])
+            message = f"{package.title} requires {names}, which is not installed"
+            yield make_finding("requirement", message, hint=_install(missing))
+        by_project = grouped((canonicalize_name(each.name), each) for each in required)
+        for project, each in by_project.items():
+            other = self._packages.get(project)
+            if other is None or project not in self._checked:
+                continue
+            # Extras may require different versions, of which one is installed.
+            if not any(n.specifier.contains(other.version, prereleases=True) for n in each):
+                words = f"requires {_plain(each[0])}, but {other.version} is installed"
+                hint = _install(each[:1])
+                yield make_finding("requirement", f"{package.title} {words}", hint=hint)
+
+    def _shared_findings(self) -> Iterator[AuditFinding]:
+        """Yield a finding for packages that contain the same files."""
+        groups = grouped(
+            (tuple(sorted(owner.title for owner in owners)), path)
+            for path, owners in self._shared.items()
+        )
+        for titles, paths in groups.items():
+            owners = self._shared[paths[0]]
+            names = some_of([self._files[path].display_path for path in paths])
+            own = self.owners[paths[0]]
+            message = (
+                f"{' and '.join(titles)} both contain {names}; installed is the one of {own.title}"
+            )
+            path = self._files[paths[0]].display_path
+            yield make_finding("shared-file", message, path, self._shared_fix(owners))
+
+    def _shared_fix(self, owners: Sequence[Distribution]) -> str | None:
+        """Return the commands that keep the one package that others require, if there is one."""
+        others = [each for each in self._packages.values() if each not in owners]
+        required = {
+            canonicalize_name(each.name)
+            for package in others
+            for each in self._environment.requirements_in_use(package, self._projects)
+        }
+        kept = [owner for owner in owners if owner.project in required]
+        if len(kept) != 1:
+            return None
+        removed = " ".join(quote(owner.project) for owner in owners if owner is not kept[0])
+        return f"pip uninstall --yes {removed} && {reinstall_command(kept[0])}"
+
+    def _size_findings(
+        self, file: ProgramFile, owner: Distribution, size: int
+    ) -> Iterator[AuditFinding]:
+        """Yield a finding for a file that is not as its package installs it.
+
+        Files of other packages than NVIDIA's may be changed on purpose, such as their run paths.
+        """
+        try:
+            actual = Path(file.path).stat().st_size
+        except OSError:
+            return
+        if actual == size:
+            return
+        message = f"{file.display_path} has {actual:,} bytes, but RECORD of {owner.title} {size:,}"
+        finding = make_finding("changed-file", message, file.display_path, reinstall_command(owner))
+        yield finding if owner.project in self._projects else as_warning(finding)
+
+
+def _owner_of(path: str, owners: Sequence[Distribution]) -> Distribution:
+    """Return the package that a file is from, by the sizes and hashes of RECORD."""
+    try:
+        size = Path(path).stat().st_size
+        fitting = [owner for owner in owners if owner.files[path].size == size]
+        if len(fitting) == 1:
+            return fitting[0]
+        digest = f"sha256={_digest(path)}"
+    except OSError:
+        return owners[0]
+    return next((owner for owner in owners if owner.files[path].digest == digest), owners[0])
+
+
+def _digest(path: str) -> str:
+    """Return the hash of a file in the form of RECORD. Raises `OSError`."""
+    digest = sha256()
+    with Path(path).open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+
+
+def _plain(requirement: Requirement) -> str:
+    """Return a requirement without its marker."""
+    return f"{requirement.name}{requirement.specifier}"
+
+
+def _install(requirements: Sequence[Requirement]) -> str:
+    return f"pip install {' '.join(quote(_plain(each)) for each in requirements)}"
