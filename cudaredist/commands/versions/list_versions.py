@@ -31,18 +31,10 @@ def read_versions(
     manifests that NVIDIA wrote. Failures are in the report and decide its exit code.
     """
     workers.progress.expect(len(redists))
-
-    def ask(chain: SourceChain, redist: Redist) -> Listing:
-        try:
-            raise_if_stopped(workers.stop)
-            previews = pre or store.manifests(redist.name).has_preview()
-            return chain.listing(redist.folders_to_list(previews=previews))
-        finally:
-            workers.progress.done()
-
     answers: Sequence[Listing | CudaRedistError | None] = [None] * len(redists)
     if sources is not None:
-        answers = each(redists, partial(ask, sources), workers.jobs, workers.stop)
+        ask = partial(_ask, sources, store, workers, pre=pre)
+        answers = each(redists, ask, workers.jobs, workers.stop)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     dates: dict[str, dict[str, str]] = {}
@@ -76,6 +68,18 @@ def read_versions(
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),
     )
+
+
+def _ask(
+    sources: SourceChain, store: Store, workers: Workers, redist: Redist, *, pre: bool
+) -> Listing:
+    """Return the listing of a redistributable from the sources."""
+    try:
+        raise_if_stopped(workers.stop)
+        previews = pre or store.manifests(redist.name).has_preview()
+        return sources.listing(redist.folders_to_list(previews=previews))
+    finally:
+        workers.progress.done()
 
 
 def _published(
