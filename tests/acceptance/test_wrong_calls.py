@@ -15,7 +15,7 @@ WRONG_CALLS = {
     f"buidl {BUILD.removeprefix('build ')}": f"cudaredist {BUILD}",
     f"{BUILD} --capabilty 9.0": f"cudaredist {BUILD} --capability 9.0",
     "build 13.0.3": "cudaredist build --help",
-    "export nixpkgs": "cudaredist export nixpkgs --output nixpkgs",
+    "export urls": "cudaredist export --help",
     "build --cuda 13.9 --platform linux-x86_64": "cudaredist build --cuda 13.5.0 "
     "--platform linux-x86_64",
     f"{BUILD} --redist cudnn=9.99": f"cudaredist {BUILD} --redist cudnn=9.28.1",
