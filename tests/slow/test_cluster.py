@@ -9,7 +9,6 @@ import pytest
 from conftest import Run
 from support import binaries
 from support.clusters import Cluster
-from support.patching import Patch
 from support.releases import Packages, publish, put, release
 from support.running import expect_error, expect_output
 from support.server import FaultServer
@@ -102,9 +101,9 @@ def test_dask_engine_with_unusable_options_reports_hint(
     options: list[str],
     code: int,
     hint: str,
-    patch: Patch,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    patch("cudaredist.commands.process.dask._PATIENCE", 1.0)
+    monkeypatch.setattr("cudaredist.commands.process.dask._PATIENCE", 1.0)
     for path, data in release("12.9.1", PACKAGES).items():
         if path.startswith("redistrib_"):
             put(Path("data/manifests/cuda"), {path: data})

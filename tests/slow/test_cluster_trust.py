@@ -104,8 +104,7 @@ def test_workers_use_only_their_own_credentials(
         else:
             handler.answer(401, b"", WWW_Authenticate="Basic")
 
-    for path in server.files:
-        server.misbehave(path, protected)
+    server.misbehave(server.files, protected)
     client_url = server.url.replace("://", "://client:hidden@")
     own = server.url.replace("://", "://worker:secret@")
 
