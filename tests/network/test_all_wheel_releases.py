@@ -7,7 +7,7 @@ import pytest
 from support.running import cudaredist
 from support.wheels import OTHER_BUILDS, compare_versions
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

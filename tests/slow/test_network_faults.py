@@ -521,7 +521,8 @@ def test_command_recovers_from_network_fault(
 
     # With a short limit, good responses might come too late. After a success, nothing is missing.
     if not fault.is_endless and code(fault.always) != command.code:
-        server.misbehave(paths, fault.behaviour, fault.times)
+        # If the first run stored all bytes, this one sends no request.
+        server.misbehave(paths, fault.behaviour, fault.times, is_optional=True)
         result, _ = place.call(command, *PATIENT, "--retries", "2")
         assert_documented(result, code(fault.once))
         assert_unharmed(place.files(), before, expected)
