@@ -75,7 +75,8 @@ class OpenedLibraries:
             self.damaged += ((user, each) for each in damaged)
             lacking += [(user, name) for name in opened if found[name] is None]
         for user, name in lacking:
-            is_own_name = name in possible_sonames(user.name)
+            # It may open an older version of itself, such as `libcustatevec.so.0`.
+            is_own_name = name in possible_sonames(user.name) or stem_of(name) == stem_of(user.name)
             if is_own_name or _is_variant(user) or self._is_own(user, name):
                 continue
             is_required = self._is_required(user, name)

@@ -61,6 +61,12 @@ def put_nvrtc(site: Path, version: str = "13.0.2.7", **facts: Any) -> None:
 # -- libraries of NVIDIA
 
 
+def test_library_that_opens_an_older_version_of_itself_is_no_finding(tmp_path: Path) -> None:
+    files = {f"{FOLDER}/{SPARSE}": opening("libcusparseLt.so.9", soname=SPARSE)}
+    install(tmp_path, "nvidia-cusparselt-cu13", "0.8.1", files)
+    assert findings(tmp_path) == []
+
+
 def test_library_that_does_not_find_its_part_is_a_finding(tmp_path: Path) -> None:
     """NVRTC 13.0.88 has no run path, and fails to compile any program."""
     put_nvrtc(tmp_path)
