@@ -321,29 +321,42 @@ def newest_wheels(wheels: Mapping[ArchiveId, Wheel]) -> dict[str, Wheel]:
     return newest
 
 
-def _release_date(wheels: Mapping[ArchiveId, Wheel]) -> str | None:
+def release_date(
+    wheels: Mapping[ArchiveId, Wheel], listed: Mapping[str, Iterable[Wheel]]
+) -> str | None:
     """Return the day on which the last package of a release had its first wheel.
 
-    Wheels for further platforms, which NVIDIA often adds later, do not change it.
+    Wheels for further platforms and repackaged builds (`.post1`), which NVIDIA often adds later, do
+    not change it. `listed` has all wheels of each project.
     """
     first: dict[str, str] = {}
     for archive, wheel in wheels.items():
-        if wheel.uploaded is not None:
-            day = first.setdefault(archive.package, wheel.uploaded)
-            first[archive.package] = min(day, wheel.uploaded)
+        builds = (
+            other
+            for other in listed[wheel.project]
+            if other.version.release == wheel.version.release and not other.version.is_prerelease
+        )
+        days = [build.uploaded for build in builds if build.uploaded is not None]
+        if archive.package in first:
+            days.append(first[archive.package])
+        if days:
+            first[archive.package] = min(days)
     has_all = first.keys() == {archive.package for archive in wheels}
     return max(first.values(), default=None) if has_all else None
 
 
 def manifest_bytes(
-    redist: str, label: str, wheels: Mapping[ArchiveId, Wheel], metadata: Mapping[str, Metadata]
+    redist: str,
+    label: str,
+    wheels: Mapping[ArchiveId, Wheel],
+    metadata: Mapping[str, Metadata],
+    day: str | None = None,
 ) -> bytes:
-    """Return a deterministic manifest of wheels.
+    """Return a deterministic manifest of wheels, with the day of the release if it is known.
 
     It has no sizes, because not every index has them.
     """
     document: dict[str, Any] = {"release_label": label, "release_product": redist}
-    day = _release_date(wheels)
     if day is not None:
         document["release_date"] = day
     for package, newest in newest_wheels(wheels).items():

@@ -24,6 +24,7 @@ from cudaredist.wheels import (
     newest_wheels,
     package_of,
     parse_wheel,
+    release_date,
     requirements_on,
 )
 
@@ -77,7 +78,9 @@ class WheelSource:
         archives = dict(zip(archives, self._index.verified([*archives.values()]), strict=True))
         newest = newest_wheels(archives)
         metadata = dict(zip(newest, self._index.metadata([*newest.values()]), strict=True))
-        data = manifest_bytes(redist, str(label), archives, metadata)
+        listed = self._index.wheels(list({wheel.project for wheel in archives.values()}))
+        day = release_date(archives, listed)
+        data = manifest_bytes(redist, str(label), archives, metadata, day)
         if len(data) > limit:
             raise TooLargeError(self.place_of(path), limit)
         doubts: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from cudaredist.wheels import (
     newest_builds,
     package_of,
     parse_wheel,
+    release_date,
     requirements_on,
 )
 
@@ -188,26 +189,39 @@ def test_wheel_manifest_is_a_valid_manifest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "expected"),
+    ("uploads", "expected"),
     [
-        ({"cuda_nvcc": ["2024-07-01", "2024-07-09"]}, "2024-07-01"),
-        ({"cuda_nvcc": ["2024-07-01"], "libcublas": ["2024-07-03", None]}, "2024-07-03"),
-        ({"cuda_nvcc": ["2024-07-01"], "libcublas": [None, None]}, None),
+        # The second platform came later.
+        ({"a": [("1.0", "2024-07-01"), ("1.0", "2024-07-09")]}, "2024-07-01"),
+        ({"a": [("1.0", "2024-07-01")], "b": [("1.0", "2024-07-03"), ("1.0", None)]}, "2024-07-03"),
+        ({"a": [("1.0", "2024-07-01")], "b": [("1.0", None)]}, None),
+        # The release contains the repackaged wheel.
+        ({"a": [("1.0.post1", "2025-04-08"), ("1.0", "2025-02-03")]}, "2025-02-03"),
+        # Other releases of the project do not count.
+        (
+            {"a": [("1.0", "2025-02-03"), ("1.0rc1", "2025-01-01"), ("0.9", "2024-01-01")]},
+            "2025-02-03",
+        ),
     ],
 )
 def test_date_of_release_is_that_of_its_last_package(
-    days: dict[str, list[str | None]], expected: str | None
+    uploads: dict[str, list[tuple[str, str | None]]], expected: str | None
 ) -> None:
-    archives = {
-        ArchiveId(package, platform, None): Wheel(
-            *(package, Version("1.0"), f"{package}.whl", frozenset(), "", "a" * 64), uploaded=day
-        )
-        for package, own in days.items()
-        for platform, day in zip(("linux-x86_64", "linux-sbsa"), own, strict=False)
+    listed = {
+        project: [
+            Wheel(
+                *(project, Version(version), f"{project}.whl", frozenset(), "", "a" * 64),
+                uploaded=day,
+            )
+            for version, day in of_project
+        ]
+        for project, of_project in uploads.items()
     }
-    about = dict.fromkeys(days, Metadata("Summary", "EULA", ()))
-    manifest = read_manifest(manifest_bytes("cuda", "12.5.1", archives, about))
-    assert manifest.release_date == expected
+    release = {ArchiveId(name, "linux-x86_64", None): wheels[0] for name, wheels in listed.items()}
+    day = release_date(release, listed)
+    assert day == expected
+    about = dict.fromkeys(uploads, Metadata("Summary", "EULA", ()))
+    assert read_manifest(manifest_bytes("cuda", "12.5.1", release, about, day)).release_date == day
 
 
 def test_every_platform_has_tags() -> None:
