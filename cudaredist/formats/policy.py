@@ -1,8 +1,8 @@
 """Models of the policy files."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cudaredist.formats.base import (
     CudaMinor,
@@ -15,6 +15,7 @@ from cudaredist.formats.base import (
     optional,
 )
 from cudaredist.formats.tables import CapabilityName, PlainCapability
+from cudaredist.wheels import METAPACKAGES
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
 
@@ -387,9 +388,19 @@ class WheelRelease(Reasoned):
 class WheelPolicy(OwnFile):
     """`policy/wheels.json`: wheels of releases with wrong metapackages."""
 
-    metapackages: dict[str, dict[str, WheelRelease]] = Field(
-        description="By redistributable and release"
+    metapackages: dict[str, dict[VersionText, WheelRelease]] = Field(
+        description="By redistributable (cuda, cuquantum, nvpl) and release"
     )
+
+    @field_validator("metapackages")
+    @classmethod
+    def _have_metapackages(cls, releases: dict[str, Any]) -> dict[str, Any]:
+        known = sorted(set(METAPACKAGES.values()))
+        unknown = sorted(releases.keys() - known)
+        if unknown:
+            names = ", ".join(known)
+            raise ValueError(f"{unknown[0]} has no metapackage. Redistributables with one: {names}")
+        return releases
 
 
 class FixupPolicy(OwnFile):

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
 
-from cudaredist.errors import CudaRedistError, NotAtSourceError, TooLargeError, plural
+from cudaredist.errors import (
+    CudaRedistError,
+    InvalidFileError,
+    NotAtSourceError,
+    Problem,
+    TooLargeError,
+    plural,
+)
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
 from cudaredist.sources.protocol import Delivery, Settings
@@ -161,6 +168,7 @@ class WheelSource:
                 wheel = best_wheel(wheels[project], platform, versions)
                 if wheel is not None:
                     archives[ArchiveId(package, platform, variant)] = wheel
+        _raise_for_unused(redist, label, stated, archives)
         return archives
 
     def _doubts(
@@ -211,6 +219,23 @@ def _pins(archives: Mapping[ArchiveId, Wheel]) -> dict[str, WheelVersion]:
 
 def _files(archives: Mapping[ArchiveId, Wheel]) -> set[str]:
     return {wheel.file_name for wheel in archives.values()}
+
+
+def _raise_for_unused(
+    redist: str, label: str, stated: Mapping[str, str], archives: Iterable[ArchiveId]
+) -> None:
+    """Raise `InvalidFileError` if the policy states versions of wheels that do not exist."""
+    unused = sorted(stated.keys() - {archive.package for archive in archives})
+    path = f"metapackages.{redist}.{label}.versions"
+    problems = [
+        Problem(
+            f"{path}.{package}",
+            f"the release has no package {package}, or the index no wheel {stated[package]} of it",
+        )
+        for package in unused
+    ]
+    if problems:
+        raise InvalidFileError("policy/wheels.json", problems)
 
 
 def _redist_in(folder: str) -> str:

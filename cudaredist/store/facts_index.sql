@@ -23,7 +23,7 @@ CREATE TABLE releases (
     redist TEXT NOT NULL, -- the redistributable, such as `cuda`
     label TEXT NOT NULL, -- such as `12.9.1`
     sort_key TEXT NOT NULL, -- orders the labels of a redistributable
-    date TEXT, -- as the manifest states it
+    date TEXT, -- the day of the release in the manifest, such as `2025-10-09`. For wheels: of the first upload
     has_manifest INTEGER NOT NULL, -- 0: only the feature file is there
     has_features INTEGER NOT NULL, -- 0: no archive was examined
     UNIQUE (redist, label, layer)

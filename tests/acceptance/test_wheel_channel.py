@@ -230,6 +230,30 @@ def test_policy_replaces_wheels_of_metapackage(wheels: Run) -> None:
     expect_error(wheels("download-manifests"), 5, "policy-wheels")
 
 
+@pytest.mark.usefixtures("wrong_release")
+@pytest.mark.parametrize("versions", [{"cuda_nvcc": "12.9.98"}, {"cuda_nvc": "12.9.99"}])
+def test_policy_with_unknown_wheel_is_refused(wheels: Run, versions: dict[str, str]) -> None:
+    release = {"reason": "Why", "reference": "Where", "versions": versions}
+    policy = {"schema_version": 1, "metapackages": {"cuda": {"12.9.2": release}}}
+    path = Path("data/policy/wheels.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(policy))
+    Path("data/manifests").mkdir()
+    result = wheels("download-manifests", "--version", "12.9.2", "--version", "12.9.1")
+    ((name, version),) = versions.items()
+    expect_error(result, 5, f"metapackages.cuda.12.9.2.versions.{name}: ", version)
+    assert held("12.9.1", "wheels/cuda").exists()
+    assert not held("12.9.2", "wheels/cuda").exists()
+
+
+def test_policy_for_redistributable_without_metapackage_is_refused(run: Run) -> None:
+    policy = {"schema_version": 1, "metapackages": {"cudnn": {}}}
+    Path("wheels.json").write_text(json.dumps(policy))
+    result = run("validate", "wheels.json")
+    assert result.exit_code == 5
+    assert "cudnn has no metapackage" in result.stdout
+
+
 def test_check_suggests_download_of_newer_release(index: Path, wheels: Run) -> None:
     Path("data/manifests/wheels/cuda").mkdir(parents=True)
     put_wheel(index, "nvidia-cuda-runtime-cu12", "12.9.70.1", LIBRARY, tag=X86)

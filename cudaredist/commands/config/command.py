@@ -47,6 +47,7 @@ def config(options: ConfigOptions, session: Session) -> int:
     from cudaredist.commands.config.report import ConfigReport, Setting
     from cudaredist.commands.config.text import config_text
     from cudaredist.formats.settings import IgnoredFinding
+    from cudaredist.store.data_folder import shipped_data
 
     file = read_configuration()
     values, origins = vars(options) | vars(options.requests), dict(options.origins)
@@ -66,5 +67,6 @@ def config(options: ConfigOptions, session: Session) -> int:
     ignored = [str(IgnoredFinding(**one)) for one in file.audit.get("ignore", ())]
     settings += [Setting(name="audit.ignore", value=one, origin="file") for one in ignored]
     path = None if file.path is None else str(file.path)
-    session.show(ConfigReport(path=path, settings=tuple(settings)), config_text)
+    report = ConfigReport(path=path, settings=tuple(settings), shipped_data=str(shipped_data()))
+    session.show(report, config_text)
     return EXIT_OK

@@ -25,3 +25,4 @@ class ConfigReport(Answer):
     command: Literal["config"] = "config"
     path: str | None = Field(description="The configuration file. Null: none")
     settings: tuple[Setting, ...]
+    shipped_data: str = Field(description="The folder of the shipped data and policy")

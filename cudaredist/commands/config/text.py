@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.config.report import ConfigReport, Setting
+from cudaredist.errors import printable
 
 
 def config_text(report: ConfigReport) -> Iterator[str]:
@@ -11,6 +12,8 @@ def config_text(report: ConfigReport) -> Iterator[str]:
     rows = [("setting", "value", "origin")]
     rows += [(one.name, _value(one), _origin(report, one)) for one in report.settings]
     yield from columns(rows)
+    yield ""
+    yield f"The shipped data and policy are in {printable(report.shipped_data)}."
 
 
 def _value(setting: Setting) -> str:
