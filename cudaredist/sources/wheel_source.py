@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
@@ -168,7 +168,8 @@ class WheelSource:
                 wheel = best_wheel(wheels[project], platform, versions)
                 if wheel is not None:
                     archives[ArchiveId(package, platform, variant)] = wheel
-        _raise_for_unused(redist, label, stated, archives)
+        packages = {family.package or _package_of(project) for project in names}
+        _raise_for_unused(f"{redist}.{label}", stated, packages, archives)
         return archives
 
     def _doubts(
@@ -222,17 +223,23 @@ def _files(archives: Mapping[ArchiveId, Wheel]) -> set[str]:
 
 
 def _raise_for_unused(
-    redist: str, label: str, stated: Mapping[str, str], archives: Iterable[ArchiveId]
+    release: str,
+    stated: Mapping[str, str],
+    packages: Collection[str],
+    archives: Iterable[ArchiveId],
 ) -> None:
-    """Raise `InvalidFileError` if the policy states versions of wheels that do not exist."""
-    unused = sorted(stated.keys() - {archive.package for archive in archives})
-    path = f"metapackages.{redist}.{label}.versions"
+    """Raise `InvalidFileError` if the policy states wheels that do not exist.
+
+    `packages` are those that the release's metapackage requires.
+    """
     problems = [
         Problem(
-            f"{path}.{package}",
-            f"the release has no package {package}, or the index no wheel {stated[package]} of it",
+            f"metapackages.{release}.versions.{package}",
+            f"the index has no wheel of version {stated[package]}"
+            if package in packages
+            else "the release has no package of this name",
         )
-        for package in unused
+        for package in sorted(stated.keys() - {archive.package for archive in archives})
     ]
     if problems:
         raise InvalidFileError("policy/wheels.json", problems)

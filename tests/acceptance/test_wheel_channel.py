@@ -231,17 +231,24 @@ def test_policy_replaces_wheels_of_metapackage(wheels: Run) -> None:
 
 
 @pytest.mark.usefixtures("wrong_release")
-@pytest.mark.parametrize("versions", [{"cuda_nvcc": "12.9.98"}, {"cuda_nvc": "12.9.99"}])
-def test_policy_with_unknown_wheel_is_refused(wheels: Run, versions: dict[str, str]) -> None:
-    release = {"reason": "Why", "reference": "Where", "versions": versions}
+@pytest.mark.parametrize(
+    ("package", "version", "reason"),
+    [
+        ("cuda_nvcc", "12.9.98", "the index has no wheel of version 12.9.98"),
+        ("cuda_nvc", "12.9.99", "the release has no package of this name"),
+    ],
+)
+def test_policy_with_unknown_wheel_is_refused(
+    wheels: Run, package: str, version: str, reason: str
+) -> None:
+    release = {"reason": "Why", "reference": "Where", "versions": {package: version}}
     policy = {"schema_version": 1, "metapackages": {"cuda": {"12.9.2": release}}}
     path = Path("data/policy/wheels.json")
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(policy))
     Path("data/manifests").mkdir()
     result = wheels("download-manifests", "--version", "12.9.2", "--version", "12.9.1")
-    ((name, version),) = versions.items()
-    expect_error(result, 5, f"metapackages.cuda.12.9.2.versions.{name}: ", version)
+    expect_error(result, 5, f"metapackages.cuda.12.9.2.versions.{package}: {reason}")
     assert held("12.9.1", "wheels/cuda").exists()
     assert not held("12.9.2", "wheels/cuda").exists()
 
