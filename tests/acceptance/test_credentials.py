@@ -58,6 +58,7 @@ _CALLS: dict[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
 """Options and variables with addresses: a call, and its environment."""
 
 
+@pytest.mark.slow
 # The usual authorities take long to read.
 @pytest.mark.usefixtures("authority")
 @pytest.mark.parametrize("option", _CALLS)

@@ -164,6 +164,7 @@ def link(path: Path) -> None:
     path.symlink_to("target")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [garbage, empty, cut, other_tables, broken_pages, folder, link, Path.unlink]
 )
@@ -187,6 +188,7 @@ def test_cache_that_cannot_be_written_gives_the_same_answer(
     assert "continuing without a cache" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_refreshed", [False, True])
 def test_full_disk_gives_the_same_answer(
     run: Run, data: Path, tmp_path: Path, *, is_refreshed: bool
@@ -286,6 +288,7 @@ EDITS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(examples(2 / 5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rounds=st.lists(EDITS, min_size=1, max_size=3))
 def test_edited_data_gives_the_rows_of_a_new_index(

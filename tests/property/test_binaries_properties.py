@@ -160,6 +160,7 @@ def pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
+@pytest.mark.slow
 def test_examine_of_system_files_agrees_with_other_programs() -> None:
     count = 0
     for path in system_files():
@@ -177,6 +178,7 @@ def test_examine_of_system_files_agrees_with_other_programs() -> None:
     assert count > 20
 
 
+@pytest.mark.slow
 @needs("readelf")
 def test_readelf_finds_the_same_symbols_in_the_systems_files() -> None:
     files = [path for path in system_files() if next(pieces(path), b"")[:4] == b"\x7fELF"][:40]

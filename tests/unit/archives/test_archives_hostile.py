@@ -373,6 +373,7 @@ def test_overlapping_members_are_refused() -> None:
         read_all("a.zip", whole + bytes(end))
 
 
+@pytest.mark.slow
 def test_zip_bomb_is_refused_at_ratio_limit() -> None:
     data = raw_zip(entry(content=bytes(80 * MIB)))
     assert len(data) < 100_000

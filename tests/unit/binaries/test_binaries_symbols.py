@@ -171,6 +171,7 @@ def test_thousands_of_symbols_with_one_long_name_are_refused() -> None:
     assert peak < 40 << 20
 
 
+@pytest.mark.slow
 def test_symbols_at_limit_stay_within_memory() -> None:
     count = elf_symbols._SYMBOLS_LIMIT - 1
     strings = b"\0" + b"".join(b"symbol_%09d_of_many_in_a_table\0" % n for n in range(count))

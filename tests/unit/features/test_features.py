@@ -196,6 +196,7 @@ def test_links_follow_lifted_folders() -> None:
     assert derived.libraries[0].links == ("lib/libx.so",)
 
 
+@pytest.mark.slow
 def test_deep_and_wide_trees_are_read_within_cost_limit() -> None:
     deep = [file("d/" * 60 + f"{n}/x") for n in range(5000)]
     versions = [file(f"lib/{n}.{m}/x") for n in range(1, 60) for m in range(10)]
@@ -507,6 +508,7 @@ def test_broken_facts_are_not_read(data: bytes) -> None:
     assert facts_from_bytes(data) is None
 
 
+@pytest.mark.slow
 def test_memory_for_many_members_is_limited() -> None:
     count = 3_000
     headers = (archives.tar_header(f"top/share/file{n}") for n in range(count))

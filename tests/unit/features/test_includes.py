@@ -66,6 +66,7 @@ def test_hostile_header_is_unread(text: str, words: str) -> None:
     assert read_includes(text.encode()) == IncludeLines(unread=words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ['"\\"' * MIB, "/*" * MIB, "'" * MIB, "#if A\\\n" * MIB, "/" * MIB]
 )

@@ -153,6 +153,7 @@ def test_invalid_page_is_an_error(data: bytes, kind: str, error: type[SourceErro
 IN_JSON = b'{"meta": {"api-version": "1.0"}, "files": [], "x": ['
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "piece", "end", "kind"),
     [

@@ -155,6 +155,7 @@ INDEXES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "login"),
     [

@@ -201,6 +201,7 @@ def macros_of(compiler: str, *, gcc: int, clang: int) -> dict[int, dict[str, int
     return {version: dict(model.macros(version, gcc, clang)) for version in model.versions}
 
 
+@pytest.mark.slow
 @needs("gcc")
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("era", ERAS)

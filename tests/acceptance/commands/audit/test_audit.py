@@ -488,6 +488,7 @@ def test_audit_asks_the_driver_for_the_gpus(
     assert message in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("soname", "bound"),
     [

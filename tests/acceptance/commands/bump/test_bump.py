@@ -512,6 +512,7 @@ def test_nixpkgs_commit_of_new_minor_starts_with_init(up_to_date: FaultServer, b
 # -- interruptions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["_download", "_examine", "_update_tables", "_build_sets"])
 def test_interrupted_bump_is_completed_by_next_run(
     up_to_date: FaultServer, bump: Run, run: Run, monkeypatch: pytest.MonkeyPatch, stage: str

@@ -227,6 +227,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["open", "fsync", "os.rename"])
 def test_run_interrupted_twice_while_writing_leaves_no_temporary_file(
     server: FaultServer, tmp_path: Path, step: str

@@ -155,6 +155,7 @@ def test_truncated_or_endless_listing_marks_nothing_as_gone(
     assert not cuda.count("redistrib_1.1.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "behaviour",
     [

@@ -145,7 +145,7 @@ def test_run_paths_are_added_to_new_split_root(materialize: Run) -> None:
     assert loaded(Path("root/libcusolver/lib/lib/libcusolverMg.so.12"), "solve") == 0
 
 
-@needs("gcc")
+@needs("gcc", "patchelf")
 def test_run_paths_of_root_without_examination_require_archives(
     materialize: Run, source: FaultServer
 ) -> None:

@@ -278,6 +278,7 @@ def append(part: Path) -> None:
         file.write(b"x" * 100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_locks")
 @pytest.mark.parametrize("is_kept", [True, False])
 @pytest.mark.parametrize("meddle", [Path.unlink, replace, finish_another, finish_own, append])
