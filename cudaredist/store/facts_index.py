@@ -2,21 +2,24 @@
 
 The files are the only source. Their sizes and times are compared with those in the index at each
 start, and the rows of changed files are replaced. A changed index replaces its file as a whole, so
-that it needs no locks: several processes can read and refresh it at once. A damaged index is made
-again. If the cache cannot be written, the index is in memory.
+that it needs no locks: several processes can read and refresh it at once. Its header has a checksum
+of the file, so that a damaged or edited index is made again. If the cache cannot be written, the
+index is in memory.
 """
 
 import json
+import mmap
 import os
 import sqlite3
 import time
 import weakref
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, printable
@@ -36,6 +39,9 @@ from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
+
+_CHECKSUM = slice(60, 64)
+"""The bytes of `user_version` in the header of an SQLite file."""
 
 _Result = TypeVar("_Result")
 
@@ -76,7 +82,8 @@ class Index:
         self._states = dict(self._read_states())
         # If no index of all layers exists, begin with a copy of the shipped data's index.
         keys = (index_key(layer) for layer in (store, store.base) if layer is not None)
-        path = next(filter(None, map(cache.stored_index, keys)), None)
+        paths = filter(None, map(cache.stored_index, keys))
+        path = next(filter(_has_checksum, paths), None)
         self._is_new = False
         if path is None:
             self._make()
@@ -269,6 +276,10 @@ class Index:
                 self._database.backup(file)
         except sqlite3.Error as error:
             raise OSError(str(error)) from error
+        with path.open("r+b") as file:
+            checksum = _checksum(file)
+            file.seek(_CHECKSUM.start)
+            file.write(checksum)
 
     def _add(self, document: _Document) -> None:
         """Add the rows of a document. A broken file has none."""
@@ -358,6 +369,27 @@ def _state(*paths: Path | str) -> str:
                 return ""
             states.append((about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
     return repr(sorted(states))
+
+
+def _checksum(file: BinaryIO) -> bytes:
+    """Return the checksum of an index: the CRC-32 of all other bytes.
+
+    A cryptographic hash would take longer than most queries, and nobody else can write the cache.
+    """
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+        before, after = view[: _CHECKSUM.start], view[_CHECKSUM.stop :]
+        with before, after:
+            return zlib.crc32(after, zlib.crc32(before)).to_bytes(4, "big")
+
+
+def _has_checksum(path: Path) -> bool:
+    """Return whether an index is undamaged."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_CHECKSUM.stop)[_CHECKSUM] == _checksum(file)
+    except (OSError, ValueError):
+        # An empty file cannot be mapped.
+        return False
 
 
 def _open_file(path: Path) -> sqlite3.Connection:

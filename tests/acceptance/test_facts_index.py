@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -177,6 +178,53 @@ def test_damaged_index_is_made_again(
     assert rows_of(open_index(data, tmp_path / "cache")) == expected
 
 
+@pytest.mark.slow
+def test_index_with_flipped_bits_is_made_again(data: Path, tmp_path: Path, patch: Patch) -> None:
+    settle(patch)
+    open_index(data, tmp_path / "cache")
+    path, random = stored(tmp_path / "cache"), Random(20261126)
+    good = path.read_bytes()
+    for _ in range(500):
+        damaged = bytearray(good)
+        for _ in range(random.choice([1, 1, 40])):
+            damaged[random.randrange(len(good))] ^= 1 << random.randrange(8)
+        path.unlink()
+        path.write_bytes(damaged)
+        assert len(open_index(data, tmp_path / "cache").rows("SELECT 1 FROM releases")) == 3
+        assert path.read_bytes() == good
+
+
+def test_index_damaged_during_a_run_is_made_again(data: Path, tmp_path: Path, patch: Patch) -> None:
+    settle(patch)
+    expected = rows_of(open_index(data, tmp_path / "cache"))
+    index = open_index(data, tmp_path / "cache")
+    path = stored(tmp_path / "cache")
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(size - 4096))
+    assert rows_of(index) == expected
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "ALTER TABLE releases RENAME COLUMN label TO tag",
+        "UPDATE releases SET label = '9.9.9' WHERE label = '2.28.9'",
+        "DELETE FROM archives",
+        "PRAGMA user_version = 1",
+    ],
+)
+def test_index_edited_by_hand_is_made_again(
+    data: Path, tmp_path: Path, edit: str, patch: Patch
+) -> None:
+    settle(patch)
+    expected = rows_of(open_index(data, tmp_path / "cache"))
+    with closing(sqlite3.connect(stored(tmp_path / "cache"))) as database, database:
+        database.execute(edit)
+    assert rows_of(open_index(data, tmp_path / "cache")) == expected
+
+
 def test_cache_that_cannot_be_written_gives_the_same_answer(
     run: Run, data: Path, tmp_path: Path
 ) -> None:
@@ -216,13 +264,14 @@ def test_index_of_another_version_is_not_used(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
     settle(patch)
+    features = patch.count("cudaredist.store.facts_index.load_features")
     with monkeypatch.context() as other:
         other.setattr("cudaredist.store.facts_index.__version__", "0.0.1")
         open_index(data, tmp_path / "cache")
-        with closing(sqlite3.connect(stored(tmp_path / "cache"))) as database, database:
-            database.execute("DELETE FROM packages")
-        assert not rows_of(open_index(data, tmp_path / "cache"))["packages"]
-    assert rows_of(open_index(data, tmp_path / "cache"))["packages"]
+        open_index(data, tmp_path / "cache")
+        assert features.number == len(LABELS)
+    open_index(data, tmp_path / "cache")
+    assert features.number == 2 * len(LABELS)
 
 
 @pytest.mark.slow

@@ -66,7 +66,6 @@ def write_database(index: Index, output: Path) -> QueryReport:
         pass
     except OSError as error:
         raise ReadError(output, error) from error
-    index.read(_check)
     with WritingTo(output), TemporaryDirectory() as folder:
         path = Path(folder, "facts.db")
         index.write(path)
@@ -138,10 +137,3 @@ def _cell(value: Cell | bytes) -> Cell:
     if isinstance(value, bytes):
         return value.hex()
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _check(database: sqlite3.Connection) -> None:
-    """Raise `DatabaseError` if the database is damaged."""
-    problems = database.execute("PRAGMA quick_check(1)").fetchall()
-    if problems != [("ok",)]:
-        raise sqlite3.DatabaseError(problems)
