@@ -24,7 +24,11 @@ _BETWEEN_LINES = 10.0
 """Seconds between progress lines if stderr is not a terminal."""
 
 _STYLES = {"error": "31", "warning": "33", "hint": "36"}
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if code != 10}  # noqa: PLR2004 - a line break stays
+_CONTROL = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160))}
+"""Control characters. A line break in a name would begin a line that others interpret."""
+_DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""Line separators, and characters that change the direction of the text after them."""
+_ESCAPED = _CONTROL | {code: ascii(chr(code))[1:-1] for code in _DIRECTIONS}
 
 Color = Literal["auto", "always", "never"]
 
@@ -61,13 +65,13 @@ class Console:
 
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines to stdout."""
-        self.result("".join(f"{line.translate(_CONTROL)}\n" for line in lines))
+        self.result("".join(f"{line.translate(_ESCAPED)}\n" for line in lines))
 
     def error(self, message: str, hint: str | None = None, details: Iterable[str] = ()) -> None:
         """Print an error with its details and hint."""
         self._print("error", message)
         for detail in details:
-            self._write(f"    {detail.translate(_CONTROL)}")
+            self._write(f"    {detail.translate(_ESCAPED)}")
         if hint:
             self._print("hint", hint)
 
@@ -83,7 +87,7 @@ class Console:
     def note(self, message: str) -> None:
         """Print a note, unless --quiet is set."""
         if not self.is_quiet:
-            self._write(message.translate(_CONTROL))
+            self._write(message.translate(_ESCAPED))
 
     def progress(self, title: str) -> "TerminalProgress":
         """Return the progress of a run. --quiet hides it."""
@@ -99,7 +103,7 @@ class Console:
         prefix = f"{kind}:"
         if self._is_colored:
             prefix = f"\x1b[{_STYLES[kind]}m{prefix}\x1b[0m"
-        self._write(f"{prefix} {message.translate(_CONTROL)}")
+        self._write(f"{prefix} {message.translate(_ESCAPED)}")
 
     def _write(self, line: str) -> None:
         sys.stderr.write(f"{line}\n")

@@ -170,11 +170,25 @@ def test_action_audits_files_of_a_pattern(tmp_path: Path) -> None:
     assert report["exit_code"] == 1
 
 
+@pytest.mark.slow
 @needs("bash")
-def test_action_rejects_another_command(tmp_path: Path) -> None:
-    status, log = Runner(tmp_path).command("mirror", "prune")
+def test_action_takes_no_option_from_the_name_of_a_file(tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
+    for name in ("--help", "--ignore=cuda", "a program"):
+        (tmp_path / name).symlink_to("/bin/sh")
+    assert runner.command("audit", "--max-glibc 2.0 *m --*")[0] == 2
+    assert runner.command("audit", "--max-glibc 2.0 ?-help *program")[0] == 1
+    summary = runner.summary.read_text()
+    assert ("--help" in summary, "a program" in summary) == (True, True)
+
+
+@needs("bash")
+@pytest.mark.parametrize("command", ["mirror", "a\n::error::b"])
+def test_action_rejects_another_command(tmp_path: Path, command: str) -> None:
+    status, log = Runner(tmp_path).command(command, "prune")
     assert status == 2
-    assert "::error title=cudaredist::command must be check or audit" in log
+    assert log.splitlines()[1:] == []
+    assert log.startswith("::error title=cudaredist::command must be check or audit, not ")
 
 
 @pytest.mark.network

@@ -57,6 +57,19 @@ WRONG_CALLS = {
 """Wrong calls, and the command of the hint."""
 
 
+@pytest.mark.parametrize(
+    "call",
+    [("validate",), ("validate", "--quiet"), ("audit",), ("explain", "set"), ("export", "nix")],
+)
+def test_line_break_of_a_name_begins_no_line(run: Run, call: tuple[str, ...]) -> None:
+    name = "a\n::error::b\u202e"
+    Path(name).write_text("x")
+    result = run(*call, name)
+    assert "\\n::error::b\\u202e" in result.output
+    assert "\n::error" not in result.output
+    assert run(*call, f"missing{name}").output.count("\n::error") == 0
+
+
 @pytest.mark.parametrize("call", WRONG_CALLS)
 def test_hint_of_wrong_call_is_a_command_that_works(run: Run, call: str) -> None:
     Path("my data").mkdir()

@@ -157,7 +157,7 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> Iterator[str]:
         }
         for release in _news(report)
     ]
-    yield json.dumps(commits, indent=2)
+    yield from json.dumps(commits, indent=2).splitlines()
 
 
 def _attribute(release: BumpedRelease) -> str:

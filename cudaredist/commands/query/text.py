@@ -18,11 +18,12 @@ def query_table(report: QueryReport) -> Iterator[str]:
 
 
 def query_csv(report: QueryReport) -> Iterator[str]:
-    """Yield the rows as CSV."""
+    """Yield the lines of the rows as CSV. A value with line breaks has several lines."""
     for row in _rows(report):
-        line = io.StringIO(newline="")
-        csv.writer(line, lineterminator="").writerow(row)
-        yield line.getvalue()
+        text = io.StringIO(newline="")
+        # Older versions of Python do not quote line breaks that are not in the terminator.
+        csv.writer(text, lineterminator="\r\n").writerow(row)
+        yield from text.getvalue().removesuffix("\r\n").split("\n")
 
 
 def query_markdown(report: QueryReport) -> Iterator[str]:

@@ -35,4 +35,5 @@ def versions_renovate(report: VersionsReport) -> Iterator[str]:
             {"version": label} | ({"releaseTimestamp": dates[label]} if label in dates else {})
             for label in labels
         ]
-        yield json.dumps({"releases": releases, "homepage": NVIDIA_BASE}, indent=2)
+        document = {"releases": releases, "homepage": NVIDIA_BASE}
+        yield from json.dumps(document, indent=2).splitlines()

@@ -162,6 +162,8 @@ def test_formats_show_hostile_values_safely(run: Run) -> None:
     newline = "SELECT 'a' || char(10) || 'b,\"' AS x"
     assert run("query", newline).stdout == 'x\na\\nb,"\n'
     assert run("query", newline, "--format", "csv").stdout == 'x\n"a\nb,"""\n'
+    plain = "SELECT 'a' || char(10) || 'b' || char(13) || char(8238) AS x"
+    assert run("query", plain, "--format", "csv").stdout == 'x\n"a\nb\\r\\u202e"\n'
 
 
 def test_tables_of_functions_can_be_read(run: Run) -> None:
