@@ -264,6 +264,7 @@ class ZipReader(StreamReader):
         self._states[index] |= _CONFIRMED
 
     def _corrected(self, header: _ZipHeader, mode: int, index: int) -> Member:
+        """Return a member with its mode. pip writes all types but folders as files."""
         member = _member(header)
         if member.kind == "file" and stat.S_ISLNK(mode):
             if header.size > self._limits.name:
@@ -273,8 +274,6 @@ class ZipReader(StreamReader):
                 self._refuse(header, "is a link after too many small files")
             self._count_name(target)
             member = replace(member, kind="symlink", size=0, target=text_of(target))
-        elif member.kind == "file" and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
-            member = replace(member, kind="other", size=0)
         return replace(member, mode=mode & _MODE)
 
     def _end(self, directory: int) -> None:
@@ -298,7 +297,9 @@ class ZipReader(StreamReader):
             stream.refuse("has extra data between its directory and its end")
         if any(number not in those for number, those in zip(numbers, allowed, strict=True)):
             stream.refuse("its end record does not match its directory")
-        stream.skip(comment_length)
+        # Other programs look for the last end record, so they would read another directory.
+        if _END in stream.read(comment_length):
+            stream.refuse("has a second end record in its comment")
         if stream.ahead(1):
             stream.refuse("has extra data after its end")
 

@@ -77,7 +77,7 @@ def build_tree(members: Sequence[Entry]) -> Tree:
         elif entry.kind in {"symlink", "hardlink"}:
             _follow(path, entry, placed, known, links, tree)
         elif entry.kind == "other":
-            tree.refuse(f"neither file, folder nor link: {path}")
+            tree.skip(f"neither file, folder nor link: {path}")
     _move_up(tree)
     return tree
 

@@ -328,6 +328,7 @@ def entry(**fields: object) -> ZipEntry:
         (raw_zip(entry(), before_end=b"gap" * 9), "between its directory and its end"),
         (raw_zip(entry(), behind=b"x"), "extra data after its end"),
         (raw_zip(entry(), comment=b"comment")[:-1], "is truncated"),
+        (raw_zip(entry(), comment=raw_zip(entry())), "has a second end record in its comment"),
         (raw_zip(entry())[:-22], "is truncated"),
         (raw_zip(entry(), entry(method=0, content=raw_zip(entry())))[:-1], "is truncated"),
         (raw_zip(entry(), end={"disk": 1}), "end record does not match"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,6 +120,18 @@ def test_audit_removes_old_facts_of_folders(
     run("audit", wheel, "--data-dir", data, "--cache-dir", tmp_path / "cache")
     remaining = [kind for n, (kind, _) in enumerate(entries) if cache.get(kind, str(n) * 64)]
     assert remaining == ["folders/1", "facts/1"]
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFCHR, stat.S_IFDIR])
+def test_member_that_pip_installs_as_a_file_is_read(audit: Run, tmp_path: Path, kind: int) -> None:
+    wheel = tmp_path / "user-1.0-py3-none-any.whl"
+    content = elf(needed=["libcublasLt.so.12"])
+    extension = ZipEntry(name=b"user/_ext.so", content=content, mode=kind | 0o644)
+    metadata = b"Metadata-Version: 2.1\nName: user\nVersion: 1.0\n"
+    about = ZipEntry(name=b"user-1.0.dist-info/METADATA", content=metadata)
+    wheel.write_bytes(raw_zip(extension, about))
+    (library,) = report(audit(wheel, "--json"))["libraries"]
+    assert library["soname"] == "libcublasLt.so.12"
 
 
 def two_wheels(folder: Path) -> list[Path]:
