@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from cudaredist import __version__
 from cudaredist.cli.configuration import read_configuration
 from cudaredist.cli.console import Console
-from cudaredist.cli.session import report_error
+from cudaredist.cli.session import report_bug, report_error
 from cudaredist.commands.audit.command import audit
 from cudaredist.commands.build.command import build
 from cudaredist.commands.bump.command import bump
@@ -77,8 +77,10 @@ class _Program(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer has it
         with self._reported():
-            file = read_configuration()
-            ctx.default_map = {name: file.defaults(name) for name in self.commands}
+            # A wrong file must not hide the help, or the settings that are right.
+            if not {"schema", "--help", "-h"} & {*self._words}:
+                file = read_configuration()
+                ctx.default_map = {name: file.defaults(name) for name in self.commands}
             return super().invoke(ctx)
 
     @contextmanager
@@ -94,6 +96,10 @@ class _Program(TyperGroup):
             if "--json" in self._words:
                 report_error(command or "cudaredist", error)
             raise typer.Exit(error.exit_code) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception:  # noqa: BLE001 - as in a command
+            raise typer.Exit(report_bug(Console())) from None
 
     def _hint(self, error: Any, command: str | None) -> str:  # noqa: ANN401 - typer's exception
         """Return the call with the nearest command or option, else the help."""

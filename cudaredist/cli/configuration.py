@@ -10,6 +10,8 @@ from cudaredist.private import is_safe_to_trust
 
 _TABLES = {"cudaredist.toml": (), "pyproject.toml": ("tool", "cudaredist")}
 """The tables with the configuration, by file name."""
+_LIMIT = 1 << 20
+"""Bytes of a configuration file."""
 
 
 class ConfigurationFile(NamedTuple):
@@ -31,7 +33,12 @@ def read_configuration() -> ConfigurationFile:
 
     Raises `UsageError` if it is invalid, and `ReadError`.
     """
-    for folder in (Path(), *Path.cwd().parents):
+    try:
+        parents = Path.cwd().parents
+    except FileNotFoundError as error:
+        hint = "change to another folder, for example with `cd`"
+        raise UsageError("the current folder was removed", hint=hint) from error
+    for folder in (Path(), *parents):
         for name, keys in _TABLES.items():
             path = folder / name
             if path.is_file() and is_safe_to_trust(path):
@@ -43,8 +50,11 @@ def read_configuration() -> ConfigurationFile:
 
 def _table(path: Path, keys: tuple[str, ...]) -> object:
     """Return the table of a file, or None if it has none."""
-    with ReadingFrom(path):
-        data = path.read_bytes()
+    with ReadingFrom(path), path.open("rb") as file:
+        data = file.read(_LIMIT + 1)
+    if len(data) > _LIMIT:
+        hint = "remove it, or run the command in another folder"
+        raise UsageError(f"{path} has more than {_LIMIT:,} bytes", hint=hint)
     if keys and b"cudaredist" not in data:
         return None
     # Start-up time is a requirement, and most folders have no configuration file.
@@ -52,7 +62,7 @@ def _table(path: Path, keys: tuple[str, ...]) -> object:
 
     try:
         table: Any = tomllib.loads(data.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: {error}", hint="correct the syntax of this file") from error
     for key in keys:
         table = table.get(key) if isinstance(table, dict) else None

@@ -179,10 +179,15 @@ def _exit_code(
         session.console.error(message, hint=f"to resume, run `{again()}`")
         exit_interrupted()
     except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code
-        traceback.print_exc()
-        hint = "report this bug with the traceback above"
-        session.console.error("internal error in cudaredist", hint=hint)
-        return EXIT_BUG
+        return report_bug(session.console)
+
+
+def report_bug(console: Console) -> int:
+    """Print the current exception, and return its exit code."""
+    traceback.print_exc()
+    hint = "report this bug with the traceback above"
+    console.error("internal error in cudaredist", hint=hint)
+    return EXIT_BUG
 
 
 class Session(contextlib.ExitStack):

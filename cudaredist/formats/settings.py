@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import ConfigDict, Field, field_validator
 
 from cudaredist.formats.base import Channel, OwnModel
+from cudaredist.hints import redacted
 
 CONFIGURATION = "configuration"
 """The name for `schema`."""
@@ -83,7 +84,7 @@ class Configuration(_Settings):
     @field_validator("base_url")
     @classmethod
     def _without_credentials(cls, addresses: list[str] | None) -> list[str] | None:
-        if any(re.search(r"://.*[@?#]", address) for address in addresses or ()):
+        if any(re.search("://.*[?#]", one) or redacted(one) != one for one in addresses or ()):
             raise ValueError(
                 "addresses cannot contain credentials or a query; set CUDAREDIST_BASE_URL instead"
             )

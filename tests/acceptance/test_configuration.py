@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support.pages import FENCED
 from support.patching import Patch
-from support.running import expect_error
+from support.running import expect_error, expect_output
 
 import cudaredist.private
 from cudaredist.formats.registry import schema_problems
@@ -124,7 +125,10 @@ def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
         ("channel = 'wheel'", "no channel of cudaredist.toml is", "did you mean wheels?"),
         ("base-url = ['https://u:p@host']", "cannot contain credentials", "schema configuration"),
         ("base-url = ['https://host/?token=x']", "cannot contain credentials", "schema"),
+        ("base-url = ['u:p@host']", "cannot contain credentials", "schema"),
         ("jobs =", "cudaredist.toml: Invalid value", "correct the syntax"),
+        (f"jobs = {'[' * 2000}", "cudaredist.toml: ", "correct the syntax"),
+        (f"jobs = 2 #{' ' * (1 << 20)}", "cudaredist.toml has more than 1,048,576 bytes", "remove"),
     ],
 )
 def test_invalid_file_is_a_usage_error(run: Run, text: str, message: str, hint: str) -> None:
@@ -135,6 +139,37 @@ def test_invalid_file_is_a_usage_error(run: Run, text: str, message: str, hint: 
         assert "u:p" not in result.stderr
     document = json.loads(run("config", "--json").stdout)
     assert document["error"]["kind"] == "usage"
+
+
+def test_invalid_file_does_not_hide_help_and_schemas(run: Run) -> None:
+    OWN.write_text("jobs = 0")
+    hint = expect_error(run("config"), 2, "cudaredist.toml: jobs: ").stderr
+    _, *words = re.findall("`([^`]*)`", hint)[0].split()
+    assert '"jobs"' in expect_output(run(*words), 0).stdout
+    for call in (["--help"], ["check", "--help"], ["check", "-h"], ["--version"]):
+        assert run(*call).exit_code == 0
+
+
+def test_removed_current_folder_is_a_usage_error(run: Run) -> None:
+    Path.cwd().rmdir()
+    expect_error(run("check"), 2, "the current folder was removed", "change to another folder")
+    assert run("schema").exit_code == 0
+
+
+def test_other_exception_is_a_bug(run: Run, patch: Patch) -> None:
+    def broken() -> None:
+        raise AssertionError("surprise")
+
+    patch("cudaredist.app.read_configuration", broken)
+    expect_error(run("config"), 70, "surprise", "internal error in cudaredist")
+
+
+def test_config_shows_no_password(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDAREDIST_BASE_URL", "https://user:SECRET@host/")
+    for call in (["config"], ["config", "--json"]):
+        output = run(*call).output
+        assert "https://host/" in output
+        assert "SECRET" not in output
 
 
 def test_missing_data_folder_of_file_has_hint(run: Run) -> None:

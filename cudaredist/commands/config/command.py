@@ -2,6 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from cudaredist.cli.options import (
     ChannelName,
@@ -54,7 +55,7 @@ def config(options: ConfigOptions, session: Session) -> int:
     settings = [
         Setting(
             name=name.replace("_", "-"),
-            value=str(values[name]) if isinstance(values[name], Path) else values[name],
+            value=_shown(values[name]),
             origin=origins[name],
         )
         for name in ("data_dir", "cache_dir", "channel", "base_url", "jobs", "retries", "timeout")
@@ -70,3 +71,12 @@ def config(options: ConfigOptions, session: Session) -> int:
     report = ConfigReport(path=path, settings=tuple(settings), shipped_data=str(shipped_data()))
     session.show(report, config_text)
     return EXIT_OK
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - the value of any setting
+    """Return a setting's value without credentials, paths as text."""
+    from cudaredist.hints import redacted
+
+    if isinstance(value, list):
+        return [redacted(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
