@@ -23,9 +23,11 @@ from cudaredist.binaries.file_content import Scratch
 from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
+    CudaRedistError,
     IncompleteError,
     InvalidArchiveError,
     SourceError,
+    TooLargeError,
     UsageError,
     WriteError,
 )
@@ -47,6 +49,8 @@ _Result = TypeVar("_Result")
 
 _DRAIN_LIMIT = 16 << 30
 """The limit of bytes to read only to verify the hash of an invalid archive."""
+UNSIZED_LIMIT = 8 << 30
+"""The limit of bytes of an archive of unknown size. NVIDIA's largest archives have about 7 GB."""
 
 
 class ArchiveRequest(NamedTuple):
@@ -244,6 +248,13 @@ class ArchiveService:
             return None
 
 
+def _too_large(location: str, size: int | None) -> CudaRedistError:
+    """Return the error for an archive that is larger than its size, or than any archive."""
+    if size is None:
+        return TooLargeError(location, UNSIZED_LIMIT)
+    return ArchiveMismatchError(location, "size", f"{size:,}", "larger")
+
+
 @dataclass(slots=True)
 class _Reading(Generic[_Result]):
     """An archive that is being read."""
@@ -342,8 +353,8 @@ class _Reading(Generic[_Result]):
             for chunk in stream(0):
                 digest.update(chunk)
                 count += len(chunk)
-                if size is not None and count > size:
-                    raise ArchiveMismatchError(location, "size", f"{size:,}", "larger")
+                if count > (UNSIZED_LIMIT if size is None else size):
+                    raise _too_large(location, size)
                 progress.advance(self.number, len(chunk))
                 yield chunk
 

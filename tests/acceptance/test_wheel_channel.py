@@ -11,6 +11,7 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
+from support.patching import Patch
 from support.running import expect_error, expect_output, held, report
 from support.server import FaultServer
 from support.wheels import metadata_of, put_wheel, wheel
@@ -48,11 +49,16 @@ def index(pip_folder: Path, run: Run) -> Path:
 
 
 def serve_with_dates(server: FaultServer, index: Path, day: str) -> None:
-    """Serve a folder of wheels as an index that states the day of their upload."""
+    """Serve a folder of wheels as an index that states their sizes and the day of their upload."""
     pages: dict[str, list[Any]] = {}
     for path in sorted(index.iterdir()):
         data = server.files[f"/files/{path.name}"] = path.read_bytes()
-        item = {"filename": path.name, "url": f"/files/{path.name}", "upload-time": f"{day}T09:00Z"}
+        item: dict[str, Any] = {
+            "filename": path.name,
+            "url": f"/files/{path.name}",
+            "size": len(data),
+        }
+        item["upload-time"] = f"{day}T09:00Z"
         project = path.name.split("-")[0].replace("_", "-")
         pages.setdefault(project, []).append(item | {"hashes": {"sha256": sha256_of(data)}})
     for project, files in pages.items():
@@ -259,6 +265,32 @@ def test_policy_for_redistributable_without_metapackage_is_refused(run: Run) -> 
     result = run("validate", "wheels.json")
     assert result.exit_code == 5
     assert "cudnn has no metapackage" in result.stdout
+
+
+@pytest.mark.parametrize("states_size", [False, True])
+def test_endless_wheel_ends_at_limit(
+    index: Path,
+    wheels: Run,
+    run: Run,
+    wheel_server: FaultServer,
+    patch: Patch,
+    *,
+    states_size: bool,
+) -> None:
+    if states_size:
+        serve_with_dates(wheel_server, index, "2026-11-04")
+    else:
+        patch("cudaredist.store.archive_service.UNSIZED_LIMIT", 1 << 20)
+    sync = ("mirror", "sync", "mirrored", "--channel", "wheels", "--version", "12.9.1")
+    assert wheels("download-manifests", "--version", "12.9.1").exit_code == 0
+    assert run(*sync).exit_code == 0
+    (path,) = Path("mirrored").rglob("*nvcc*.whl")
+    path.unlink()
+    wheel_server.misbehave(f"/files/{path.name}", faults.two_gigabytes(with_length=False))
+    code = 4 if states_size else 5
+    expect_error(wheels("process-manifests", "--version", "12.9.1"), code, "larger")
+    expect_error(run(*sync), code, "larger")
+    assert not path.exists()
 
 
 def test_check_suggests_download_of_newer_release(index: Path, wheels: Run) -> None:

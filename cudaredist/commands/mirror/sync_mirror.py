@@ -196,7 +196,7 @@ class MirrorSync:
         contents: dict[Sha256, _Content],
         manifests: Sequence[LocalManifest],
     ) -> None:
-        """Add the metapackages of each release, and mark yanked wheels."""
+        """Add the metapackages of each release, mark yanked wheels, and set the index's sizes."""
         for manifest in manifests:
             for wheel in source.metapackages(manifest.target.redist.name, str(manifest.label)):
                 name = f"{wheel.project}/{wheel.file_name}"
@@ -206,7 +206,11 @@ class MirrorSync:
                 _add(contents, f"{SIMPLE}/{name}", request)
         paths = {path: content for content in contents.values() for path in content.paths}
         for path, wheel in source.wheels_at(paths).items():
-            paths[path].yanked = wheel.is_yanked
+            content = paths[path]
+            content.yanked = wheel.is_yanked
+            # Manifests of wheels have no sizes, and without one a wheel could fill the disk.
+            if content.request.size is None:
+                content.request = content.request._replace(size=wheel.size)
 
     # -- one archive
 
