@@ -63,7 +63,7 @@ def audit_programs(
     title = "all local releases"
     policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
     if package_set is None:
-        catalog = Catalog(_known_libraries(Index(store, cache), policy))
+        catalog = Catalog(known_libraries(Index(store, cache), policy))
     else:
         chosen = read_package_set(package_set)[0]
         catalog = Catalog(_libraries_of_set(chosen))
@@ -172,7 +172,7 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
             raise UsageError(f"--max-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 
-def _known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrary]:
+def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrary]:
     """Yield the libraries of all local releases, without stubs."""
     index.redists()
     query = """

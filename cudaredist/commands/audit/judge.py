@@ -64,7 +64,7 @@ class JudgedProgram:
         self.files = with_unlinked(files, data)
         self.needs = library_needs(self.files, data)
         self.majors = file_majors(self.files, self.needs, catalog)
-        self.gaps = tuple(run_path_gaps(self.files, self.needs))
+        self.gaps = tuple(run_path_gaps(self.files, self.needs, self.majors))
         self.copies = [file for file in self.files if catalog.is_copy(file)]
         self.own = [file for file in self.files if not catalog.is_copy(file)] or self.files
         self.platforms = tuple(dict.fromkeys(f.platforms[0] for f in self.files if f.platforms))

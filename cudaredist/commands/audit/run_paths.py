@@ -8,9 +8,11 @@ from shlex import quote
 from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
+from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile
 from cudaredist.errors import printable
+from cudaredist.primitives import Version
 from cudaredist.sets.libraries import key_of
 
 ORIGIN = "$ORIGIN"
@@ -18,13 +20,29 @@ _FIXED = "fixed"
 """The folder of repaired wheels."""
 _without_major = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?").fullmatch
 _MAJOR_WITH_COMMON_FOLDER = 13
-_OWN_FOLDERS = {
-    "cublasmp": "nvidia/cublasmp/cu{}/lib",
-    "cufftmp": "nvidia/cufftmp/cu{}/lib",
-    "cuquantum": "cuquantum/lib",
-    "nvcomp": "nvidia/libnvcomp/lib64",
+_FOLDERS = {
+    "cublasmp": ("nvidia/cublasmp/cu{}/lib", {}),
+    "cudnn": ("nvidia/cudnn/lib", {}),
+    "cudss": ("nvidia/cu{}/lib", {}),
+    "cufftmp": ("nvidia/cufftmp/cu{}/lib", {}),
+    "cuquantum": ("cuquantum/lib", {}),
+    "cusolvermp": ("nvidia/cu{}/lib", {}),
+    "cusparselt": (
+        "cusparselt/lib",
+        {"0.7": "nvidia/cusparselt/lib", "0.9": "nvidia/cu{}/lib"},
+    ),
+    "cutensor": ("cutensor/lib", {}),
+    "nccl": ("nvidia/nccl/lib", {}),
+    "nvcomp": ("nvidia/libnvcomp/lib64", {}),
+    "nvjpeg2000": ("nvidia/nvjpeg2k/lib", {}),
+    "nvpl": ("nvpl/lib", {}),
+    "nvshmem": ("nvidia/nvshmem/lib", {}),
+    "nvtiff": ("nvidia/nvtiff/lib", {}),
 }
-"""Folders of libraries in the wheels of products that do not follow the names of projects."""
+"""Folders of the libraries of products in their wheels, and changes since later releases.
+
+`{}` is the CUDA major. They are those in the RECORD of the oldest and newest wheel.
+"""
 
 
 class RunPathGap(NamedTuple):
@@ -37,9 +55,11 @@ class RunPathGap(NamedTuple):
 
 
 def run_path_gaps(
-    program: Sequence[ProgramFile], needs: Iterable[LibraryNeed]
+    program: Sequence[ProgramFile], needs: Iterable[LibraryNeed], majors: Iterable[FileMajors]
 ) -> Iterator[RunPathGap]:
     """Yield the CUDA libraries that the loader does not find by run paths.
+
+    `majors` are the CUDA majors that files are for.
 
     Only files of wheels are checked, because they are installed next to NVIDIA's wheels. A library
     is checked if it is in the program or in one of NVIDIA's wheels. In the program, only a file
@@ -49,6 +69,8 @@ def run_path_gaps(
     checked = {path: file for path, file in files.items() if _has_run_path(file)}
     loaded_by = {path: frozenset(_own_folders(file)) for path, file in checked.items()}
     by_name = grouped((key_of(name), path) for path, file in checked.items() for name in file.names)
+
+    common = {each.path: each.common for each in majors}
 
     def reached_from(folders: Collection[str]) -> set[str]:
         """Return the files for which the loader searches one of some folders.
@@ -69,10 +91,12 @@ def run_path_gaps(
     for need in needs:
         if need.kind != "needed" or not need.cuda or need.status not in {"bundled", "provided"}:
             continue
-        folders = _folders_of(need, files)
-        if folders or need.status == "bundled":
+        for group, paths in grouped((common.get(path), path) for path in need.by).items():
+            folders = _folders_of(need, group or frozenset(), files)
+            if not folders and need.status != "bundled":
+                continue
             reached = reached_from(folders)
-            for path in need.by:
+            for path in paths:
                 if path in checked and path not in reached:
                     here = posixpath.dirname(checked[path].installed or "") or "."
                     leading = (f"{ORIGIN}/{posixpath.relpath(n, here)}" for n in folders)
@@ -114,28 +138,25 @@ def run_path_fixes(gaps: Iterable[RunPathGap]) -> Iterator[str]:
         yield f"wheel pack --dest-dir {_FIXED} {quote(root)}"
 
 
-def _folders_of(need: LibraryNeed, files: Mapping[str, ProgramFile]) -> list[str]:
-    """Return the folders below site-packages that may contain a library."""
+def _folders_of(need: LibraryNeed, majors: Majors, files: Mapping[str, ProgramFile]) -> list[str]:
+    """Return the folders below site-packages that may contain a library for some CUDA majors."""
     if need.status == "provided":
-        folders = (folder for library in need.libraries for folder in _wheel_folders(library))
-        return list(dict.fromkeys(folders))
+        wheels = [library for library in need.libraries if library.project]
+        fitting = [library for library in wheels if library.major in {None, *majors}]
+        return list(dict.fromkeys(map(wheel_folder, fitting or wheels)))
     paths = (files[path].installed or "" for path in need.bundled)
     named = (path for path in paths if posixpath.basename(path) == need.soname)
     return list(dict.fromkeys(posixpath.normpath(posixpath.dirname(path)) for path in named))
 
 
-def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
-    """Yield the folders that NVIDIA's wheels have used for a library.
-
-    Only libraries of CUDA itself have exactly one folder for each CUDA major.
-    """
+def wheel_folder(library: KnownLibrary) -> str:
+    """Return the folder of a library in its wheel, below site-packages."""
     match = _without_major(library.project or "")
-    if match is None:
-        return
-    name, major = match[1].replace("-", "_"), library.major or 0
-    if library.redist in _OWN_FOLDERS:
-        yield _OWN_FOLDERS[library.redist].format(major)
-    elif library.redist == "cuda":
-        yield f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
-    else:
-        yield from (f"nvidia/{name}/lib", f"nvidia/cu{major}/lib", f"{name}/lib")
+    name, major = match[1].replace("-", "_") if match else "", library.major or 0
+    if library.redist == "cuda":
+        return f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
+    folder, later = _FOLDERS.get(library.redist, (f"nvidia/{name}/lib", {}))
+    for first, changed in later.items():
+        if library.label >= Version.parse(first):
+            folder = changed
+    return folder.format(major)

@@ -43,10 +43,20 @@ TWELVE = cuda("12.4.1")
         # All wheels of CUDA 13 share one folder.
         ("libcublas.so.13", ("$ORIGIN/../../nvidia/cu13/lib",), True),
         ("libcublas.so.13", ("$ORIGIN/../../nvidia/cublas/lib",), False),
-        # The folders of other products changed over time.
+        # Only some other products use this folder.
         ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cudnn/lib",), True),
-        ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cu12/lib",), True),
-        ("libcudnn.so.9", ("$ORIGIN/../../cudnn/lib",), True),
+        ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cu12/lib",), False),
+        ("libcudnn.so.9", ("$ORIGIN/../../cudnn/lib",), False),
+        ("libnccl.so.2", ("$ORIGIN/../../nvidia/cu13/lib",), False),
+        ("libnccl.so.2", ("$ORIGIN/../../nvidia/nccl/lib",), True),
+        ("libcutensor.so.2", ("$ORIGIN/../../nvidia/cutensor/lib",), False),
+        ("libcutensor.so.2", ("$ORIGIN/../../cutensor/lib",), True),
+        ("libcudss.so.0", ("$ORIGIN/../../nvidia/cu13/lib",), True),
+        # The folder of cuSPARSELt changed twice, and no release is for one folder only.
+        ("libcusparseLt.so.0", ("$ORIGIN/../../cusparselt/lib",), True),
+        ("libcusparseLt.so.0", ("$ORIGIN/../../nvidia/cusparselt/lib",), True),
+        ("libcusparseLt.so.0", ("$ORIGIN/../../nvidia/cu13/lib",), True),
+        ("libcusparseLt.so.0", ("$ORIGIN/../../nvidia/cu12/lib",), False),
         # The wheels of some products have folders of their own.
         ("libcublasmp.so.0", ("$ORIGIN/../../nvidia/cublasmp/cu12/lib",), True),
         ("libcublasmp.so.0", ("$ORIGIN/../../nvidia/cublasmp/lib",), False),
@@ -59,9 +69,20 @@ TWELVE = cuda("12.4.1")
 def test_run_path_leads_to_the_folder_of_a_wheel(
     needed: str, runpath: tuple[str, ...], *, is_found: bool
 ) -> None:
-    details = {"redist": "cublasmp", "variant": "cuda12"}
-    mp = known("libcublasmp.so.0", "0.9.1", "libcublasmp", "nvidia-cublasmp-cu12", **details)
-    libraries = [*TWELVE, *cuda("13.0.2"), *cudnn("9.5.1", 12), mp]
+    products = (
+        ("libcublasmp.so.0", "cublasmp", "0.9.1", "nvidia-cublasmp-cu12"),
+        ("libcudss.so.0", "cudss", "0.7.1", "nvidia-cudss-cu13"),
+        ("libcusparseLt.so.0", "cusparselt", "0.6.3", "nvidia-cusparselt-cu12"),
+        ("libcusparseLt.so.0", "cusparselt", "0.8.1", "nvidia-cusparselt-cu12"),
+        ("libcusparseLt.so.0", "cusparselt", "0.9.0", "nvidia-cusparselt-cu13"),
+        ("libcutensor.so.2", "cutensor", "2.5.0", "cutensor-cu13"),
+        ("libnccl.so.2", "nccl", "2.29.7", "nvidia-nccl-cu13"),
+    )
+    others = [
+        known(name, label, redist, project, redist=redist, variant=f"cuda{project[-2:]}")
+        for name, redist, label, project in products
+    ]
+    libraries = [*TWELVE, *cuda("13.0.2"), *cudnn("9.5.1", 12), *others]
     report = judged([installed("example/lib/a.so", needed, runpath=runpath)], libraries)
     assert (not warnings(report, "run-path")) == is_found
     assert report.exit_code == 0
@@ -96,6 +117,21 @@ def test_run_path_counts_for_the_libraries_that_a_file_needs() -> None:
     assert "libc.so" not in message
 
 
+@pytest.mark.parametrize(
+    ("major", "is_found"), [("12", True), ("13", False)], ids=["same major", "another major"]
+)
+def test_run_path_leads_to_the_wheel_of_the_same_cuda_major(major: str, *, is_found: bool) -> None:
+    libraries = [
+        known("libcudss.so.0", "0.7.1", "libcudss", f"nvidia-cudss-cu{n}", redist="cudss",
+              variant=f"cuda{n}")
+        for n in (12, 13)
+    ]  # fmt: skip
+    paths = ("$ORIGIN/nvidia/cublas/lib", f"$ORIGIN/nvidia/cu{major}/lib")
+    program = [installed("a.so", CUBLAS, "libcudss.so.0", runpath=paths)]
+    report = judged(program, [*TWELVE, *libraries])
+    assert (not warnings(report, "run-path")) == is_found
+
+
 def test_run_path_finding_names_the_files_and_a_command() -> None:
     program = [
         installed("example/a.so", "libcudnn.so.9", CUBLAS),
@@ -110,8 +146,8 @@ def test_run_path_finding_names_the_files_and_a_command() -> None:
         CUBLAS: ("b.so", "c.so", "example/a.so"),
         "libcudnn.so.9": ("example/a.so",),
     }
-    cublas, cudnns = "nvidia/cublas/lib", ("nvidia/cudnn/lib", "nvidia/cu12/lib", "cudnn/lib")
-    paths = ":".join(f"$ORIGIN/../{folder}" for folder in (cublas, *cudnns))
+    cublas, cudnn_folder = "nvidia/cublas/lib", "nvidia/cudnn/lib"
+    paths = ":".join(f"$ORIGIN/../{folder}" for folder in (cublas, cudnn_folder))
     assert (finding.hint or "").split(" && ") == [
         "wheel unpack --dest fixed dist/x-1.0-py3-none-any.whl",
         f"patchelf --add-rpath '$ORIGIN/{cublas}' fixed/x-1.0/b.so fixed/x-1.0/c.so",
