@@ -20,6 +20,10 @@ from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns
 _of_cxx_library = re.compile(r"_Z(?:T[IVSCT])?N?K?S[abdiost]|_Z(?:nw|na|dl|da)").match
 _NAMES = 5
 """Symbols that are named."""
+_PATCH = 2
+"""Position of the patch in a label."""
+_WITH_ALL_PATCHES = frozenset({"nccl"})
+"""Redistributables whose patch releases are all in the shipped data."""
 
 
 class RequiredRelease(AuditedRelease):
@@ -168,6 +172,7 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
     unknown = [label for label in labels if label not in {*fitting, *lacking}]
     below = [label for label in lacking if fitting and label < fitting[0]]
     every = {label for state in states.values() for label in state.labels}
+    lacks_patches = redist not in _WITH_ALL_PATCHES and _may_follow_patch(fitting, every)
 
     def names(*labels: Version) -> tuple[str, ...]:
         found = (name for state in states.values() for name in state.lacking(labels))
@@ -178,6 +183,7 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
         cuda_majors=tuple(sorted(majors)),
         sonames=tuple(states),
         lowest=str(fitting[0]) if fitting else None,
+        may_be_earlier=bool(below) and lacks_patches,
         first=str(labels[0]) if labels else None,
         last=str(labels[-1]) if labels else None,
         unknown=tuple(map(str, unknown)),
@@ -187,3 +193,11 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
         lacking={str(label): names(label) for label in lacking},
         labels_of={soname: state.labels for soname, state in states.items()},
     )
+
+
+def _may_follow_patch(fitting: Sequence[Version], known: Iterable[Version]) -> bool:
+    """Check if the data lacks the patch releases before the first of some releases."""
+    if not fitting or len(fitting[0].components) <= _PATCH or not fitting[0].components[_PATCH]:
+        return False
+    minor = fitting[0].components[:_PATCH]
+    return all(n.components[:_PATCH] != minor or n >= fitting[0] for n in known)

@@ -81,6 +81,11 @@ class AuditedRelease(OwnModel):
     lowest: str | None = Field(
         description="Oldest in the data that exports all symbols; null: none does, or it is unknown"
     )
+    may_be_earlier: bool = Field(
+        default=False,
+        description="Whether a patch release before the lowest one, which is not in the data, may "
+        "export all symbols",
+    )
     first: str | None = Field(description="Oldest in the data with all of the libraries")
     last: str | None
     unknown: Names = Field(description="Releases with unknown symbols")

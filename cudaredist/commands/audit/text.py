@@ -282,7 +282,8 @@ def _release_row(release: AuditedRelease, channel: str) -> tuple[str, str, str]:
         elif release.lowest != release.first:
             reason = "oldest in the data with known symbols"
         unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
-        words = f"{release.lowest} is the {reason}{unknown}"
+        patch = " or an earlier patch" if release.may_be_earlier else ""
+        words = f"{release.lowest}{patch} is the {reason}{unknown}"
         return name, _span(release.lowest, release.last), words
     if release.unknown:
         command = command_line("update-symbols", channel=channel, redist=release.redist)

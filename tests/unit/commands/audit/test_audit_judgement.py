@@ -185,6 +185,28 @@ def test_lowest_release_exports_all_symbols(
     assert release.unknown == tuple(label for label in RELEASES if label not in exports)
 
 
+@pytest.mark.parametrize(
+    ("redist", "labels", "lowest"),
+    [
+        ("cuda", ("12.5.1", "12.6.3"), "12.6.3 or an earlier patch"),
+        ("cuda", ("12.5.1", "12.6.0"), "12.6.0"),
+        ("cuda", ("12.6.1", "12.6.3"), "12.6.3"),
+        # All of its releases are in the data.
+        ("nccl", ("2.27.7", "2.28.3"), "2.28.3"),
+    ],
+)
+def test_lowest_release_may_be_an_earlier_patch(
+    redist: str, labels: tuple[str, str], lowest: str
+) -> None:
+    libraries = [known(CUBLAS, label, redist=redist) for label in labels]
+    exports = {labels[0]: [], labels[1]: ["new"]}
+    report = judged(program_with(VERSIONED), libraries, cublas(exports))
+    (release,) = report.releases
+    assert release.may_be_earlier == lowest.endswith("patch")
+    words = f"{lowest} is the first with all symbols, including new"
+    assert [line for line in audit_text(report) if line.endswith(words)]
+
+
 def test_symbol_that_the_program_exports_is_its_own() -> None:
     program = [*program_with(("new", "", "")), file("libown.so", symbols=defined("new"))]
     (release,) = judged(program, cuda(*RELEASES), cublas(SINCE_12_6)).releases
