@@ -118,7 +118,7 @@ def audit_report(
         # The findings about loaded files and about each package replace those about all files.
         replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
         findings = [
-            *(finding for each in environments for finding in each.findings()),
+            *(finding for each in environments for finding in each.findings(judged.majors)),
             *(finding for each in environments for finding in each.gpu_findings(required.gpus)),
             *(finding for finding in findings if finding.kind not in replaced),
         ]
@@ -127,7 +127,10 @@ def audit_report(
     return AuditReport(
         paths=tuple(map(str, program.paths)),
         inputs=tuple(program.inputs),
-        environments=tuple(each.report() for each in environments),
+        environments=tuple(
+            each.report().model_copy(update={"fix": each.command_for(findings)})
+            for each in environments
+        ),
         platforms=judged.platforms,
         channel=data.channel,
         judged_by=data.title,

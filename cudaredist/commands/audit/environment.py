@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
+from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.gpu_gaps import find_gaps
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.loader import FoundFile, Loader, damage_of, fitting_names
@@ -20,7 +21,7 @@ from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.opened import OpenedLibraries, Unopened
 from cudaredist.commands.audit.packages import InstalledPackages
-from cudaredist.commands.audit.program import AuditData, ProgramFile, paths_of
+from cudaredist.commands.audit.program import AuditData, ProgramFile, majors_of, paths_of
 from cudaredist.commands.audit.program_findings import (
     as_warning,
     gpu_findings,
@@ -28,9 +29,15 @@ from cudaredist.commands.audit.program_findings import (
     make_finding,
     some_of,
 )
+from cudaredist.commands.audit.repairs import Repair, Repairs
 from cudaredist.commands.audit.report import AuditedEnvironment, AuditFinding, LoadedFile
 from cudaredist.commands.audit.run_paths import run_path_fix
-from cudaredist.commands.audit.wheel_fixes import fix_command, newer_command, reinstall_command
+from cudaredist.commands.audit.wheel_fixes import (
+    WheelFix,
+    fix_for,
+    known_versions,
+    newer_command,
+)
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.formats.settings import AuditFindingKind
@@ -56,7 +63,10 @@ class JudgedEnvironment:
     def __init__(self, environment: Environment, data: AuditData) -> None:
         self.environment, self._data = environment, data
         self._files = environment.files
-        self._packages = InstalledPackages(environment, data)
+        self._mixed: dict[str, FileMajors] = {}
+        """Files that are loaded with libraries of several CUDA majors."""
+        self._repairs = Repairs(environment, known_versions(data.catalog.wheels()))
+        self._packages = InstalledPackages(environment, data, self._repairs)
         self._owners = self._packages.owners
         projects = data.catalog.projects()
         owned = {path for path, owner in self._owners.items() if owner.project in projects}
@@ -213,8 +223,12 @@ class JudgedEnvironment:
 
     # -- findings
 
-    def findings(self) -> Iterator[AuditFinding]:
-        """Yield missing libraries, missing symbols, and several copies of a library."""
+    def findings(self, majors: Iterable[FileMajors] = ()) -> Iterator[AuditFinding]:
+        """Yield missing libraries, missing symbols, and several copies of a library.
+
+        `majors` are the CUDA majors of files.
+        """
+        self._mixed = {each.path: each for each in majors if not each.common}
         groups = grouped(
             ((use.soname, use.loaded.found_by, use.loaded.path), use) for use in self._uses
         )
@@ -235,16 +249,37 @@ class JudgedEnvironment:
             message = f"the loader does not find {some_of(sorted(names))} for {some_of(paths)}"
             yield as_warning(make_finding("missing-library", message, paths[0]))
 
-    def _fix(self, soname: str) -> str | None:
-        files = [use.user for use in self._uses if use.soname == soname]
-        return fix_command(soname, files, self.environment, self._data)
+    def command_for(self, findings: Iterable[AuditFinding]) -> str | None:
+        """Return one command for all findings, None if there is at most one command."""
+        return self._repairs.combined(each.hint for each in findings if each.exit_code)
 
-    def _run_path_fix(self, path: str, folder: str) -> str:
-        """Return the command that adds a run path to a file. A toolkit records changed files."""
+    def _fix(self, soname: str, uses: Iterable[_Use]) -> WheelFix:
+        """Return the command for a library, or the build of the packages that need it.
+
+        A wheel for one CUDA major is of no use to files that also load libraries of another one.
+        """
+        packages: dict[str, None] = {}
+        for use in uses:
+            mixed = self._mixed.get(use.user.display_path)
+            owner = self._owner(use.user)
+            if mixed is None or owner is None or owner.project in self._data.catalog.projects():
+                break
+            own = majors_of(self._data.catalog.providers(soname, use.user.platforms))
+            for major in sorted(mixed.single.keys() - own):
+                packages[f"the build of {owner.title} for CUDA {major}"] = None
+        else:
+            if packages:
+                return WheelFix(conflict=f"the environment needs {' and '.join(packages)}")
+        files = [use.user for use in self._uses if use.soname == soname]
+        return fix_for(soname, files, self.environment, self._data, self._repairs)
+
+    def _run_path_fix(self, files: Iterable[ProgramFile], folder: str) -> str | None:
+        """Return the command that adds a run path to files. A toolkit records changed files."""
         if self.environment.kind == "toolkit":
             root = self.environment.path
             return command_line("materialize set.json", "--run-paths", root=root)
-        return run_path_fix(path, folder)
+        commands = dict.fromkeys(run_path_fix(file.path, folder) for file in files)
+        return self._repairs.hint(Repair(commands=tuple(commands)))
 
     def _location_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
         """Yield a finding if the loader does not find a CUDA library."""
@@ -257,12 +292,12 @@ class JudgedEnvironment:
         elif loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
             folder = posixpath.dirname(loaded.path)
-            fixes = (self._run_path_fix(user.path, folder) for user in users)
-            hint = " && ".join(dict.fromkeys(fixes))
+            hint = self._run_path_fix(users, folder)
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
-            hint = self._fix(soname)
+            hint, conflict = self._fix(soname, uses)
+            rest += f", but {conflict}" if conflict else ""
             if all(self._is_optional(soname, user) for user in users):
                 packages = sorted(set(map(self._package_of, users)))
                 is_optional, rest = True, f"which is optional for {', '.join(packages)}"
@@ -303,7 +338,7 @@ class JudgedEnvironment:
             title = self._display_path(real) + ("" if owner is None else f" ({owner.title})")
             users = paths_of({user for user, _ in uses})
             message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
-            hint = None if owner is None else reinstall_command(owner)
+            hint = None if owner is None else self._repairs.reinstall(owner)
             yield make_finding("damaged-file", message, self._display_path(real), hint)
 
     def _display_path(self, path: str) -> str:
@@ -335,7 +370,7 @@ class JudgedEnvironment:
             finding = make_finding("missing-library", message, paths[0], hint)
             yield finding if is_required and not has_caller else as_warning(finding)
 
-    def _opened_fix(self, first: Unopened, files: Iterable[ProgramFile]) -> str:
+    def _opened_fix(self, first: Unopened, files: Iterable[ProgramFile]) -> str | None:
         """Return a command with which installed files are found.
 
         It installs the next version of a library of NVIDIA's that finds the parts of its package,
@@ -344,16 +379,19 @@ class JudgedEnvironment:
         owner, user = self._owner(first.user), first.user
         known = self._data.catalog.providers(user.name, user.platforms)
         fitting = [each for each in known if owner and each.project == owner.project]
-        command = None if owner is None else newer_command(owner, fitting)
+        command = None if owner is None else newer_command(owner, fitting, self._repairs)
         folders = sorted({posixpath.dirname(file.path) for file in files})
-        return command or f"export LD_LIBRARY_PATH={quote(':'.join(folders))}"
+        export = f"export LD_LIBRARY_PATH={quote(':'.join(folders))}"
+        return command or self._repairs.hint(Repair(commands=(export,)))
 
     def _missing_fix(self, group: Iterable[Unopened]) -> str | None:
         """Return the command that installs the wheels of missing libraries, if it is known."""
         for each in group:
             names = fitting_names(each.name, self._data.catalog.others(each.name))
             for soname in names[::-1]:
-                fix = fix_command(soname, [each.user], self.environment, self._data)
+                fix = fix_for(
+                    soname, [each.user], self.environment, self._data, self._repairs
+                ).command
                 if fix is not None:
                     return fix
         return None
@@ -367,8 +405,10 @@ class JudgedEnvironment:
             title = file.display_path + (f" ({package})" if package else "")
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
+            hint, conflict = self._fix(soname, uses)
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
-            yield make_finding("missing-symbols", message, paths[0], self._fix(soname))
+            message += f", but {conflict}" if conflict else ""
+            yield make_finding("missing-symbols", message, paths[0], hint)
 
     def _copy_findings(self) -> Iterator[AuditFinding]:
         """Yield a warning if files load different copies of a CUDA library."""

@@ -40,6 +40,8 @@ class Distribution(NamedTuple):
     extras: tuple[str, ...]
     files: Mapping[str, RecordedFile]
     """Its files other than modules by path, also removed ones."""
+    installer: str = ""
+    """The program that installed it, such as `pip`, `uv` or `conda`."""
 
     @property
     def title(self) -> str:
@@ -158,6 +160,7 @@ def _distribution(folder: Path) -> Distribution:
         site=site,
         requires=tuple(parse_requirements(headers)),
         extras=tuple(headers.get_all("Provides-Extra", ())),
+        installer=(metadata.read_text("INSTALLER") or "").strip(),
         files={os.path.normpath(f"{site}/{row[0]}"): _recorded(*row[1:3]) for row in rows if row},
     )
 

@@ -8,7 +8,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from shlex import quote
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -17,8 +16,8 @@ from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.program import AuditData, ProgramFile
 from cudaredist.commands.audit.program_findings import as_warning, make_finding, some_of
+from cudaredist.commands.audit.repairs import Repair, Repairs
 from cudaredist.commands.audit.report import AuditFinding
-from cudaredist.commands.audit.wheel_fixes import reinstall_command
 from cudaredist.wheels import METAPACKAGES
 
 _CHUNK = 1 << 20
@@ -27,8 +26,8 @@ _CHUNK = 1 << 20
 class InstalledPackages:
     """The packages of an environment, and the files that they own."""
 
-    def __init__(self, environment: Environment, data: AuditData) -> None:
-        self._environment = environment
+    def __init__(self, environment: Environment, data: AuditData, repairs: Repairs) -> None:
+        self._environment, self._repairs = environment, repairs
         self._packages = environment.distributions
         self._projects = data.catalog.projects()
         loaders = (project for rule in data.policy.preloads for project in rule.projects)
@@ -70,7 +69,7 @@ class InstalledPackages:
         if 0 < len(missing) < len(nvidias) - len(missing):
             names = some_of([_plain(each) for each in missing])
             message = f"{package.title} requires {names}, which is not installed"
-            yield make_finding("requirement", message, hint=_install(missing))
+            yield make_finding("requirement", message, hint=self._install(missing))
         by_project = grouped((canonicalize_name(each.name), each) for each in required)
         for project, each in by_project.items():
             other = self._packages.get(project)
@@ -79,7 +78,7 @@ class InstalledPackages:
             # Extras may require different versions, of which one is installed.
             if not any(n.specifier.contains(other.version, prereleases=True) for n in each):
                 words = f"requires {_plain(each[0])}, but {other.version} is installed"
-                hint = _install(each[:1])
+                hint = self._install(each[:1])
                 yield make_finding("requirement", f"{package.title} {words}", hint=hint)
 
     def _shared_findings(self) -> Iterator[AuditFinding]:
@@ -109,8 +108,24 @@ class InstalledPackages:
         kept = [owner for owner in owners if owner.project in required]
         if len(kept) != 1:
             return None
-        removed = " ".join(quote(owner.project) for owner in owners if owner is not kept[0])
-        return f"pip uninstall --yes {removed} && {reinstall_command(kept[0])}"
+        return self._repairs.hint(
+            Repair(
+                removed=tuple(owner.project for owner in owners if owner is not kept[0]),
+                reinstalls=((kept[0].project, kept[0].version),),
+            )
+        )
+
+    def _install(self, requirements: Sequence[Requirement]) -> str | None:
+        """Return the command for some requirements, None if other packages contradict them."""
+        installs = []
+        for each in requirements:
+            project = canonicalize_name(each.name)
+            own = [] if self._repairs.has_wheels else [each.specifier]
+            merged = self._repairs.merge(project, own)
+            if merged is None:
+                return None
+            installs.append((project, merged))
+        return self._repairs.hint(Repair(installs=tuple(installs)))
 
     def _size_findings(
         self, file: ProgramFile, owner: Distribution, size: int
@@ -126,7 +141,8 @@ class InstalledPackages:
         if actual == size:
             return
         message = f"{file.display_path} has {actual:,} bytes, but RECORD of {owner.title} {size:,}"
-        finding = make_finding("changed-file", message, file.display_path, reinstall_command(owner))
+        hint = self._repairs.reinstall(owner)
+        finding = make_finding("changed-file", message, file.display_path, hint)
         yield finding if owner.project in self._projects else as_warning(finding)
 
 
@@ -155,7 +171,3 @@ def _digest(path: str) -> str:
 def _plain(requirement: Requirement) -> str:
     """Return a requirement without its marker."""
     return f"{requirement.name}{requirement.specifier}"
-
-
-def _install(requirements: Sequence[Requirement]) -> str:
-    return f"pip install {' '.join(quote(_plain(each)) for each in requirements)}"

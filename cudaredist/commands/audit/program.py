@@ -198,6 +198,10 @@ class Catalog:
         own = (lib for lib in self._libraries if (lib.redist, lib.package) in packages)
         return frozenset(stem_of(lib.soname) for lib in own)
 
+    def wheels(self) -> tuple[KnownLibrary, ...]:
+        """Return the libraries in wheels."""
+        return tuple(library for library in self._libraries if library.wheel is not None)
+
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the releases of a redistributable, in ascending order."""
         return tuple(sorted({lib.label for lib in self._libraries if lib.redist == redist}))

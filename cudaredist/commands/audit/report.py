@@ -202,6 +202,11 @@ class AuditedEnvironment(OwnModel):
     kind: EnvironmentKind
     packages: int = Field(description="Python packages in it")
     libraries: tuple[LoadedFile, ...]
+    fix: str | None = Field(
+        default=None,
+        description="One command for all findings of the environment that have hints. Null: there "
+        "is at most one such command",
+    )
 
 
 class AuditReport(Report):

@@ -330,6 +330,10 @@ def _remarks(report: AuditReport) -> Iterator[str]:
             yield f"    reason: {printable(finding.ignored)}"
         elif finding.hint:
             yield f"    hint: run `{finding.hint}`"
+    for part in report.environments:
+        if part.fix is not None:
+            where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""
+            yield f"all findings{where}: run `{part.fix}`"
     yield from (f"note: {note}" for note in report.notes)
     compared = f"Compared with {report.judged_by}"
     if report.required_cuda is not None:

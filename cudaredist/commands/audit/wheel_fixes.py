@@ -1,7 +1,8 @@
 """Commands that install the wheel with a library and its used symbols into an environment."""
 
-from collections.abc import Sequence
-from shlex import quote
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -19,24 +20,35 @@ from cudaredist.commands.audit.program import (
     common_majors,
     paths_of,
 )
+from cudaredist.commands.audit.repairs import Repair, Repairs
 from cudaredist.commands.audit.unlinked import stated_majors
 from cudaredist.commands.audit.wheel_requirements import pip_requirements, wheel_version
 
 
-def fix_command(
-    soname: str, files: Sequence[ProgramFile], environment: Environment, data: AuditData
-) -> str | None:
+class WheelFix(NamedTuple):
+    """A command that installs a wheel, or the reason for none."""
+
+    command: str | None = None
+    conflict: str = ""
+    """The requirement of another package that no version with the library fits."""
+
+
+def fix_for(
+    soname: str,
+    files: Sequence[ProgramFile],
+    environment: Environment,
+    data: AuditData,
+    repairs: Repairs,
+) -> WheelFix:
     """Return the command for a library that some files need.
 
-    Returns None if the project is not known, no version has all symbols, or pip does not install
-    the libraries of the environment.
+    There is none if the project is not known, no version has all symbols and fits the requirements
+    of other packages, or the environment is a toolkit.
     """
-    if environment.kind in {"toolkit", "conda environment"}:
-        return None
     known = _providers(soname, files, environment, data.catalog)
     projects = {library.project for library in known}
-    if len(projects) != 1:
-        return None
+    if environment.kind == "toolkit" or len(projects) != 1:
+        return WheelFix()
     by = paths_of(files)
     need = LibraryNeed(
         soname=soname, kind="needed", status="provided", cuda=True, by=by, libraries=known
@@ -44,36 +56,47 @@ def fix_command(
     releases = required_releases([need], files, data.tables([soname]), Majors())
     (pip,) = pip_requirements([need], releases, Majors())
     if pip.lower_bound == "none":
-        return None
+        return WheelFix()
     project = projects.pop() or ""
-    installed = environment.distributions.get(project)
-    if installed is not None and installed.version in SpecifierSet(pip.specifier):
-        return reinstall_command(installed)
     specifier, major = pip.specifier, project.rpartition("-cu")[2]
     if major.isdecimal():
         # The name of the project limits it already.
         specifier = specifier.removesuffix(f",<{int(major) + 1}")
-    return f"pip install {quote(f'{project}{specifier}')}"
+    versions = SpecifierSet(specifier)
+    merged = repairs.merge(project, [versions])
+    if merged is None:
+        return WheelFix(conflict=next(repairs.opponents(project, versions), ""))
+    installed = environment.distributions.get(project)
+    if installed is not None and merged.contains(installed.version, prereleases=True):
+        return WheelFix(repairs.reinstall(installed))
+    return WheelFix(repairs.hint(Repair(installs=((project, merged),))))
 
 
-def reinstall_command(package: Distribution) -> str:
-    """Return the command that installs a package again."""
-    requirement = quote(f"{package.project}=={package.version}")
-    return f"pip install --force-reinstall --no-deps {requirement}"
-
-
-def newer_command(package: Distribution, known: Sequence[KnownLibrary]) -> str | None:
+def newer_command(
+    package: Distribution, known: Sequence[KnownLibrary], repairs: Repairs
+) -> str | None:
     """Return the command that installs the next version of a library that finds its parts.
 
-    `known` are the wheels of the library's project. None: the installed version does, or no newer
-    one is known.
+    `known` are the wheels of the library's project. None: the installed version does, no newer one
+    is known, or other packages require this one.
     """
     versions = [(version, lib) for lib in known if (version := wheel_version(lib)) is not None]
     own = [lib for version, lib in versions if str(version) == package.version]
     newer = [v for v, lib in versions if lib.finds_parts and v > WheelVersion(package.version)]
     if not newer or not own or own[0].finds_parts:
         return None
-    return f"pip install {quote(f'{package.project}>={min(newer)}')}"
+    return repairs.install(package.project, SpecifierSet(f">={min(newer)}"))
+
+
+def known_versions(libraries: Iterable[KnownLibrary]) -> dict[str, set[WheelVersion]]:
+    """Return the known versions of wheels by project."""
+    wheels = {lib.wheel: lib for lib in libraries if lib.wheel is not None}
+    found: dict[str, set[WheelVersion]] = defaultdict(set)
+    for each in wheels.values():
+        version = wheel_version(each)
+        if version is not None:
+            found[each.project or ""].add(version)
+    return found
 
 
 def _providers(

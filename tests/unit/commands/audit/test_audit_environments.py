@@ -386,11 +386,19 @@ def test_driver_is_not_missing(tmp_path: Path) -> None:
     assert (finding.exit_code, "libother.so.1" in finding.message) == (0, True)
 
 
-@pytest.mark.parametrize("name", ["conda-meta/history", ".cudaredist.json"])
-def test_fix_is_no_wheel_if_pip_does_not_install_the_libraries(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("conda-meta/history", "conda install 'libcublas>=12.4.1.7'"),
+        (".cudaredist.json", None),
+    ],
+)
+def test_fix_is_no_wheel_if_pip_does_not_install_the_libraries(
+    tmp_path: Path, name: str, hint: str | None
+) -> None:
     put(tmp_path, {name: b"", "a.so": user(CUBLAS)})
     (finding,) = findings(tmp_path)
-    assert (finding.kind, finding.hint) == ("missing-library", None)
+    assert (finding.kind, finding.hint) == ("missing-library", hint)
 
 
 @pytest.mark.parametrize(
