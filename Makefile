@@ -11,7 +11,7 @@ CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_D
 
 .PHONY: help setup demo test coverage test-slow test-real test-network test-nightly lint types \
 	other-types imports count schemas docs picture man dist docs-site data benchmark toolkit fuzz \
-	machines nightly clean
+	lowest machines nightly clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -167,11 +167,18 @@ $(VENV)/.fuzz: $(VENV)/.done
 	$(BIN)/python -m pip install --quiet --group fuzz
 	touch $@
 
+LOWEST := build/lowest/bin/python
+lowest: setup  ## run the fast tests with the lowest versions of all dependencies (network)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct \
+		--editable . --group test --group check
+	$(CLEAN) $(LOWEST) -m pytest $(FAST)
+
 machines:  ## run `make test` and `make demo` on three fresh machines (root, network)
 	tools/fresh_machines.sh
 
 # Run one target after the other, since benchmarks and time limits need the whole machine.
-nightly: other-types coverage test-nightly fuzz machines  ## run the checks that are too long for a merge
+nightly: other-types coverage test-nightly lowest fuzz machines  ## run the checks that are too long for a merge
 	BENCHMARK_TOLERANCE=2 $(MAKE) benchmark
 
 clean:  ## remove everything that make created

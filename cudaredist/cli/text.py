@@ -16,8 +16,12 @@ _ANNOTATIONS_SHOWN = 9
 
 
 def report_json(report: Answer) -> str:
-    """Return a report as one JSON document, `schema_version` first."""
-    return json.dumps(report.model_dump(mode="json"), indent=2) + "\n"
+    """Return a report as one JSON document, `schema_version` first and `exit_code` last."""
+    document = report.model_dump(mode="json")
+    # A serializer in the model would turn Ctrl-C into another exception.
+    if "exit_code" in document:
+        document["exit_code"] = document.pop("exit_code")
+    return json.dumps(document, indent=2) + "\n"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

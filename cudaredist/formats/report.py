@@ -1,9 +1,9 @@
 """Base classes of reports, and errors as data."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from cudaredist.errors import CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OutputName, OwnModel
@@ -78,11 +78,6 @@ class Report(Answer):
     """The result of a command, with its exit code."""
 
     exit_code: int
-
-    @model_serializer(mode="wrap")
-    def _with_exit_code_last(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = fields(self)
-        return document | {"exit_code": document.pop("exit_code")}
 
 
 class ErrorReport(OwnModel):
