@@ -214,7 +214,7 @@ def assert_equals_ldd(answer: Any, site: Path, folder: Path) -> None:
     missing = {one["soname"] for one in loaded if one["found_by"] in {"none", "driver"}}
     found = "".join(ldd(path) for path in roots)
     assert {*_find_missing(found)} == missing | {one["soname"] for one in by_others}
-    folders = {str((folder / "env" / one["file"]).parent) for one in by_others}
+    folders = {str((folder / "env" / one["path"]).parent) for one in by_others}
     found = "".join(ldd(path, folders) for path in roots)
     assert {*_find_missing(found)} == missing
     undefined = {name for one in loaded for name in one["undefined"]}
@@ -246,7 +246,7 @@ def assert_loads_in_order(answer: Any, environment: Path) -> None:
     first: dict[str, list[Path]] = defaultdict(list)
     for library in audited["libraries"]:
         for user in library["by"] if library["found_by"] == "preloaded" else ():
-            first[user].append(environment / library["file"])
+            first[user].append(environment / library["path"])
             if library["undefined"]:
                 error = load(*first[user], environment / user)
                 assert any(name in error for name in library["undefined"])

@@ -112,7 +112,7 @@ class JudgedEnvironment:
                     soname=soname,
                     cuda=soname in self._cuda or found_by == "driver",
                     found_by=found_by,
-                    file=path or None,
+                    path=path or None,
                     package=self._package_of(uses[0].loaded.file) or None,
                     rule=rule or None,
                     by=paths_of(use.user for use in uses),

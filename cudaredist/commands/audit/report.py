@@ -186,7 +186,7 @@ class LoadedFile(OwnModel):
         "`other-code`: in the environment, but the loader does not search its folder; "
         "`driver`: of the driver of a machine with a GPU; `none`: there is no file"
     )
-    file: str | None
+    path: str | None
     package: str | None = Field(description="The installed package of the file, and its version")
     rule: str | None = Field(description="The module and function that load it")
     by: Names = Field(description="Files that need it")

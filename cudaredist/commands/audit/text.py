@@ -205,7 +205,7 @@ def _environments(report: AuditReport) -> Iterator[_Section]:
         packages = plural(part.packages, "package")
         title = f"CUDA libraries of the {part.kind} {printable(part.path)} with {packages}"
         rows = [
-            (n.soname, n.package or n.file or "-", n.rule or _FOUND_BY[n.found_by], _short(n.by, 1))
+            (n.soname, n.package or n.path or "-", n.rule or _FOUND_BY[n.found_by], _short(n.by, 1))
             for n in part.libraries
             if n.cuda
         ]

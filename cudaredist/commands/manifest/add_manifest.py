@@ -77,7 +77,7 @@ def add_manifest(
     read_manifest(data, label=label)
     return ManifestReport(
         redist=redist.name,
-        label=str(label),
+        release=str(label),
         version=versions[0],
         path=path.relative_to(root).as_posix(),
         status=update_output(path, data, may_write=True),

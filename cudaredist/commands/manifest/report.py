@@ -23,7 +23,7 @@ class ManifestReport(Report):
 
     command: Literal["manifest"] = "manifest"
     redist: str
-    label: str
+    release: str
     version: str = Field(description="The version in the archives")
     path: str = Field(description="The manifest, below the data folder")
     status: ManifestStatus

@@ -8,7 +8,7 @@ from cudaredist.primitives import place_name
 
 def manifest_text(report: ManifestReport) -> Iterator[str]:
     """Yield the archives that were read, and the next command."""
-    yield f"{report.redist} {report.label}  {report.version}  {report.path}  {report.status}"
+    yield f"{report.redist} {report.release}  {report.version}  {report.path}  {report.status}"
     for archive in report.archives:
         place = place_name(archive.platform, archive.variant)
         yield f"  {place}  {archive.size:,} bytes  {archive.sha256}"

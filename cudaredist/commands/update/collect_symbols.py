@@ -142,7 +142,7 @@ class SymbolRun(TableRun):
         outcomes: list[SymbolArchive],
     ) -> SymbolReport:
         broken = [
-            BrokenManifest(redist=manifest.redist, label=manifest.release, error=manifest.error)
+            BrokenManifest(redist=manifest.redist, release=manifest.release, error=manifest.error)
             for manifest in self.manifests.broken
             if manifest.error is not None
         ]

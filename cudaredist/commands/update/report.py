@@ -24,7 +24,7 @@ class BrokenManifest(OwnModel):
     """A manifest that could not be read."""
 
     redist: str
-    label: str
+    release: str
     error: ErrorReport
 
 

@@ -38,7 +38,7 @@ def update_symbols(options: SymbolOptions, session: Session) -> int:
             for path in one.unread
         ),
         errors=[
-            *((f"{one.redist} {one.label}", one.error) for one in report.manifests),
+            *((f"{one.redist} {one.release}", one.error) for one in report.manifests),
             *(
                 (f"{one.redist} {one.release} {one.package} {one.platform}", one.error)
                 for one in report.archives

@@ -108,14 +108,14 @@ def test_loaded_library_is_used_again_by_its_soname(tmp_path: Path) -> None:
         "example/libb.so": user(CUBLAS, runpath="/nowhere"),
     }
     install(tmp_path, "example", "1.0", files)
-    assert [each.file for each in loaded(tmp_path)] == ["example/libown.so"]
+    assert [each.path for each in loaded(tmp_path)] == ["example/libown.so"]
 
 
 def test_library_counts_by_the_name_of_its_file(tmp_path: Path) -> None:
     put_cublas(tmp_path, "old", name="libcublas.so.11")
     put_example(tmp_path, user(CUBLAS, "old", runpath=TO_CUBLAS))
     (each,) = loaded(tmp_path)
-    assert (each.found_by, each.file, each.undefined) == ("none", None, ("old",))
+    assert (each.found_by, each.path, each.undefined) == ("none", None, ("old",))
     (finding,) = findings(tmp_path)
     assert (finding.kind, finding.exit_code) == ("missing-library", 1)
     assert finding.hint == "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.4.1.7"
@@ -151,7 +151,7 @@ def test_root_file_system_has_its_own_folders_and_links(tmp_path: Path) -> None:
     (tmp_path / "usr/local/cuda").symlink_to("/opt/real")
     (tmp_path / "opt/real/lib64" / CUBLAS).symlink_to(f"/{real}")
     (each,) = loaded(tmp_path)
-    assert (each.found_by, each.file, each.undefined) == ("system", real, ("new",))
+    assert (each.found_by, each.path, each.undefined) == ("system", real, ("new",))
 
 
 def put_root(root: Path) -> None:
