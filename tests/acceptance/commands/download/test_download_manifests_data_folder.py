@@ -273,6 +273,7 @@ def test_interrupted_run_begins_no_other_writes(tmp_path: Path) -> None:
 def test_run_waiting_for_run_without_writes_creates_folder(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING", "cudaredist")
     root = tmp_path / "data"
     with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
         begin = first.enter_context(writing(root))
