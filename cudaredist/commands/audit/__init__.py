@@ -6,7 +6,8 @@ each library, and `lowest_release` finds the releases that export all symbols. `
 `run_paths` and `unlinked` compare the files with each other, and `alternatives` compares their
 device code with GPUs. `installed` finds environments, `loader` the files that are loaded in them,
 `environment` compares these with the needed symbols, and `wheel_fixes` and `repairs` have the
-commands of pip, uv and conda. `declared` compares the requirements of wheels. `program_findings`
+commands of pip, uv and conda. `error_message` reads the message of an error, and `answers`
+answers it. `declared` compares the requirements of wheels. `program_findings`
 reports problems and missing requirements. Only `read_program`, `installed`, `loader` and
 `audit_program` read files.
 """

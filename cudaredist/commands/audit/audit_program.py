@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache as cache_of_calls
 from pathlib import Path
 
+from cudaredist.commands.audit.answers import answers_of
 from cudaredist.commands.audit.declared import declared_wheels
 from cudaredist.commands.audit.environment import JudgedEnvironment
+from cudaredist.commands.audit.error_message import EXAMPLE, ErrorMessage, parse_message
 from cudaredist.commands.audit.judge import JudgedProgram
 from cudaredist.commands.audit.program import (
     AuditData,
@@ -24,7 +26,8 @@ from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.hints import again
+from cudaredist.formats.tables import Gpus
+from cudaredist.hints import again, command_line
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.libraries import stem_of
@@ -48,6 +51,7 @@ def audit_programs(
     *,
     is_together: bool = False,
     package_set: Path | None = None,
+    error: str | None = None,
     cache: Cache,
     progress: Progress = NO_PROGRESS,
 ) -> AuditReport | AuditReports:
@@ -56,38 +60,24 @@ def audit_programs(
     Each wheel is a program, and so are all other paths together. With `is_together`, all paths are
     one program. They are compared with a package set, or else with all local releases. Raises
     `UsageError` for a gate with an unknown release or capability, and for a path that is neither a
-    file nor a folder.
+    file nor a folder. `error` is the message of an error to answer, which requires an environment.
     """
     for path in paths:
         size_of(path)
-    title = "all local releases"
-    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
-    if package_set is None:
-        catalog = Catalog(known_libraries(Index(store, cache), policy))
-    else:
-        chosen = read_package_set(package_set)[0]
-        catalog = Catalog(_libraries_of_set(chosen))
-        title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
+    index = Index(store, cache)
     gpus = read_layered(store, GPU_TABLE)
-    rules = None if gpus is None else CoverageRules(gpus.table)
-    _check_requirements(required, catalog)
+    data = _read_data(store, index, None if gpus is None else gpus.table, package_set)
+    _check_requirements(required, data.catalog)
     if gpus is not None:
         names = (capability_of(text, gpus.table) for text in required.gpus)
         required = required._replace(gpus=tuple(str(Capability.parse(n).base) for n in names))
-    symbols = LayeredSymbols(store.symbol_paths)
-    table = cache_of_calls(lambda soname: symbols.tables([soname]).get(soname))
-    data = AuditData(
-        title=title,
-        channel=store.channel,
-        catalog=catalog,
-        policy=policy,
-        drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
-        rules=rules,
-        tables=lambda names: {name: of for name in names if (of := table(name)) is not None},
-    )
+    message = None if error is None else parse_message(error, index, data.catalog, data.policy)
     programs = _programs(paths, is_together=is_together)
     readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
-    reports = [audit_report(reader.read_all(), data, required) for reader in readers]
+    reports = [audit_report(reader.read_all(), data, required, message) for reader in readers]
+    if message is not None and not any(report.environments for report in reports):
+        hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
+        raise UsageError("--error requires an environment", hint=hint)
     findings = [finding for report in reports for finding in report.findings]
     unused = (n for n in required.ignored if not any(is_ignored(each, n) for each in findings))
     notes = (f"no finding matches the audit.ignore entry `{entry}`" for entry in unused)
@@ -99,11 +89,43 @@ def audit_programs(
     return AuditReports(programs=tuple(reports), exit_code=code)
 
 
+def _read_data(
+    store: Store, index: Index, gpus: Gpus | None, package_set: Path | None
+) -> AuditData:
+    """Return the libraries of a package set, or of all local releases, and the other data."""
+    title = "all local releases"
+    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
+    if package_set is None:
+        catalog = Catalog(known_libraries(index, policy))
+    else:
+        chosen = read_package_set(package_set)[0]
+        catalog = Catalog(_libraries_of_set(chosen))
+        title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
+    symbols = LayeredSymbols(store.symbol_paths)
+    table = cache_of_calls(lambda soname: symbols.tables([soname]).get(soname))
+    return AuditData(
+        title=title,
+        channel=store.channel,
+        catalog=catalog,
+        policy=policy,
+        drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
+        rules=None if gpus is None else CoverageRules(gpus),
+        tables=lambda names: {name: of for name in names if (of := table(name)) is not None},
+    )
+
+
 def audit_report(
-    program: ProgramReader, data: AuditData, required: AuditRequirements
+    program: ProgramReader,
+    data: AuditData,
+    required: AuditRequirements,
+    message: ErrorMessage | None = None,
 ) -> AuditReport:
-    """Return the report on a program, and on its environments."""
+    """Return the report on a program, and on its environments.
+
+    `message` is the message of an error to answer.
+    """
     environments = [JudgedEnvironment(each, data) for each in program.environments]
+    gpus = required.gpus
     nvidias = set[str]().union(*(each.nvidias for each in environments))
     unread = (file for file in program.files if file.path in nvidias and file.is_unread)
     skipped = (*program.skipped, *paths_of(unread))
@@ -119,18 +141,17 @@ def audit_report(
         replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
         findings = [
             *(finding for each in environments for finding in each.findings(judged.majors)),
-            *(finding for each in environments for finding in each.gpu_findings(required.gpus)),
+            *(finding for each in environments for finding in each.gpu_findings(gpus)),
             *(finding for finding in findings if finding.kind not in replaced),
         ]
     findings = [with_reason(finding, required.ignored) for finding in findings]
+    answers = answers_of(message, environments, data, findings, gpus) if message else ()
     codes = [*(n.exit_code for n in findings), *(n.exit_code for n in program.errors)]
     return AuditReport(
         paths=tuple(map(str, program.paths)),
         inputs=tuple(program.inputs),
-        environments=tuple(
-            each.report().model_copy(update={"fix": each.command_for(findings)})
-            for each in environments
-        ),
+        environments=tuple(each.report(findings) for each in environments),
+        answers=tuple(answers),
         platforms=judged.platforms,
         channel=data.channel,
         judged_by=data.title,

@@ -1,6 +1,7 @@
 """audit: the CUDA libraries, releases and GPUs that a program needs."""
 
 import os
+import sys
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -28,13 +29,21 @@ AuditFormat: TypeAlias = Literal[
 ]
 
 
+ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+"""Variables with the folder of the active environment."""
+
+
 class AuditOptions(Options):
     """Options of audit."""
 
-    typical = ("package_set", "require_gpu", "cuda", "max_glibc", "format")
+    typical = ("error", "require_gpu", "cuda", "max_glibc", "format")
 
-    paths: list[Path] = argument(
-        "Environments, wheels, programs, folders and archives.", metavar="PATH...", default=...
+    paths: list[Path] | None = argument(
+        "Environments, wheels, programs, folders and archives. Default: the active environment.",
+        metavar="[PATH]...",
+    )
+    error: str | None = select_option(
+        "Message of an error to answer, or - to read standard input.", metavar="TEXT"
     )
     package_set: Path | None = select_option(
         "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
@@ -55,6 +64,24 @@ class AuditOptions(Options):
     format: AuditFormat = format_option("Format: text, markdown, github, or the name of a list.")
     data: Data = field(default_factory=Data)
     cache_dir: Path | None = cache_dir_option()
+
+    def programs(self) -> list[Path]:
+        """Return the paths, or the active environment. Raises `UsageError` if there is none."""
+        if self.paths:
+            return self.paths
+        active = next(filter(None, map(os.environ.get, ACTIVE)), None)
+        if active is None:
+            message = f"missing PATH: no environment is active ({' or '.join(ACTIVE)})"
+            raise UsageError(message, hint=f"run `{again('.venv')}`")
+        return [Path(active)]
+
+    def message(self) -> str | None:
+        """Return the message of an error. Raises `UsageError` if it is too large."""
+        from cudaredist.commands.audit.error_message import SIZE_LIMIT
+
+        if self.error != "-":
+            return self.error
+        return sys.stdin.buffer.read(SIZE_LIMIT + 1).decode(errors="replace")
 
     def requirements(self) -> "AuditRequirements":
         """Return the required properties. Raises `UsageError` if this machine has no GPU."""
@@ -86,6 +113,8 @@ def audit(options: AuditOptions, session: Session) -> int:
         cudaredist audit dist/example.whl
         cudaredist audit dist/example.whl --require-gpu 8.0 --format requirements
 
+    Without PATH, the active environment is examined. --error answers the message of an error in an
+    environment first: the loaded file, its package, and the first release with a missing symbol.
     Libraries are bundled, provided by a package of NVIDIA, by the driver or the system, or missing.
     In an installed environment, they are the files that the loader finds, and symbols are compared.
     The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
@@ -99,11 +128,12 @@ def audit(options: AuditOptions, session: Session) -> int:
     store, cache = session.read_store(options.data), open_cache(options.cache_dir)
     cache.sweep()
     report = audit_programs(
-        options.paths,
+        options.programs(),
         store,
         options.requirements(),
         is_together=options.together,
         package_set=options.package_set,
+        error=options.message(),
         cache=cache,
         progress=session.progress("reading"),
     )

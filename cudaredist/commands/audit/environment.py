@@ -47,7 +47,7 @@ from cudaredist.tables.symbols.symbol_table import Import
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """A library that a file needs, and the file that is loaded for it."""
 
     user: ProgramFile
@@ -65,8 +65,8 @@ class JudgedEnvironment:
         self._files = environment.files
         self._mixed: dict[str, FileMajors] = {}
         """Files that are loaded with libraries of several CUDA majors."""
-        self._repairs = Repairs(environment, known_versions(data.catalog.wheels()))
-        self._packages = InstalledPackages(environment, data, self._repairs)
+        self.repairs = Repairs(environment, known_versions(data.catalog.wheels()))
+        self._packages = InstalledPackages(environment, data, self.repairs)
         self._owners = self._packages.owners
         projects = data.catalog.projects()
         owned = {path for path, owner in self._owners.items() if owner.project in projects}
@@ -85,7 +85,7 @@ class JudgedEnvironment:
         self._loadings = {
             file.path: self._loader.load(file, self._preloaded_for(file)) for file in elf
         }
-        self._uses = list(self._found_files(elf))
+        self.uses = list(self._found_files(elf))
         first = {name for _, by_name in self._preloads for name in by_name}
         opened = OpenedLibraries(
             environment, data, self._loader, self._loadings, first, self._owners
@@ -93,27 +93,28 @@ class JudgedEnvironment:
         cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
         self._unopened = list(opened.unopened(cuda))
         self._damaged = [
-            *((use.user, use.loaded) for use in self._uses if use.loaded.found_by == "damaged"),
+            *((use.user, use.loaded) for use in self.uses if use.loaded.found_by == "damaged"),
             *opened.damaged,
         ]
 
-    def report(self) -> AuditedEnvironment:
-        """Return each needed library with its file."""
+    def report(self, findings: Iterable[AuditFinding] = ()) -> AuditedEnvironment:
+        """Return each needed library with its file, and one command for all findings."""
         found = grouped(
             ((use.soname, use.loaded.found_by, use.loaded.display_path, use.loaded.rule), use)
-            for use in self._uses
+            for use in self.uses
         )
         return AuditedEnvironment(
             path=self.environment.path,
             kind=self.environment.kind,
             packages=len(self.environment.distributions),
+            fix=self.repairs.combined(each.hint for each in findings if each.exit_code),
             libraries=tuple(
                 LoadedFile(
                     soname=soname,
                     cuda=soname in self._cuda or found_by == "driver",
                     found_by=found_by,
                     path=path or None,
-                    package=self._package_of(uses[0].loaded.file) or None,
+                    package=self.package_of(uses[0].loaded.file) or None,
                     rule=rule or None,
                     by=paths_of(use.user for use in uses),
                     undefined=tuple(_lacking(uses)),
@@ -133,14 +134,14 @@ class JudgedEnvironment:
     def _owner(self, file: ProgramFile | None) -> Distribution | None:
         return None if file is None else self._owners.get(file.path)
 
-    def _package_of(self, file: ProgramFile | None) -> str:
+    def package_of(self, file: ProgramFile | None) -> str:
         """Return the package of a file and its version, or an empty string."""
         owner = self._owner(file)
         return "" if owner is None else owner.title
 
     # -- the files
 
-    def _found_files(self, files: Sequence[ProgramFile]) -> Iterator[_Use]:
+    def _found_files(self, files: Sequence[ProgramFile]) -> Iterator[Use]:
         """Yield each needed library of each file with the file that is loaded for it.
 
         A library that other files load is loaded with their run paths.
@@ -162,7 +163,7 @@ class JudgedEnvironment:
                 key = (user.path, name)
                 file = direct.get(key) or indirect.get(key) or self._elsewhere(name, user)
                 lacking = self._lacking(symbols.get(name, ()), file.file, scope)
-                yield _Use(user, name, file, lacking)
+                yield Use(user, name, file, lacking)
 
     def _lacking(
         self, symbols: Iterable[Import], file: ProgramFile | None, scope: Sequence[ProgramFile]
@@ -230,7 +231,7 @@ class JudgedEnvironment:
         """
         self._mixed = {each.path: each for each in majors if not each.common}
         groups = grouped(
-            ((use.soname, use.loaded.found_by, use.loaded.path), use) for use in self._uses
+            ((use.soname, use.loaded.found_by, use.loaded.path), use) for use in self.uses
         )
         for (soname, _, _), uses in sorted(groups.items()):
             if soname in self._cuda:
@@ -242,18 +243,33 @@ class JudgedEnvironment:
         yield from self._packages.findings(damaged)
         yield from self._opened_findings()
         yield from self._copy_findings()
-        lost = (u for u in self._uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
+        lost = (u for u in self.uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
         others = [use for use in lost if use.user.path not in self.nvidias]
         if others:
             names, paths = ({u.soname for u in others}, paths_of(u.user for u in others))
             message = f"the loader does not find {some_of(sorted(names))} for {some_of(paths)}"
             yield as_warning(make_finding("missing-library", message, paths[0]))
 
-    def command_for(self, findings: Iterable[AuditFinding]) -> str | None:
-        """Return one command for all findings, None if there is at most one command."""
-        return self._repairs.combined(each.hint for each in findings if each.exit_code)
+    def exports_symbol(self, file: ProgramFile, name: str) -> bool:
+        """Check if a file exports a symbol in any version."""
+        return name in self._exports(file)
 
-    def _fix(self, soname: str, uses: Iterable[_Use]) -> WheelFix:
+    def files_named(self, names: Iterable[str]) -> list[str]:
+        """Return the paths of the files with one of some names."""
+        files = (file for name in names for file in self._by_name.get(name, ()))
+        return list(dict.fromkeys(file.display_path for file in files))
+
+    def other_copies(self, use: Use) -> list[str]:
+        """Return the paths of other files with the name of a needed library."""
+        return [path for path in self.files_named([use.soname]) if path != use.loaded.display_path]
+
+    def packages_with_code(self) -> set[str]:
+        """Return the packages with device code, other than NVIDIA's own."""
+        with_code = (file for file in self._files if file.binary.images or file.binary.cubins)
+        own = (file for file in with_code if file.path not in self.nvidias)
+        return {self.package_of(file) or file.display_path for file in own}
+
+    def fix(self, soname: str, uses: Iterable[Use]) -> WheelFix:
         """Return the command for a library, or the build of the packages that need it.
 
         A wheel for one CUDA major is of no use to files that also load libraries of another one.
@@ -270,8 +286,8 @@ class JudgedEnvironment:
         else:
             if packages:
                 return WheelFix(conflict=f"the environment needs {' and '.join(packages)}")
-        files = [use.user for use in self._uses if use.soname == soname]
-        return fix_for(soname, files, self.environment, self._data, self._repairs)
+        files = [use.user for use in self.uses if use.soname == soname]
+        return fix_for(soname, files, self.environment, self._data, self.repairs)
 
     def _run_path_fix(self, files: Iterable[ProgramFile], folder: str) -> str | None:
         """Return the command that adds a run path to files. A toolkit records changed files."""
@@ -279,9 +295,9 @@ class JudgedEnvironment:
             root = self.environment.path
             return command_line("materialize set.json", "--run-paths", root=root)
         commands = dict.fromkeys(run_path_fix(file.path, folder) for file in files)
-        return self._repairs.hint(Repair(commands=tuple(commands)))
+        return self.repairs.hint(Repair(commands=tuple(commands)))
 
-    def _location_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
+    def _location_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded, users = uses[0].loaded, [use.user for use in uses]
         kind: AuditFindingKind = "missing-library"
@@ -296,10 +312,10 @@ class JudgedEnvironment:
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
-            hint, conflict = self._fix(soname, uses)
+            hint, conflict = self.fix(soname, uses)
             rest += f", but {conflict}" if conflict else ""
             if all(self._is_optional(soname, user) for user in users):
-                packages = sorted(set(map(self._package_of, users)))
+                packages = sorted(set(map(self.package_of, users)))
                 is_optional, rest = True, f"which is optional for {', '.join(packages)}"
         else:
             return
@@ -338,7 +354,7 @@ class JudgedEnvironment:
             title = self._display_path(real) + ("" if owner is None else f" ({owner.title})")
             users = paths_of({user for user, _ in uses})
             message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
-            hint = None if owner is None else self._repairs.reinstall(owner)
+            hint = None if owner is None else self.repairs.reinstall(owner)
             yield make_finding("damaged-file", message, self._display_path(real), hint)
 
     def _display_path(self, path: str) -> str:
@@ -348,7 +364,7 @@ class JudgedEnvironment:
     def _opened_findings(self) -> Iterator[AuditFinding]:
         """Yield a finding for libraries that files open, but that the loader does not find."""
         groups = grouped(
-            ((self._package_of(each.user), each.is_required, each.caller is not None), each)
+            ((self.package_of(each.user), each.is_required, each.caller is not None), each)
             for each in self._unopened
         )
         for (_, is_required, has_caller), group in sorted(groups.items(), key=_by_severity):
@@ -364,7 +380,7 @@ class JudgedEnvironment:
                 message += f", although the environment has {some_of(paths_of({*files}))}"
                 hint = self._opened_fix(group[0], files)
             else:
-                packages = sorted({self._package_of(each.user) for each in group} - {""})
+                packages = sorted({self.package_of(each.user) for each in group} - {""})
                 message += "" if is_required else f"; optional for {', '.join(packages)}"
                 hint = self._missing_fix(group) if is_required else None
             finding = make_finding("missing-library", message, paths[0], hint)
@@ -379,10 +395,10 @@ class JudgedEnvironment:
         owner, user = self._owner(first.user), first.user
         known = self._data.catalog.providers(user.name, user.platforms)
         fitting = [each for each in known if owner and each.project == owner.project]
-        command = None if owner is None else newer_command(owner, fitting, self._repairs)
+        command = None if owner is None else newer_command(owner, fitting, self.repairs)
         folders = sorted({posixpath.dirname(file.path) for file in files})
         export = f"export LD_LIBRARY_PATH={quote(':'.join(folders))}"
-        return command or self._repairs.hint(Repair(commands=(export,)))
+        return command or self.repairs.hint(Repair(commands=(export,)))
 
     def _missing_fix(self, group: Iterable[Unopened]) -> str | None:
         """Return the command that installs the wheels of missing libraries, if it is known."""
@@ -390,22 +406,22 @@ class JudgedEnvironment:
             names = fitting_names(each.name, self._data.catalog.others(each.name))
             for soname in names[::-1]:
                 fix = fix_for(
-                    soname, [each.user], self.environment, self._data, self._repairs
+                    soname, [each.user], self.environment, self._data, self.repairs
                 ).command
                 if fix is not None:
                     return fix
         return None
 
-    def _symbol_findings(self, soname: str, uses: Sequence[_Use]) -> Iterator[AuditFinding]:
+    def _symbol_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
         """Yield a finding if a found library does not export all symbols."""
         file, lacking = uses[0].loaded.file, _lacking(uses)
         if lacking and file is not None:
             paths = paths_of(use.user for use in uses if use.lacking)
-            package = self._package_of(file)
+            package = self.package_of(file)
             title = file.display_path + (f" ({package})" if package else "")
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
-            hint, conflict = self._fix(soname, uses)
+            hint, conflict = self.fix(soname, uses)
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
             message += f", but {conflict}" if conflict else ""
             yield make_finding("missing-symbols", message, paths[0], hint)
@@ -413,7 +429,7 @@ class JudgedEnvironment:
     def _copy_findings(self) -> Iterator[AuditFinding]:
         """Yield a warning if files load different copies of a CUDA library."""
         copies: dict[str, dict[str, str]] = defaultdict(dict)
-        for use in self._uses:
+        for use in self.uses:
             if use.soname in self._cuda and use.loaded.file is not None:
                 copies[use.soname].setdefault(use.loaded.display_path, use.user.display_path)
         for soname, users in sorted(copies.items()):
@@ -434,7 +450,7 @@ class JudgedEnvironment:
         yield from jetsons.values()
         gpus = [name for name in gpus if name not in jetsons]
         with_code = (file for file in self._files if file.binary.images or file.binary.cubins)
-        packages = grouped((self._package_of(file) or "no package", file) for file in with_code)
+        packages = grouped((self.package_of(file) or "no package", file) for file in with_code)
         for title, files in sorted(packages.items()):
             coverage = rules.cover(codes_of(files), gpus)
             if all(file.path in self.nvidias for file in files):
@@ -463,7 +479,7 @@ def _by_severity(item: tuple[tuple[str, bool, bool], object]) -> tuple[bool, str
     return not is_required or has_caller, package
 
 
-def _lacking(uses: Iterable[_Use]) -> list[str]:
+def _lacking(uses: Iterable[Use]) -> list[str]:
     """Return the symbols that no loaded file exports, sorted."""
     return sorted({name for use in uses for name in use.lacking})
 

@@ -209,12 +209,29 @@ class AuditedEnvironment(OwnModel):
     )
 
 
+class ErrorAnswer(OwnModel):
+    """An answer to the message of --error."""
+
+    kind: Literal["symbol", "library", "gpu", "driver"]
+    name: str | None = Field(
+        description="The symbol, library, capability or CUDA minor that it is about"
+    )
+    message: str
+    file: str | None = Field(None, description="The file that is loaded, or that fails")
+    package: str | None = Field(None, description="The package of the file, and its version")
+    first: str | None = Field(
+        None, description="Of a symbol: the first release with it in the data, and its wheel"
+    )
+    hint: str | None = None
+
+
 class AuditReport(Report):
     """The result of audit."""
 
     command: Literal["audit"] = "audit"
     paths: Names = Field(description="The PATHs of the program")
     inputs: tuple[AuditInput, ...] = Field(description="The PATHs that could be read")
+    answers: tuple[ErrorAnswer, ...] = Field((), description="To the message of --error")
     environments: tuple[AuditedEnvironment, ...] = ()
     platforms: Names
     channel: str = Field(description="Channel of the data")

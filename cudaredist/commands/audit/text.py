@@ -95,6 +95,8 @@ def _program_text(report: AuditReport) -> Iterator[str]:
     for part in report.inputs:
         binaries = plural(part.binaries, "binary", "binaries")
         yield f"{printable(part.path)}: {binaries} in {plural(part.files, 'file')}"
+    answers = list(_error_answers(report))
+    yield from ["", *answers] if answers else ()
     yield from _section_lines(_answers(report))
     remarks = list(_remarks(report))
     yield from ["", *remarks] if remarks else ()
@@ -110,6 +112,8 @@ def _section_lines(sections: Iterable[_Section]) -> Iterator[str]:
 def _program_markdown(report: AuditReport) -> Iterator[str]:
     names = ", ".join(escape_markdown(part.path) for part in report.inputs)
     yield f"## cudaredist audit: {names}"
+    answers = [f"- {escape_markdown(line.strip())}" for line in _error_answers(report)]
+    yield from ["", *answers] if answers else ()
     yield from _section_markdown(_answers(report))
     yield ""
     yield from (f"- {escape_markdown(line.strip())}" for line in _remarks(report) if line)
@@ -319,6 +323,14 @@ def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:
         for share, names in shares.items():
             lines = textwrap.wrap(f"{' '.join(names)}{share}", _GPU_WIDTH)
             yield from zip(chain([words], repeat("")), lines, strict=False)
+
+
+def _error_answers(report: AuditReport) -> Iterator[str]:
+    """Yield the answers to the message of --error."""
+    for answer in report.answers:
+        yield f"answer: {answer.message}"
+        if answer.hint:
+            yield f"    hint: run `{answer.hint}`"
 
 
 def _remarks(report: AuditReport) -> Iterator[str]:

@@ -121,6 +121,7 @@ class CoverageRules:
         self._renamed = {
             capability: fact_of(entry.policy, "renamed_to") for capability, entry in plain.items()
         }
+        self._first_cuda = {capability: entry.first_cuda for capability, entry in plain.items()}
         self._last_major = {
             capability: Version.parse(entry.last_cuda).components[0]
             for capability, entry in plain.items()
@@ -132,6 +133,10 @@ class CoverageRules:
         self._modules = lru_cache(_FILES)(self._count_modules)
         self._totals = lru_cache(_FILES)(_totals)
         self._coverage = lru_cache(_FILES * len(plain))(self._combine)
+
+    def first_cuda(self, gpu: str) -> str | None:
+        """Return the first CUDA minor with a capability, None if it is unknown."""
+        return self._first_cuda.get(Capability.parse(gpu).base)
 
     def capabilities_on(self, platform: Platform) -> tuple[Capability, ...]:
         """Return the capabilities of GPUs on a platform."""

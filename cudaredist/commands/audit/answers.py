@@ -1,0 +1,281 @@
+"""The answers to the message of an error in an environment."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion
+from packaging.version import Version as WheelVersion
+
+from cudaredist.cli.text import grouped
+from cudaredist.commands.audit.environment import JudgedEnvironment, Use
+from cudaredist.commands.audit.error_message import ErrorMessage
+from cudaredist.commands.audit.needs import IS_OF_GPU
+from cudaredist.commands.audit.program import AuditData, KnownLibrary, majors_of
+from cudaredist.commands.audit.program_findings import some_of
+from cudaredist.commands.audit.report import AuditFinding, ErrorAnswer
+from cudaredist.commands.audit.wheel_requirements import wheel_version
+from cudaredist.features.library_symbols import import_groups
+from cudaredist.hints import command_line
+from cudaredist.primitives import Version
+from cudaredist.tables.explain_driver import lowest_driver
+
+_KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
+"""Findings about libraries that the loader does not find or read."""
+_RUNTIME = "nvidia-cuda-runtime"
+_find_names = re.compile(r"[\w.+-]+\.so[.0-9]*").findall
+
+
+class _First(NamedTuple):
+    """The first release with a symbol."""
+
+    label: Version
+    library: KnownLibrary
+
+    @property
+    def title(self) -> str:
+        """The release, and the version of its wheel."""
+        title = f"{self.library.redist} {self.label}"
+        version = wheel_version(self.library)
+        return title if version is None else f"{title} ({self.library.project} {version})"
+
+
+class Answers:
+    """Answers the message of an error from an environment and its findings."""
+
+    def __init__(
+        self,
+        message: ErrorMessage,
+        environment: JudgedEnvironment,
+        data: AuditData,
+        findings: Sequence[AuditFinding],
+    ) -> None:
+        self._message, self._environment, self._data = message, environment, data
+        self._findings = findings
+        files = environment.environment.files
+        self._platforms = tuple({each for file in files for each in file.platforms})
+
+    def all(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
+        """Yield the answers. `gpus` are the required capabilities."""
+        for name, sonames in self._message.symbols.items():
+            yield self._symbol(name, sonames)
+        for names in self._message.libraries:
+            yield from self._library(names)
+        if self._message.is_gpu:
+            yield from self._gpu(self._message.capabilities or tuple(gpus))
+        if self._message.is_driver:
+            yield self._driver()
+
+    # -- symbols
+
+    def _symbol(self, name: str, sonames: Sequence[str]) -> ErrorAnswer:
+        uses = [use for use in self._environment.uses if use.soname in sonames]
+        chosen = self._users_of(name, uses)
+        if not chosen:
+            firsts = [self._first_with(name, soname) for soname in sonames]
+            titles = [each.title for each in firsts if each is not None]
+            message = f"no file of the environment needs a library with {name}"
+            message += f", which is in {some_of(sonames)} since {some_of(titles)}" if titles else ""
+            return ErrorAnswer(kind="symbol", name=name, message=message)
+        use = chosen[0]
+        first = self._first_with(name, use.soname)
+        file = use.loaded.file
+        package = self._environment.package_of(file) or None
+        title = use.loaded.display_path + (f" ({package})" if package else "")
+        since = f"; {use.soname} has it since {first.title}" if first is not None else ""
+        is_exported = file is not None and self._environment.exports_symbol(file, name)
+        if file is None:
+            message = f"{use.user.display_path} needs {use.soname}, which is not found{since}"
+        elif is_exported:
+            message = f"{title} exports {name}{since}. The process loaded another copy first"
+            others = self._environment.other_copies(use)
+            message += f": {some_of(others)}" if others else ""
+        else:
+            message = f"{use.user.display_path} loads {title}, which does not export {name}{since}"
+        hint = None if is_exported else self._symbol_fix(name, chosen, first)
+        return ErrorAnswer(
+            kind="symbol",
+            name=name,
+            message=message,
+            file=use.loaded.display_path or None,
+            package=package,
+            first=None if first is None else first.title,
+            hint=hint,
+        )
+
+    def _users_of(self, name: str, uses: Sequence[Use]) -> list[Use]:
+        """Return the uses of libraries by the files that lack a symbol, or may use it."""
+        names = {*self._message.users}
+        choices = (
+            [use for use in uses if name in use.lacking],
+            [use for use in uses if names & {use.user.name, *use.user.names}],
+            [use for use in uses if any(name in n for n, *_ in import_groups(use.user.binary))],
+            list(uses),
+        )
+        return next(filter(None, choices), [])
+
+    def _first_with(self, name: str, soname: str) -> _First | None:
+        """Return the first release of a library with a symbol."""
+        table = self._data.tables([soname]).get(soname)
+        mask = 0
+        for export, bits in table.exports.items() if table is not None else ():
+            mask |= bits if export.name == name else 0
+        archives = {
+            column.archive
+            for column, bit in (table.columns.items() if table is not None else ())
+            if bit & mask and not column.provider.stub
+        }
+        known = self._data.catalog.providers(soname, self._platforms)
+        fitting = [lib for lib in known if lib.archive in archives]
+        installed = self._environment.environment.distributions
+        fitting = [lib for lib in fitting if lib.project in installed] or fitting
+        library = min(fitting, key=lambda lib: lib.label, default=None)
+        return None if library is None else _First(library.label, library)
+
+    def _symbol_fix(self, name: str, uses: Sequence[Use], first: _First | None) -> str | None:
+        if any(name in use.lacking for use in uses) or uses[0].loaded.file is None:
+            return self._environment.fix(uses[0].soname, uses).command
+        version = None if first is None else wheel_version(first.library)
+        if version is None or first is None or first.library.project is None:
+            return None
+        versions = SpecifierSet(f">={version}")
+        return self._environment.repairs.install(first.library.project, versions)
+
+    # -- libraries
+
+    def _library(self, names: Sequence[str]) -> Iterator[ErrorAnswer]:
+        """Yield the findings about a library, or else the file that is loaded."""
+        reported = [
+            each
+            for each in self._findings
+            if each.kind in _KINDS and {*names} & {*_find_names(each.message)}
+        ]
+        for finding in reported:
+            yield ErrorAnswer(
+                kind="library",
+                name=names[0],
+                message=finding.message,
+                file=finding.path,
+                hint=finding.hint,
+            )
+        if reported:
+            return
+        owner = next(filter(None, map(self._data.owner_of, names)), None)
+        uses = [use for use in self._environment.uses if use.soname in names]
+        if owner in IS_OF_GPU:
+            message = f"{names[0]} is a part of NVIDIA's driver, which is not installed, or not "
+            message += "available in the container"
+            yield ErrorAnswer(kind="library", name=names[0], message=message)
+        elif uses and uses[0].loaded.path:
+            loaded = uses[0].loaded
+            package = self._environment.package_of(loaded.file) or None
+            title = loaded.display_path + (f" ({package})" if package else "")
+            message = f"the loader finds {title} for {uses[0].user.display_path}"
+            yield ErrorAnswer(
+                kind="library",
+                name=names[0],
+                message=message,
+                file=loaded.display_path,
+                package=package,
+            )
+        else:
+            yield self._absent(names)
+
+    def _absent(self, names: Sequence[str]) -> ErrorAnswer:
+        """Return the answer for a library that no file needs by name."""
+        files = self._environment.files_named(names)
+        if files:
+            message = f"the environment has {some_of(files)}, but no file needs it by its name"
+            return ErrorAnswer(kind="library", name=names[0], message=message, file=files[0])
+        others = [other for name in names for other in self._data.catalog.others(name)]
+        sonames = [name for name in names if name in others] or others[-1:]
+        known = [
+            library
+            for soname in sonames
+            for library in self._data.catalog.providers(soname, self._platforms)
+            if library.project is not None
+        ]
+        projects = sorted({library.project or "" for library in known})
+        if len(projects) > 1:
+            majors = self._majors()
+            fitting = sorted({n.project or "" for n in known if n.major in majors})
+            projects = fitting if len(fitting) == 1 else projects
+        message = f"no file of the environment is {names[0]}"
+        message += f"; {' or '.join(projects)} contains it" if projects else ""
+        hint = None
+        if len(projects) == 1:
+            hint = self._environment.repairs.install(projects[0], SpecifierSet())
+        return ErrorAnswer(kind="library", name=names[0], message=message, hint=hint)
+
+    def _majors(self) -> set[int]:
+        """Return the CUDA majors of the libraries that files need."""
+        uses = self._environment.uses
+        providers = (self._data.catalog.providers(u.soname, self._platforms) for u in uses)
+        stated = (majors_of(libraries) for libraries in providers)
+        return {next(iter(majors)) for majors in stated if len(majors) == 1}
+
+    # -- the GPU and the driver
+
+    def _gpu(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
+        if not gpus:
+            packages = sorted(self._environment.packages_with_code())
+            message = f"device code is in {some_of(packages)}" if packages else "no device code"
+            message += ". Name your GPU with --gpu or --require-gpu"
+            yield ErrorAnswer(kind="gpu", name=None, message=message)
+            return
+        for gpu in gpus:
+            found = list(self._environment.gpu_findings([gpu]))
+            for finding in found:
+                first = self._data.rules.first_cuda(gpu) if self._data.rules else None
+                message = finding.message
+                message += f". Builds for CUDA {first} or later may run on it" if first else ""
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message, file=finding.path)
+            if not found:
+                message = f"GPUs of capability {gpu} run the device code of all packages"
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message)
+
+    def _driver(self) -> ErrorAnswer:
+        installed = self._environment.environment.distributions.values()
+        runtimes = [n for n in installed if n.project.startswith(_RUNTIME)]
+        titles = grouped((_minor(n.version), n.title) for n in runtimes)
+        minor = max(filter(None, titles), key=Version.parse, default=None)
+        supported = self._message.supported
+        own = f"; the driver supports CUDA {supported}" if supported else ""
+        if minor is None:
+            message = f"the CUDA runtime of the environment is not in a wheel of NVIDIA's{own}"
+            return ErrorAnswer(kind="driver", name=None, message=message)
+        labels = self._data.catalog.labels("cuda")
+        label = max((n for n in labels if n.line == minor), default=Version.parse(minor))
+        lowest = lowest_driver(label, "linux", self._data.drivers)
+        message = f"{titles[minor][0]} is of CUDA {minor}"
+        message += f", which needs driver {lowest} or later on Linux" if lowest else ""
+        hint = command_line(f"explain cuda {minor}")
+        return ErrorAnswer(
+            kind="driver",
+            name=minor,
+            message=f"{message}{own}",
+            package=titles[minor][0],
+            hint=hint,
+        )
+
+
+def _minor(version: str) -> str | None:
+    """Return the CUDA minor of a wheel of the runtime."""
+    try:
+        parsed = WheelVersion(version)
+    except InvalidVersion:
+        return None
+    return f"{parsed.major}.{parsed.minor}"
+
+
+def answers_of(
+    message: ErrorMessage,
+    environments: Iterable[JudgedEnvironment],
+    data: AuditData,
+    findings: Sequence[AuditFinding],
+    gpus: Sequence[str],
+) -> Iterator[ErrorAnswer]:
+    """Yield the answers to the message of an error from each environment."""
+    for environment in environments:
+        yield from Answers(message, environment, data, findings).all(gpus)

@@ -1,0 +1,85 @@
+"""audit of the active environment, and its answers to the messages of errors."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.binaries import elf
+from support.environments import install
+from support.running import expect_error, expect_output
+from typer.testing import CliRunner
+
+from cudaredist.app import app
+
+MESSAGE = "ImportError: a.so: undefined symbol: ncclAlltoAll"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A virtual environment with an old NCCL, which is not active."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "env"
+    packages = folder / "lib/python3.11/site-packages"
+    nccl = {"nvidia/nccl/lib/libnccl.so.2": elf(soname="libnccl.so.2")}
+    install(packages, "nvidia-nccl-cu12", "2.27.7", nccl)
+    program = elf(needed=["libnccl.so.2"], runpath="$ORIGIN/../nvidia/nccl/lib")
+    install(packages, "example", "1.0", {"example/a.so": program})
+    (folder / "pyvenv.cfg").write_text("")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_audit_without_a_path_examines_the_active_environment(
+    run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, str(site))
+    expect_output(run("audit"), 0, str(site), "nvidia-nccl-cu12 2.27.7")
+
+
+def test_audit_without_a_path_and_environment_is_refused(run: Run, site: Path) -> None:
+    result = expect_error(run("audit"), 2, "missing PATH: no environment is active")
+    assert "run `cudaredist audit .venv`" in result.stderr
+    assert site.exists()
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_audit_answers_the_message_of_an_error_first(site: Path, *, is_piped: bool) -> None:
+    words = ["audit", str(site), "--error", "-" if is_piped else MESSAGE]
+    result = CliRunner().invoke(app, words, input=f"Traceback:\n{MESSAGE}\n".encode())
+    lines = [line for line in result.stdout.splitlines() if line][1:3]
+    assert "which does not export ncclAlltoAll; libnccl.so.2 has it since nccl 2.28.3" in lines[0]
+    assert lines[1] == "    hint: run `pip install 'nvidia-nccl-cu12>=2.28.3'`"
+
+
+def test_audit_answers_as_json(run: Run, site: Path) -> None:
+    result = run("audit", site, "--error", MESSAGE, "--json")
+    (answer,) = json.loads(result.stdout)["answers"]
+    assert (answer["kind"], answer["name"]) == ("symbol", "ncclAlltoAll")
+    assert answer["package"] == "nvidia-nccl-cu12 2.27.7"
+    assert answer["first"] == "nccl 2.28.3 (nvidia-nccl-cu12 2.28.3)"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["env", "--error", "nothing"], "names no symbol, library or error of CUDA"),
+        (["env", "--error", ""], "names no symbol, library or error of CUDA"),
+        (["a.so", "--error", MESSAGE], "--error requires an environment"),
+        (["--error", MESSAGE], "missing PATH: no environment is active"),
+    ],
+)
+def test_audit_refuses_a_message_without_an_answer(
+    run: Run, site: Path, words: list[str], message: str
+) -> None:
+    (site.parent / "a.so").write_bytes(elf())
+    result = expect_error(run("audit", *words), 2, message)
+    assert "hint: run `cudaredist audit " in result.stderr
+
+
+def test_audit_refuses_a_large_message(site: Path) -> None:
+    words = ["audit", str(site), "--error", "-"]
+    result = CliRunner().invoke(app, words, input=b"x" * 1_000_001)
+    expect_error(result, 2, "the message is larger than 1,000,000 bytes")
