@@ -15,7 +15,7 @@ import time
 import weakref
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from importlib import resources
 from pathlib import Path
@@ -209,6 +209,22 @@ class Index:
             WHERE imported_from IS NULL AND name GLOB ?"""
         rows = self.rows(query, pattern.glob)
         return tuple(sorted({library for library, name in rows if pattern.fits(name)}))
+
+    def exporters(self, libraries: Collection[str]) -> Mapping[str, Collection[str]]:
+        """Return the C functions that some libraries export in any release, with the libraries.
+
+        Raises the error of the first of their tables that cannot be read.
+        """
+        self.check_symbols(libraries)
+        query = """
+            SELECT name, library FROM symbol_groups CROSS JOIN symbols
+            WHERE symbol_group = id AND imported_from IS NULL
+                AND library IN (SELECT value FROM json_each(?))
+                AND NOT (name GLOB '_Z*' OR name GLOB 'Py*' OR name GLOB '_Py*')"""
+        found: dict[str, dict[str, None]] = defaultdict(dict)
+        for name, library in self.rows(query, libraries):
+            found[name][library] = None
+        return found
 
     def check_symbols(self, libraries: Collection[str] | None = None) -> None:
         """Raise the error of the first table of symbols that cannot be read.

@@ -8,6 +8,7 @@ from conftest import REPOSITORY
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
+from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.audit_program import audit_report
 from cudaredist.commands.audit.declared import Declared
 from cudaredist.commands.audit.program import (
@@ -169,6 +170,9 @@ def audit_data(
         policy=policy(),
         rules=coverage_rules(),
         tables=lambda _: tables or {},
+        exporters=lambda _: grouped(
+            (each.name, soname) for soname, one in (tables or {}).items() for each in one.exports
+        ),
     )
 
 

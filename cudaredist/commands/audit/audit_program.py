@@ -111,6 +111,7 @@ def _read_data(
         drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
         rules=None if gpus is None else CoverageRules(gpus),
         tables=lambda names: {name: of for name in names if (of := table(name)) is not None},
+        exporters=index.exporters,
     )
 
 

@@ -35,7 +35,6 @@ from cudaredist.commands.audit.run_paths import run_path_fix
 from cudaredist.commands.audit.wheel_fixes import (
     WheelFix,
     fix_for,
-    known_versions,
     newer_command,
 )
 from cudaredist.features.library_symbols import export_groups
@@ -65,7 +64,7 @@ class JudgedEnvironment:
         self._files = environment.files
         self._mixed: dict[str, FileMajors] = {}
         """Files that are loaded with libraries of several CUDA majors."""
-        self.repairs = Repairs(environment, known_versions(data.catalog.wheels()))
+        self.repairs = Repairs(environment, data.catalog)
         self._packages = InstalledPackages(environment, data, self.repairs)
         self._owners = self._packages.owners
         projects = data.catalog.projects()

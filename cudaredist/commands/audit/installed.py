@@ -2,13 +2,16 @@
 
 import csv
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
+from functools import cache
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -19,6 +22,7 @@ from cudaredist.wheels import METAPACKAGES, parse_requirements
 _METADATA = "METADATA"
 _DIST_INFO = ".dist-info"
 _TEXT_LIMIT = 16 << 20
+_find_extras = re.compile(r"extra == \"([^\"]+)\"").findall
 
 
 class RecordedFile(NamedTuple):
@@ -52,7 +56,7 @@ class Distribution(NamedTuple):
         """Yield the requirements without an extra, or with some of them."""
         for requirement in self.requires:
             marker = requirement.marker
-            if marker is None or any(marker.evaluate({"extra": x}) for x in ("", *extras)):
+            if marker is None or any(_applies(marker, x) for x in ("", *extras)):
                 yield requirement
 
 
@@ -89,14 +93,15 @@ class Environment:
         the first condition applies to them.
         """
         requested = self._requested_extras().get(package.project, set())
-        for extra in package.extras:
+        extras = package.extras if package.project not in METAPACKAGES else ()
+        for extra in extras:
             names = {
                 canonicalize_name(each.name)
                 for each in package.requires
                 if each.marker is not None and _is_of_extra(each, extra)
             }
             is_installed = not names.isdisjoint(self.distributions.keys() & {*projects})
-            if is_installed and package.project not in METAPACKAGES:
+            if is_installed:
                 requested = requested | {extra}
         yield from package.requirements(frozenset(requested))
 
@@ -168,11 +173,21 @@ def _distribution(folder: Path) -> Distribution:
 def _is_of_extra(requirement: Requirement, extra: str) -> bool:
     """Check if only an extra has a requirement."""
     marker = requirement.marker
-    return (
-        marker is not None
-        and not marker.evaluate({"extra": ""})
-        and marker.evaluate({"extra": extra})
-    )
+    if marker is None or canonicalize_name(extra) not in _extras_of(marker):
+        return False
+    return not _applies(marker, "") and _applies(marker, extra)
+
+
+@cache
+def _extras_of(marker: Marker) -> frozenset[str]:
+    """Return the extras that a marker names."""
+    return frozenset(map(canonicalize_name, _find_extras(str(marker))))
+
+
+@cache
+def _applies(marker: Marker, extra: str) -> bool:
+    """Check if a marker applies on this machine, with an extra. Many packages have the same."""
+    return marker.evaluate({"extra": extra})
 
 
 def _recorded(digest: str = "", size: str = "") -> RecordedFile:

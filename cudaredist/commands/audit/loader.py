@@ -75,6 +75,8 @@ class Loading(NamedTuple):
     """Each of these files, with each library that it needs and the file found for it."""
     by_name: dict[str, FoundFile]
     """The loaded libraries, also those that a package loads first."""
+    is_alone: bool = True
+    """Whether no package loads libraries first."""
 
 
 class Loader:
@@ -100,7 +102,7 @@ class Loader:
         """Return the libraries that are loaded for a file."""
         loaded = dict(preloaded)
         queue = deque([Loaded(main, main.path, None)])
-        loading = Loading([], [], loaded)
+        loading = Loading([], [], loaded, is_alone=not preloaded)
         while queue:
             user = queue.popleft()
             loading.files.append(user)

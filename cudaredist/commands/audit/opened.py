@@ -169,7 +169,8 @@ class OpenedLibraries:
         contexts: dict[str, list[tuple[Loaded, Mapping[str, FoundFile]]]] = defaultdict(list)
         for main in self._files.values():
             if main.binary.kind == "elf":
-                loading = self._loader.load(main, {})
+                known = self._loadings[main.path]
+                loading = known if known.is_alone else self._loader.load(main, {})
                 for loaded in loading.files[1:]:
                     contexts[loaded.file.path].append((loaded, loading.by_name))
         return contexts

@@ -1,6 +1,6 @@
 """The files of a program, and the data and requirements that it is compared with."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import reduce
@@ -198,9 +198,9 @@ class Catalog:
         own = (lib for lib in self._libraries if (lib.redist, lib.package) in packages)
         return frozenset(stem_of(lib.soname) for lib in own)
 
-    def wheels(self) -> tuple[KnownLibrary, ...]:
-        """Return the libraries in wheels."""
-        return tuple(library for library in self._libraries if library.wheel is not None)
+    def wheels(self, project: str) -> tuple[KnownLibrary, ...]:
+        """Return the libraries in the wheels of a project."""
+        return tuple(library for library in self._libraries if library.project == project)
 
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the releases of a redistributable, in ascending order."""
@@ -232,6 +232,8 @@ class AuditData(NamedTuple):
     rules: CoverageRules | None
     tables: Callable[[Iterable[str]], Tables]
     """Returns the symbol tables of libraries."""
+    exporters: Callable[[Collection[str]], Mapping[str, Collection[str]]]
+    """Returns the C functions that libraries export in any release, with these libraries."""
 
     def owner_of(self, soname: str) -> Owner | None:
         """Return the owner of a library outside NVIDIA's packages, None for others."""

@@ -149,8 +149,8 @@ class ProgramReader:
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
-            with ReadingFrom(Path(each)):
-                status = Path(each).lstat()  # on Windows, that of an entry has no identity
+            with ReadingFrom(each.path):
+                status = _status_of(each)
             binary = known.examine(each.path, status)
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
@@ -241,6 +241,11 @@ def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
         except OSError as error:
             raise ReadError(error.filename or folder, error) from error
         folders += reversed(below)
+
+
+def _status_of(file: os.DirEntry[str]) -> os.stat_result:
+    """Return the status of a file. On Windows, that of an entry has no identity."""
+    return Path(file).lstat() if os.name == "nt" else file.stat(follow_symlinks=False)
 
 
 def _is_junction(folder: os.DirEntry[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from operator import itemgetter
 from shlex import quote
@@ -14,6 +14,8 @@ from packaging.version import Version as WheelVersion
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
+from cudaredist.commands.audit.program import Catalog
+from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.wheels import COMPONENTS, package_of
 
 Installer: TypeAlias = Literal["pip", "uv", "conda"]
@@ -47,13 +49,13 @@ class Repair(NamedTuple):
 class Repairs:
     """The changes that resolve the findings of one environment."""
 
-    def __init__(
-        self, environment: Environment, versions: Mapping[str, Collection[WheelVersion]]
-    ) -> None:
-        """Take the known versions of NVIDIA's wheels by project."""
-        self._environment, self._versions = environment, versions
+    def __init__(self, environment: Environment, catalog: Catalog) -> None:
+        """Take the known wheels."""
+        self._environment, self._catalog = environment, catalog
+        self._projects = catalog.projects()
+        self._versions = lru_cache(maxsize=None)(self._known_versions)
         self._by_hint: dict[str, Repair] = {}
-        self.installer = _installer(environment, versions)
+        self.installer = _installer(environment, self._projects)
 
     @property
     def has_wheels(self) -> bool:
@@ -85,7 +87,7 @@ class Repairs:
         A package may require different versions in several extras, of which one is enough.
         """
         pins = self._pins.get(project, {}).values() if self.has_wheels else ()
-        known = self._versions.get(project, ())
+        known = self._versions(project)
         for choice in islice(product(*pins), _CHOICES):
             merged = _merged([*versions, *choice], known)
             if merged is not None:
@@ -94,7 +96,7 @@ class Repairs:
 
     def opponents(self, project: str, versions: SpecifierSet) -> Iterator[str]:
         """Yield the packages that require other versions of a project."""
-        known = self._versions.get(project, ())
+        known = self._versions(project)
         for title, pins in self._pins.get(project, {}).items():
             if all(_merged([versions, pin], known) is None for pin in pins):
                 yield f"{title} requires {project}{specifier_text(pins[0])}"
@@ -139,12 +141,17 @@ class Repairs:
                 parts.append(" ".join([command, *(quote(f"{n}{v}") for n, v in names)]))
         return " && ".join([*parts, *repair.commands])
 
+    def _known_versions(self, project: str) -> frozenset[WheelVersion]:
+        """Return the known versions of a wheel."""
+        wheels = {lib.wheel: lib for lib in self._catalog.wheels(project)}
+        return frozenset(filter(None, map(wheel_version, wheels.values())))
+
     @cached_property
     def _pins(self) -> dict[str, dict[str, list[SpecifierSet]]]:
         """The versions that installed packages require, by project and the package's title."""
         found: dict[str, dict[str, list[SpecifierSet]]] = {}
         for package in self._environment.distributions.values():
-            for each in self._environment.requirements_in_use(package, self._versions):
+            for each in self._environment.requirements_in_use(package, self._projects):
                 pins = found.setdefault(canonicalize_name(each.name), {})
                 pins.setdefault(package.title, []).append(each.specifier)
         return found

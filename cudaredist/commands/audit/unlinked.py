@@ -1,6 +1,6 @@
 """Known libraries that files use without listing them as needed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from cudaredist.cli.text import grouped
@@ -14,10 +14,6 @@ from cudaredist.commands.audit.program import (
     majors_of,
 )
 from cudaredist.features.library_symbols import import_groups
-from cudaredist.tables.symbols.symbol_table import SymbolColumns
-
-_OTHERS = ("_Z", "Py", "_Py")
-"""Prefixes of C++ and Python names. CUDA exports C functions."""
 
 
 def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[ProgramFile]:
@@ -34,7 +30,7 @@ def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[Progr
         return list(program)
     sonames = [name for name in catalog.sonames(platforms) if ".so." in name]
     fitting = [name for name in sonames if _fits(catalog, name, platforms, chosen)]
-    owners = _owners(data.tables(fitting))
+    owners = data.exporters(fitting)
     # Only names of known libraries are kept, because files may have millions of others.
     taken = [set().union(*map(owners.keys().__and__, _undefined(file))) for file in program]
     own = exported_names(program, set().union(*taken))
@@ -70,12 +66,3 @@ def stated_majors(file: ProgramFile, catalog: Catalog) -> Majors:
 def _fits(catalog: Catalog, soname: str, platforms: Sequence[str], majors: Collection[int]) -> bool:
     """Check if a library belongs to CUDA itself, in one of some majors."""
     return not majors_of(catalog.providers(soname, platforms)).isdisjoint(majors)
-
-
-def _owners(tables: Mapping[str, SymbolColumns]) -> dict[str, list[str]]:
-    """Return the libraries that export each C function."""
-    return grouped(
-        (name, soname)
-        for soname, table in sorted(tables.items())
-        for name in {e.name for e in table.exports if not e.name.startswith(_OTHERS)}
-    )

@@ -1,7 +1,6 @@
 """Commands that install the wheel with a library and its used symbols into an environment."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
@@ -86,17 +85,6 @@ def newer_command(
     if not newer or not own or own[0].finds_parts:
         return None
     return repairs.install(package.project, SpecifierSet(f">={min(newer)}"))
-
-
-def known_versions(libraries: Iterable[KnownLibrary]) -> dict[str, set[WheelVersion]]:
-    """Return the known versions of wheels by project."""
-    wheels = {lib.wheel: lib for lib in libraries if lib.wheel is not None}
-    found: dict[str, set[WheelVersion]] = defaultdict(set)
-    for each in wheels.values():
-        version = wheel_version(each)
-        if version is not None:
-            found[each.project or ""].add(version)
-    return found
 
 
 def _providers(
