@@ -71,6 +71,8 @@ class Environment:
     files: list[ProgramFile] = field(default_factory=list)
     distributions: dict[str, Distribution] = field(default_factory=dict)
     """By project."""
+    _extras: dict[str, set[str]] = field(default_factory=dict)
+    """The extras that packages require, by project. Empty: not yet known."""
 
     def add_package(self, folder: Path) -> None:
         """Add the package with a metadata folder. Other folders are ignored."""
@@ -106,14 +108,23 @@ class Environment:
         yield from package.requirements(frozenset(requested))
 
     def _requested_extras(self) -> dict[str, set[str]]:
-        """Return the extras that installed packages require, by project."""
-        found: dict[str, set[str]] = {}
-        for package in self.distributions.values():
-            for requirement in package.requires:
-                project = canonicalize_name(requirement.name)
-                if requirement.extras and project in self.distributions:
-                    found.setdefault(project, set()).update(requirement.extras)
-        return found
+        """Return the extras that installed packages require, by project.
+
+        The requirements of an extra count if the extra itself is required.
+        """
+        if self._extras:
+            return self._extras
+        queue = [*self.distributions.values()]
+        while queue:
+            package = queue.pop()
+            own = frozenset(self._extras.setdefault(package.project, set()))
+            for requirement in package.requirements(own):
+                other = self.distributions.get(canonicalize_name(requirement.name))
+                if other is not None and requirement.extras:
+                    known = self._extras.setdefault(other.project, set())
+                    queue += [] if known >= requirement.extras else [other]
+                    known |= requirement.extras
+        return self._extras
 
     def required_by(self, project: str) -> set[str]:
         """Return the installed projects that an installed project requires, and itself."""

@@ -79,6 +79,22 @@ def test_extra_of_a_metapackage_counts_if_a_package_requires_it(tmp_path: Path) 
     assert [each.kind for each in findings(tmp_path)] == ["requirement"]
 
 
+def test_extra_that_only_another_unused_extra_requires_does_not_count(tmp_path: Path) -> None:
+    """cuda-bindings requires more of cuda-toolkit in an extra than torch does."""
+    names = (CUDNN, "nvidia-cublas-cu12", "nvidia-nccl-cu12", "nvidia-cufft-cu12")
+    requires = [f"{name}; extra == '{name[7:11]}'" for name in names]
+    extras = [name[7:11] for name in names]
+    install(tmp_path, "cuda-toolkit", "13.0.2", {}, requires, extras=extras)
+    for project in names[1:]:
+        install(tmp_path, project, "1.0", {})
+    install(tmp_path, "torch", "2.12", {}, [f"cuda-toolkit[{','.join(extras[1:])}]"])
+    bindings = ["cuda-toolkit[cudn]; extra == 'all'"]
+    install(tmp_path, "cuda-bindings", "13.5", {}, bindings, extras=["all"])
+    assert findings(tmp_path) == []
+    install(tmp_path, "other", "1.0", {}, ["cuda-bindings[all]"])
+    assert [each.kind for each in findings(tmp_path)] == ["requirement"]
+
+
 @pytest.mark.parametrize(("installed", "count"), [(2, 1), (1, 0), (0, 0)])
 def test_wheel_that_is_not_installed_counts_if_most_others_are(
     tmp_path: Path, installed: int, count: int
