@@ -22,6 +22,7 @@ AuditFindingKind: TypeAlias = Literal[
     "duplicate-library",
     "unlinked-library",
     "run-path",
+    "library-path",
     "undeclared",
     "declared",
     "gpu",

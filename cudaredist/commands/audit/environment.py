@@ -43,6 +43,7 @@ from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.hints import command_line
 from cudaredist.tables.symbols.symbol_table import Import
 
+_WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
@@ -241,6 +242,7 @@ class JudgedEnvironment:
         yield from self._damage_findings()
         yield from self._packages.findings(damaged)
         yield from self._opened_findings()
+        yield from self._library_path_findings()
         yield from self._copy_findings()
         lost = (u for u in self.uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
         others = [use for use in lost if use.user.path not in self.nvidias]
@@ -421,9 +423,24 @@ class JudgedEnvironment:
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
             hint, conflict = self.fix(soname, uses)
+            if uses[0].loaded.found_by == "library-path":
+                hint, conflict = self.repairs.hint(Repair(commands=(_WITHOUT_VARIABLE,))), ""
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
             message += f", but {conflict}" if conflict else ""
             yield make_finding("missing-symbols", message, paths[0], hint)
+
+    def _library_path_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for each library that LD_LIBRARY_PATH puts before others."""
+        groups = grouped(
+            (use.loaded.display_path, use)
+            for use in self.uses
+            if use.loaded.found_by == "library-path" and use.soname in self._cuda
+        )
+        for path, uses in sorted(groups.items()):
+            users, others = paths_of(use.user for use in uses), self.other_copies(uses[0])
+            message = f"LD_LIBRARY_PATH puts {path} first for {some_of(users)}"
+            message += f", before {some_of(others)}" if others else ""
+            yield make_finding("library-path", message, path)
 
     def _copy_findings(self) -> Iterator[AuditFinding]:
         """Yield a warning if files load different copies of a CUDA library."""

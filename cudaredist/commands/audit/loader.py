@@ -1,9 +1,10 @@
 """The files that the loader of glibc finds for needed libraries.
 
 A library that is already loaded is used again. Otherwise, the loader searches DT_RPATH of the file
-and of the files that loaded it, or DT_RUNPATH of the file, then `ld.so.cache`, then the default
-folders. `ldconfig` makes this cache from the folders of `ld.so.conf`; they count if a root has no
-cache. Variables of the user such as LD_LIBRARY_PATH are not known.
+and of the files that loaded it, then LD_LIBRARY_PATH of this process, or LD_LIBRARY_PATH and then
+DT_RUNPATH of the file, then `ld.so.cache`, then the default folders. `ldconfig` makes this cache
+from the folders of `ld.so.conf`; they count if a root has no cache. In a root file system,
+LD_LIBRARY_PATH of this process does not count.
 """
 
 import os
@@ -95,6 +96,7 @@ class Loader:
         self._cached = self._read_cache()
         configured = self._configured() if self._cached is None else ()
         self._system = [self._below(path) for path in (*configured, *default)]
+        self._library_path = [] if self._root else list(_library_path())
         self._real_folder = lru_cache(maxsize=None)(self._listed)
         self._outside = lru_cache(maxsize=None)(_examined)
 
@@ -124,7 +126,7 @@ class Loader:
         """
         names: Iterable[str] = (name,)
         if name.endswith(".so"):
-            folders = chain(self._run_paths(user), self._system)
+            folders = chain((folder for folder, _ in self._searched(user)), self._system)
             listed = (self._real_folder(folder)[1] for folder in folders)
             names = fitting_names(name, chain(loaded, *listed, self._cached or ()))
         found = (loaded.get(each) or self._search(each, user) for each in names)
@@ -143,12 +145,22 @@ class Loader:
             return self._fitting(name, "run-path", user)
         paths = [*(self._cached or {}).get(name, ())]
         paths += (f"{folder}/{name}" for folder in self._system)
-        by_run_path = (f"{folder}/{name}" for folder in self._run_paths(user))
         found = chain(
-            (self._fitting(path, "run-path", user) for path in by_run_path),
+            (self._fitting(f"{folder}/{name}", by, user) for folder, by in self._searched(user)),
             (self._fitting(path, "system", user) for path in paths),
         )
         return next(filter(None, found), None)
+
+    def _searched(self, user: Loaded) -> Iterator[tuple[str, FoundBy]]:
+        """Yield the folders that are searched before those of the system."""
+        run_paths: Iterator[tuple[str, FoundBy]] = (
+            (folder, "run-path") for folder in self._run_paths(user)
+        )
+        library_path: Iterator[tuple[str, FoundBy]] = (
+            (folder, "library-path") for folder in self._library_path
+        )
+        has_runpath = bool(user.file.binary.runpath) and not user.file.binary.is_rpath
+        yield from chain(library_path, run_paths) if has_runpath else chain(run_paths, library_path)
 
     def _run_paths(self, user: Loaded) -> Iterator[str]:
         """Yield the folders of the run paths that apply to the needed libraries of a file."""
@@ -253,6 +265,14 @@ class Loader:
                 elif words and words[0].startswith("/"):
                     yield words[0].rstrip("/")
             queue = included + queue
+
+
+def _library_path() -> Iterator[str]:
+    """Yield the folders of LD_LIBRARY_PATH. An empty entry is the current folder."""
+    value = os.environ.get("LD_LIBRARY_PATH", "")
+    for entry in re.split("[:;]", value) if value else ():
+        if "$" not in entry:
+            yield os.path.abspath(entry)  # noqa: PTH100 - links are followed later
 
 
 def fitting_names(opened: str, names: Iterable[str]) -> list[str]:

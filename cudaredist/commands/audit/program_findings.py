@@ -31,6 +31,7 @@ some_of = partial(listed, limit=3)
 _EXIT_CODES: Mapping[AuditFindingKind, int] = {
     "duplicate-library": EXIT_OK,
     "run-path": EXIT_OK,
+    "library-path": EXIT_OK,
     "unknown": EXIT_INCOMPLETE,
     "unlinked-library": EXIT_OK,
 }

@@ -20,7 +20,7 @@ EnvironmentKind: TypeAlias = Literal[
 ]
 BoundKind: TypeAlias = Literal["symbols", "oldest", "parts", "unknown", "missing", "none"]
 FoundBy: TypeAlias = Literal[
-    "run-path", "system", "preloaded", "damaged", "other-code", "driver", "none"
+    "run-path", "library-path", "system", "preloaded", "damaged", "other-code", "driver", "none"
 ]
 
 
@@ -181,7 +181,8 @@ class LoadedFile(OwnModel):
     soname: str = Field(description="The name that files need it by")
     cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
     found_by: FoundBy = Field(
-        description="`run-path` or `system`: by the loader; `preloaded`: a package loads it first, "
+        description="`run-path` or `system`: by the loader; `library-path`: by the loader, in a "
+        "folder of LD_LIBRARY_PATH; `preloaded`: a package loads it first, "
         "see `rule`; `damaged`: the loader fails, because it is not a whole ELF file; "
         "`other-code`: in the environment, but the loader does not search its folder; "
         "`driver`: of the driver of a machine with a GPU; `none`: there is no file"

@@ -40,6 +40,7 @@ _LIBRARY = ("library", "status", "files")
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _FOUND_BY = {
     "run-path": "run path",
+    "library-path": "LD_LIBRARY_PATH",
     "system": "folders of the system",
     "damaged": "damaged",
     "other-code": "not by the loader",

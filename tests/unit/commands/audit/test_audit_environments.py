@@ -219,6 +219,55 @@ def test_kind_of_an_environment(tmp_path: Path, names: Sequence[str], kind: str 
     assert (environment and environment.kind) == kind
 
 
+# -- LD_LIBRARY_PATH
+
+
+@pytest.mark.parametrize(
+    ("facts", "variable", "found_by"),
+    [
+        ({"runpath": TO_CUBLAS}, "{}/old", "library-path"),
+        ({"runpath": TO_CUBLAS}, "/nowhere:{}/old:", "library-path"),
+        ({"rpath": TO_CUBLAS}, "{}/old", "run-path"),
+        ({"runpath": TO_CUBLAS}, "/nowhere", "run-path"),
+        ({"runpath": TO_CUBLAS}, "", "run-path"),
+        ({}, "{}/old", "library-path"),
+        ({}, "$ORIGIN/{}/old", "other-code"),
+    ],
+)
+def test_library_path_is_searched_after_rpath_and_before_runpath(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    facts: Mapping[str, str],
+    variable: str,
+    found_by: str,
+) -> None:
+    put_cublas(tmp_path / "env", "old", "new")
+    put_example(tmp_path / "env", user(CUBLAS, "new", **facts))
+    put(tmp_path / "old", {CUBLAS: library(CUBLAS, "old")})
+    monkeypatch.setenv("LD_LIBRARY_PATH", variable.format(tmp_path))
+    (each,) = loaded(tmp_path / "env")
+    is_outside = found_by == "library-path"
+    assert (each.found_by, each.undefined) == (found_by, ("new",) if is_outside else ())
+    messages = {n.kind: n for n in findings(tmp_path / "env")}
+    assert ("library-path" in messages) == is_outside
+    if is_outside:
+        warning = messages["library-path"]
+        own = f"{FOLDER}/{CUBLAS}"
+        assert warning.message == (
+            f"LD_LIBRARY_PATH puts {tmp_path}/old/{CUBLAS} first for example/a.so, before {own}"
+        )
+        assert (warning.exit_code, messages["missing-symbols"].hint) == (0, "unset LD_LIBRARY_PATH")
+
+
+def test_library_path_of_the_shell_does_not_count_in_a_root_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_root(tmp_path / "root")
+    put(tmp_path / "old", {CUBLAS: library(CUBLAS)})
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "old"))
+    assert [each.found_by for each in loaded(tmp_path / "root")] == ["system"]
+
+
 # -- libraries that packages load first
 
 
