@@ -98,7 +98,7 @@ class Answers:
             kind="symbol",
             name=name,
             message=message,
-            file=use.loaded.display_path or None,
+            path=use.loaded.display_path or None,
             package=package,
             first=None if first is None else first.title,
             hint=hint,
@@ -156,7 +156,7 @@ class Answers:
                 kind="library",
                 name=names[0],
                 message=finding.message,
-                file=finding.path,
+                path=finding.path,
                 hint=finding.hint,
             )
         if reported:
@@ -176,7 +176,7 @@ class Answers:
                 kind="library",
                 name=names[0],
                 message=message,
-                file=loaded.display_path,
+                path=loaded.display_path,
                 package=package,
             )
         else:
@@ -187,7 +187,7 @@ class Answers:
         files = self._environment.files_named(names)
         if files:
             message = f"the environment has {some_of(files)}, but no file needs it by its name"
-            return ErrorAnswer(kind="library", name=names[0], message=message, file=files[0])
+            return ErrorAnswer(kind="library", name=names[0], message=message, path=files[0])
         others = [other for name in names for other in self._data.catalog.others(name)]
         sonames = [name for name in names if name in others] or others[-1:]
         known = [
@@ -230,7 +230,7 @@ class Answers:
                 first = self._data.rules.first_cuda(gpu) if self._data.rules else None
                 message = finding.message
                 message += f". Builds for CUDA {first} or later may run on it" if first else ""
-                yield ErrorAnswer(kind="gpu", name=gpu, message=message, file=finding.path)
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message, path=finding.path)
             if not found:
                 message = f"GPUs of capability {gpu} run the device code of all packages"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)

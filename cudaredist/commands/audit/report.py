@@ -218,7 +218,7 @@ class ErrorAnswer(OwnModel):
         description="The symbol, library, capability or CUDA minor that it is about"
     )
     message: str
-    file: str | None = Field(None, description="The file that is loaded, or that fails")
+    path: str | None = Field(None, description="The file that is loaded, or that fails")
     package: str | None = Field(None, description="The package of the file, and its version")
     first: str | None = Field(
         None, description="Of a symbol: the first release with it in the data, and its wheel"
