@@ -31,7 +31,7 @@ class LockEntry(OwnModel):
 
 
 class Lock(OwnFile):
-    """`manifests/lock.json`: hashes of downloaded manifests, to detect changes."""
+    """`lock.json`: hashes of downloaded manifests, to detect changes."""
 
     redists: dict[str, dict[Label, LockEntry]] = Field(
         description="By name of the redistributable, then by label"

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -130,8 +131,27 @@ class Store:
 
     @property
     def lock_path(self) -> Path:
-        """The path of the lock, which records the fetched manifests."""
+        """The path of the lock, which records the fetched manifests.
+
+        It is not in `manifests/`, where nixpkgs expects only manifests. The wheels channel, which
+        nixpkgs does not have, has its own lock in `manifests/wheels/`.
+        """
+        return self._record_folder / "lock.json"
+
+    @property
+    def stored_lock_path(self) -> Path:
+        """The path of the lock, or of the one that an earlier version wrote to `manifests/`."""
+        is_old = not os.path.lexists(self.lock_path) and os.path.lexists(self._old_lock_path)
+        return self._old_lock_path if is_old else self.lock_path
+
+    @property
+    def _old_lock_path(self) -> Path:
         return self._folder("manifests") / "lock.json"
+
+    @property
+    def _record_folder(self) -> Path:
+        """The folder of the lock and of bump's record."""
+        return self.manifest_root if self.channel == "redist" else self._folder("manifests")
 
     def redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with manifests, sorted."""
@@ -139,7 +159,7 @@ class Store:
 
     def sweep(self) -> None:
         """Remove the temporary files of the lock and of bumps."""
-        for path in (self.lock_path, self._pending_path):
+        for path in (self.lock_path, self._old_lock_path, self._pending_path):
             sweep(path.parent, f".{path.name}.")
 
     def manifests(self, redist: str) -> ManifestFolder:
@@ -151,7 +171,7 @@ class Store:
 
         Raises `InvalidFileError` if the file is broken.
         """
-        data = read_file(self.lock_path)
+        data = read_file(self.stored_lock_path)
         if data is None:
             return Lock(schema_version=1, redists={})
         return read_own_file(data, Lock)
@@ -169,9 +189,11 @@ class Store:
             self.save_lock({**recorded, **changed})
 
     def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> None:
-        """Write the lock."""
+        """Write the lock, and remove that of an earlier version."""
         lock = Lock.model_validate({"schema_version": 1, "redists": redists})
         write_file(self.lock_path, lock.canonical())
+        if self._old_lock_path != self.lock_path:
+            write_or_remove(self._old_lock_path, None)
 
     def pending(self) -> frozenset[tuple[str, Version]]:
         """Return the releases that bump has started but not reported.
@@ -196,7 +218,7 @@ class Store:
 
     @property
     def _pending_path(self) -> Path:
-        return self._folder("manifests") / ".bump"
+        return self._record_folder / ".bump"
 
     def features(self, redist: str) -> FeatureFolder:
         """Return the folder of one redistributable's feature files."""

@@ -182,7 +182,7 @@ def test_cache_entry_of_another_user_is_replaced(cache: Path, plant: Plant) -> N
 
 
 @posix
-@pytest.mark.parametrize("name", ["manifests/cuda/redistrib_12.9.1.json", "manifests/lock.json"])
+@pytest.mark.parametrize("name", ["manifests/cuda/redistrib_12.9.1.json", "lock.json"])
 def test_data_folder_is_not_written_through_planted_link(
     commands: Callable[[], None], run: Run, server: FaultServer, tmp_path: Path, name: str
 ) -> None:
@@ -190,7 +190,8 @@ def test_data_folder_is_not_written_through_planted_link(
     victim.write_bytes(b'{"schema_version": 1, "redists": {}}\n')
     before = victim.read_bytes()
     path = Path("data", name)
-    path.parent.mkdir(parents=True)
+    Path("data/manifests").mkdir(parents=True)
+    path.parent.mkdir(exist_ok=True)
     path.symlink_to(victim)
     options = ("--base-url", server.url, "--redist", "cuda", "--accept-changed")
     assert run("download-manifests", *options).exit_code == 0

@@ -98,7 +98,7 @@ def test_answers_after_killed_run_are_unchanged(run: Run, folder: str) -> None:
     Path(folder).mkdir(parents=True)
     Path("data/manifests").mkdir(exist_ok=True)
     lock = {"schema_version": 1, "redists": {}}
-    Path("data/manifests/lock.json").write_text(json.dumps(lock))
+    Path("data/lock.json").write_text(json.dumps(lock))
     assert answers(run) == before
     assert run("check", "--offline").exit_code == 0
 

@@ -132,7 +132,7 @@ def test_release_of_wheels_is_downloaded_and_processed(index: Path, wheels: Run)
     )
     lock = json.loads(Path("data/manifests/wheels/lock.json").read_bytes())
     assert list(lock["redists"]["cuda"]) == ["12.9.1"]
-    assert not Path("data/manifests/lock.json").exists()
+    assert not Path("data/lock.json").exists()
 
     result = expect_output(wheels("process-manifests"), 0)
     assert re.search(r"2 archives to read, [0-9.]+ [a-zA-Z]+; 0 B already known", result.stderr)

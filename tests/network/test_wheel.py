@@ -87,10 +87,10 @@ def test_installed_tool_finds_shipped_data(installed: Path, tmp_path: Path) -> N
         [python, "-c", find], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout.strip()
     assert Path(output).is_relative_to(installed.parents[1])
-    for name in ("manifests/lock.json", "features"):
+    for name in ("lock.json", "features"):
         assert (Path(output) / name).exists()
-    lock = (Path(output) / "manifests/lock.json").read_bytes()
-    assert lock == (REPOSITORY / "data/manifests/lock.json").read_bytes()
+    lock = (Path(output) / "lock.json").read_bytes()
+    assert lock == (REPOSITORY / "data/lock.json").read_bytes()
     assert tool(installed, tmp_path, "check", "--offline").returncode in {0, 1}
 
 

@@ -38,7 +38,7 @@ def assert_whole(data: Path, published: dict[str, bytes]) -> None:
             kind = kind_of_document(document)
             assert kind is not None, path
             read_own_file(content, kind.model)
-    lock = json.loads((data / "manifests/lock.json").read_bytes())["redists"]
+    lock = json.loads((data / "lock.json").read_bytes())["redists"]
     for redist, labels in lock.items():
         for label, entry in labels.items():
             name = f"manifests/{redist}/redistrib_{label}.json"

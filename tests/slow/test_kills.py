@@ -65,7 +65,7 @@ def test_download_killed_at_random_steps_leaves_no_broken_file(
         assert killer.run(*call) == 0
     assert assert_whole(data, published) == len(LABELS)
     assert not list(data.rglob("*.tmp"))
-    assert sorted(json.loads((data / "manifests/lock.json").read_bytes())["redists"]["cuda"]) == (
+    assert sorted(json.loads((data / "lock.json").read_bytes())["redists"]["cuda"]) == (
         sorted(LABELS)
     )
 
@@ -122,7 +122,7 @@ def test_interrupted_download_keeps_complete_manifests_and_exits_130(
     assert process.returncode == 130
     assert "completed results are kept" in stderr
     assert "Traceback" not in stderr
-    entries = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
+    entries = json.loads((tmp_path / "data/lock.json").read_bytes())["redists"]["cuda"]
     assert len(entries) == len(LABELS) - 1
 
 

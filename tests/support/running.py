@@ -115,7 +115,7 @@ def held(label: str = "12.9.1", redist: str = "cuda") -> Path:
 
 
 def lock() -> Any:
-    return json.loads(Path("data/manifests/lock.json").read_bytes())["redists"]
+    return json.loads(Path("data/lock.json").read_bytes())["redists"]
 
 
 def files() -> set[str]:

@@ -109,5 +109,5 @@ def table_findings(
 
 def lock_findings(store: Store) -> Iterator[Finding]:
     """Find defects of the lock file."""
-    if store.lock_path.exists():
-        yield from own_file_findings(store, store.lock_path, FILE_KINDS["lock"])
+    if store.stored_lock_path.exists():
+        yield from own_file_findings(store, store.stored_lock_path, FILE_KINDS["lock"])

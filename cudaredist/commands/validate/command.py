@@ -28,7 +28,7 @@ def validate(options: ValidateOptions, session: Session) -> int:
 
     Examples that need the network:
 
-        cudaredist validate data/manifests/cuda/*.json data/manifests/lock.json
+        cudaredist validate data/manifests/cuda/*.json data/lock.json
 
     The kind of each file is detected from its content. Every problem is reported with the path to
     its field. Package sets must also satisfy invariants, such as I1: "a name has one entry". The

@@ -316,8 +316,8 @@ def test_nixpkgs_commit_format_lists_commits(newer: FaultServer, bump: Run) -> N
     assert first["files"] == [
         "data/features/cuda/feature_12.9.1.json",
         "data/gpus.json",
+        "data/lock.json",
         "data/manifests/cuda/redistrib_12.9.1.json",
-        "data/manifests/lock.json",
         "data/nvcc_compat.json",
     ]
     assert all(Path(file).exists() for commit in commits for file in commit["files"])
@@ -568,7 +568,7 @@ def test_manifest_without_lock_entry_is_processed_again(
     two_newer: FaultServer, bump: Run, run: Run
 ) -> None:
     """As after a power failure between writing the manifest and the lock."""
-    lock = DATA / "manifests/lock.json"
+    lock = DATA / "lock.json"
     recorded = lock.read_bytes()
     bump("--no-process")
     lock.write_bytes(recorded)

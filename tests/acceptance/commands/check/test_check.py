@@ -302,7 +302,7 @@ def test_unreadable_lock_is_the_only_finding(
 
 
 def lock() -> Path:
-    return Path("data/manifests/lock.json")
+    return Path("data/lock.json")
 
 
 def feature() -> Path:
@@ -472,7 +472,7 @@ def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None
 def test_one_more_line_feed_is_no_change(run: Run, cuda: FaultServer, *, has_lock: bool) -> None:
     held().write_bytes(held().read_bytes() + b"\n")
     if not has_lock:
-        Path("data/manifests/lock.json").unlink()
+        Path("data/lock.json").unlink()
     kinds = {finding["kind"] for finding in check(run, cuda)["findings"]}
     assert not kinds & {"edited-locally", "changed-upstream"}
     result = run("download-manifests", "--base-url", cuda.url, "--version", "12.9.1")

@@ -104,7 +104,7 @@ def test_diff_of_package_sets_reports_status_changes(ask: Run, folder_with_data:
         (("cuda@12.9.1", "nowhere.json"), 2, "no such file"),
         (("cuda@12.9.1", f"cuda@{'1' * 300}"), 2, "no local release of cuda is called"),
         (("cuda@12.9.1", "DATA/features/cuda/feature_12.9.1.json"), 2, "is a feature file"),
-        (("DATA/manifests/lock.json", "DATA/manifests/lock.json"), 2, "no such file"),
+        (("DATA/lock.json", "DATA/lock.json"), 2, "no such file"),
         (("DATA/gpus.json", "DATA/gpus.json"), 5, "is not a manifest"),
     ],
 )

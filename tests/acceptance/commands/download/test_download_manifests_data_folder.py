@@ -21,6 +21,7 @@ from support.server import FaultServer
 
 from cudaredist.errors import WriteError
 from cudaredist.locks import writing
+from cudaredist.primitives import Version
 from cudaredist.store.data_folder import ManifestFolder, Store
 
 
@@ -39,7 +40,7 @@ def test_parallel_runs_with_different_caches_keep_all_lock_entries(
         for redist in ("cuda", "cudnn")
     ]
     assert [process.wait() for process in runs] == [0, 0]
-    entries = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]
+    entries = json.loads((tmp_path / "data/lock.json").read_bytes())["redists"]
     assert {name: len(labels) for name, labels in entries.items()} == {"cuda": 9, "cudnn": 9}
 
 
@@ -110,7 +111,8 @@ def test_download_with_internal_error_in_writer_exits_70(
 
 
 def test_lock_that_is_a_folder_exits_3(fetch: Run, cuda: FaultServer) -> None:
-    Path("data/manifests/lock.json/x").mkdir(parents=True)
+    Path("data/manifests").mkdir(parents=True)
+    Path("data/lock.json/x").mkdir(parents=True)
     expect_error(fetch("--json"), 3, "cannot read")
 
 
@@ -130,9 +132,9 @@ def test_unwritable_lock_is_reported_with_written_manifests(
 
 def test_broken_lock_is_not_replaced(fetch: Run, cuda: FaultServer) -> None:
     Path("data/manifests").mkdir(parents=True)
-    Path("data/manifests/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
+    Path("data/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
     expect_error(fetch(), 5, "redists.cuda")
-    assert files() == {"data/manifests/lock.json"}
+    assert files() == {"data/lock.json"}
 
 
 def test_temporary_files_of_killed_run_are_removed(fetch: Run, cuda: FaultServer) -> None:
@@ -294,3 +296,47 @@ def test_run_without_writes_keeps_empty_folders_of_another_run(tmp_path: Path) -
     with writing(tmp_path / "data"):
         folder.mkdir(parents=True)
     assert folder.is_dir()
+
+
+# -- the lock of an earlier version, in the folder of manifests
+
+
+@pytest.fixture
+def old_lock(cuda: FaultServer, fetch: Run) -> Path:
+    """Download a manifest, and move the lock to its earlier path."""
+    assert fetch("--redist", "cuda", "--version", "12.9.0").exit_code == 0
+    old = Path("data/manifests/lock.json")
+    Path("data/lock.json").rename(old)
+    return old
+
+
+def test_lock_of_earlier_version_is_read(old_lock: Path, cuda: FaultServer, run: Run) -> None:
+    before = old_lock.read_bytes()
+    path = held("12.9.0")
+    path.write_bytes(path.read_bytes() + b"\n\n")
+    check = ("check", "--base-url", cuda.url, "--redist", "cuda", "--json")
+    kinds = [one["kind"] for one in report(run(*check))["findings"]]
+    assert "edited-locally" in kinds
+    assert (old_lock.read_bytes(), Path("data/lock.json").exists()) == (before, False)
+
+
+def test_lock_of_earlier_version_moves_with_next_change(old_lock: Path, fetch: Run) -> None:
+    assert fetch("--redist", "cuda", "--version", "12.9.1").exit_code == 0
+    assert not old_lock.exists()
+    assert sorted(lock()["cuda"]) == ["12.9.0", "12.9.1"]
+    assert {path.name for path in Path("data/manifests").iterdir()} == {"cuda"}
+
+
+def test_new_lock_wins_after_an_interrupted_move(old_lock: Path, fetch: Run) -> None:
+    Path("data/lock.json").write_bytes(old_lock.read_bytes())
+    old_lock.write_text("not JSON")
+    assert fetch("--redist", "cuda", "--version", "12.9.1").exit_code == 0
+    assert not old_lock.exists()
+    assert sorted(lock()["cuda"]) == ["12.9.0", "12.9.1"]
+
+
+def test_record_of_interrupted_bump_is_not_in_the_folder_of_manifests(run: Run) -> None:
+    store = Store(Path("data"))
+    store.write_pending([("cuda", Version.parse("12.9.1"))])
+    assert files() == {"data/.bump"}
+    assert store.pending() == {("cuda", Version.parse("12.9.1"))}

@@ -90,7 +90,7 @@ def test_download_with_failing_server_reports_error(
     cuda.misbehave(LATEST, behaviour)
     result = expect_error(fetch("--retries", "1"), code, message, "cuda 12.9.1")
     assert "sekrit" not in result.stderr
-    assert files() == {"data/manifests/lock.json", "data/manifests/nvpl/redistrib_24.7.json"}, (
+    assert files() == {"data/lock.json", "data/manifests/nvpl/redistrib_24.7.json"}, (
         "the other redist is kept, and nothing is half written"
     )
 

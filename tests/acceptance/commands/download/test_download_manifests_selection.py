@@ -15,7 +15,7 @@ from support.server import FaultServer
 def test_download_without_options_stores_newest_of_each_redist(run: Run) -> None:
     expect_output(run("download-manifests", "--base-url", SAMPLE), 0)
     assert files() == {
-        "data/manifests/lock.json",
+        "data/lock.json",
         "data/manifests/cuda/redistrib_13.0.2.json",
         "data/manifests/cudnn/redistrib_8.9.6.json",
         "data/manifests/nvpl/redistrib_24.7.json",
@@ -146,7 +146,7 @@ def test_check_reports_changes_and_writes_nothing(fetch: Run, cuda: FaultServer)
 
 def test_check_reports_change_of_lock_only(fetch: Run, cuda: FaultServer) -> None:
     fetch()
-    Path("data/manifests/lock.json").unlink()
+    Path("data/lock.json").unlink()
     expect_output(fetch("--check"), 1, "only the lock changes")
 
 

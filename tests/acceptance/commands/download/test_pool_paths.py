@@ -164,7 +164,7 @@ def test_early_access_is_downloaded_only_with_pre(
     serve(server, preview("13.5.0"))
     expect_output(run(*download), 0)
     assert len(local_labels()) == 2
-    assert '"gone"' not in Path("data/manifests/lock.json").read_text()
+    assert '"gone"' not in Path("data/lock.json").read_text()
     assert run("check", "--base-url", early).exit_code != 3
 
 
