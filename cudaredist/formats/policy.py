@@ -289,6 +289,10 @@ class Preload(Reasoned):
     function: str = Field(description="A name in that file. Absent from versions that load nothing")
     names: tuple[str, ...] = Field(description="Names of files. `*` matches any characters")
     is_optional: bool = optional("Whether the package can be imported without them", default=False)
+    is_called: bool = optional(
+        "Whether the package does not call the function itself, so that programs must call it",
+        default=False,
+    )
 
 
 class LibraryPolicy(OwnFile):

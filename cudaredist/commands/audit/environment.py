@@ -79,6 +79,8 @@ class JudgedEnvironment:
         self._tables = data.tables(sorted(self._cuda))
         self._exports = lru_cache(maxsize=None)(_exports)
         self._required_by = lru_cache(maxsize=None)(environment.required_by)
+        self._calls: list[tuple[Distribution, Preload]] = []
+        """Packages with a function that loads libraries if a program calls it."""
         self._preloads = list(self._loading_packages())
         self._loader = Loader(environment, self._cuda)
         elf = [file for file in self._files if file.binary.kind == "elf"]
@@ -197,7 +199,11 @@ class JudgedEnvironment:
         """Yield the packages that load libraries, with these by soname."""
         for rule in self._data.policy.preloads:
             for package in map(self.environment.distributions.get, rule.projects):
-                if package is not None and _has_function(package, rule):
+                if package is None or not _has_function(package, rule):
+                    continue
+                if rule.is_called:
+                    self._calls.append((package, rule))
+                else:
                     yield package, dict(self._loaded_by(rule))
 
     def _loaded_by(self, rule: Preload) -> Iterator[tuple[str, FoundFile]]:
@@ -308,8 +314,11 @@ class JudgedEnvironment:
             kind, rest = "run-path", f"unless {loaded.rule} loads it first"
         elif loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
-            folder = posixpath.dirname(loaded.path)
-            hint = self._run_path_fix(users, folder)
+            call = self._call_for(soname, users)
+            if call is None:
+                hint = self._run_path_fix(users, posixpath.dirname(loaded.path))
+            else:
+                rest += f". Call {call} first"
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self._by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
@@ -325,6 +334,16 @@ class JudgedEnvironment:
             message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
             finding = make_finding(kind, message, paths[0], hint)
             yield as_warning(finding) if is_optional else finding
+
+    def _call_for(self, soname: str, users: Iterable[ProgramFile]) -> str | None:
+        """Return the call that loads a library for the package of some files."""
+        owners = {owner.project for user in users if (owner := self._owner(user)) is not None}
+        for package, rule in self._calls:
+            is_loaded = any(fnmatchcase(soname, name) for name in rule.names)
+            if owners == {package.project} and is_loaded:
+                module = rule.module.removesuffix(".py").removesuffix("/__init__")
+                return f"{module.replace('/', '.')}.{rule.function}()"
+        return None
 
     def _unread_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
         """Yield a finding for files whose CUDA libraries are unknown.

@@ -18,6 +18,7 @@ from cudaredist.commands.audit.installed import find_environment
 from cudaredist.commands.audit.program import KnownLibrary
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditFinding, LoadedFile
+from cudaredist.formats.policy import Preload
 from cudaredist.store import facts_cache
 from cudaredist.store.cache import Cache
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -293,6 +294,38 @@ def test_library_is_loaded_first_by_convention(
     rule = "torch/__init__.py: _preload_cuda_deps" if found_by == "preloaded" else None
     assert (each.found_by, each.rule) == (found_by, rule)
     assert [finding.exit_code for finding in findings(tmp_path)] == codes
+
+
+@pytest.mark.parametrize(
+    ("code", "soname", "is_called"),
+    [("def preload_dlls()", CUBLAS, True), ("", CUBLAS, False), ("preload_dlls", "libx.so", False)],
+)
+def test_function_that_programs_must_call_is_the_answer(
+    tmp_path: Path, code: str, soname: str, *, is_called: bool
+) -> None:
+    rule = Preload(
+        projects=("onnxruntime-gpu",),
+        module="onnxruntime/__init__.py",
+        function="preload_dlls",
+        names=("libcublas.so.*",),
+        is_called=True,
+        reason="loads libraries",
+        reference="onnxruntime-gpu 1.31.1",
+    )
+    put_cublas(tmp_path)
+    files: dict[str, bytes | str] = {
+        "onnxruntime/__init__.py": code,
+        "onnxruntime/a.so": user(CUBLAS),
+    }
+    install(tmp_path, "onnxruntime-gpu", "1.31", files)
+    data = audit_data(cuda(*LABELS), TABLES)
+    rules = (rule.model_copy(update={"names": (f"{soname[:-3]}*",)}),)
+    data = data._replace(policy=data.policy.model_copy(update={"preloads": rules}))
+    reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
+    (environment,) = reader.read_all().environments
+    (finding,) = JudgedEnvironment(environment, data).findings()
+    assert finding.message.endswith("Call onnxruntime.preload_dlls() first") == is_called
+    assert (finding.exit_code, finding.hint is None) == (1, is_called)
 
 
 # -- files that are not whole
