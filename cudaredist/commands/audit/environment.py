@@ -44,6 +44,7 @@ from cudaredist.hints import command_line
 from cudaredist.tables.symbols.symbol_table import Import
 
 _WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
+_LIBRARY = ".so"
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
@@ -199,12 +200,14 @@ class JudgedEnvironment:
         """Yield the packages that load libraries, with these by soname."""
         for rule in self._data.policy.preloads:
             for package in map(self.environment.distributions.get, rule.projects):
-                if package is None or not _has_function(package, rule):
+                text = "" if package is None else _module_text(package, rule)
+                if package is None or rule.function not in text:
                     continue
+                chosen = _named_in(text, rule)
                 if rule.is_called:
-                    self._calls.append((package, rule))
+                    self._calls.append((package, chosen))
                 else:
-                    yield package, dict(self._loaded_by(rule))
+                    yield package, dict(self._loaded_by(chosen))
 
     def _loaded_by(self, rule: Preload) -> Iterator[tuple[str, FoundFile]]:
         """Yield the files that a rule loads. Folders such as `nvidia/cu13` are searched last."""
@@ -534,9 +537,15 @@ def _is_exported(symbol: Import, exports: Mapping[str, Collection[str]]) -> bool
     return bool(versions) and (not symbol.version or "" in versions or symbol.version in versions)
 
 
-def _has_function(package: Distribution, rule: Preload) -> bool:
-    """Check if the module of a rule contains its function. It is only read."""
+def _module_text(package: Distribution, rule: Preload) -> str:
+    """Return the text of a rule's module, empty if there is none. It is only read."""
     try:
-        return rule.function in Path(package.site, rule.module).read_text(errors="replace")
+        return Path(package.site, rule.module).read_text(errors="replace")
     except OSError:
-        return False
+        return ""
+
+
+def _named_in(text: str, rule: Preload) -> Preload:
+    """Return a rule with the libraries that this version of the module names, if it names any."""
+    names = tuple(n for n in rule.names if f"{n.partition(_LIBRARY)[0]}{_LIBRARY}" in text)
+    return rule.model_copy(update={"names": names or rule.names})

@@ -297,6 +297,22 @@ def test_library_is_loaded_first_by_convention(
 
 
 @pytest.mark.parametrize(
+    ("libraries", "found_by"),
+    [("", "preloaded"), ("libcublas.so.*[0-9]", "preloaded"), ("libcudnn.so.9", "other-code")],
+    ids=["of any name", "named", "others named"],
+)
+def test_library_is_loaded_first_if_the_installed_module_names_it(
+    tmp_path: Path, libraries: str, found_by: str
+) -> None:
+    """torch 2.12.1 loads cuRAND, and torch 2.15.0 does not."""
+    put_cublas(tmp_path, "old")
+    code = f"def _preload_cuda_deps():\n    load({libraries!r})"
+    install(tmp_path, "torch", "2.9", {"torch/__init__.py": code})
+    put_example(tmp_path, user(CUBLAS, "old"), "torch")
+    assert [each.found_by for each in loaded(tmp_path)] == [found_by]
+
+
+@pytest.mark.parametrize(
     ("code", "soname", "is_called"),
     [("def preload_dlls()", CUBLAS, True), ("", CUBLAS, False), ("preload_dlls", "libx.so", False)],
 )
