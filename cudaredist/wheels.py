@@ -120,6 +120,13 @@ def other_projects(soname: str, majors: Collection[int]) -> tuple[str, ...]:
     return tuple(OTHERS[soname].format(major) for major in fitting if soname in OTHERS)
 
 
+def other_project(soname: str) -> str | None:
+    """Return the beginning of the projects with a library of `OTHERS`, of any version."""
+    stem = soname.partition(".so")[0]
+    projects = (name for each, name in OTHERS.items() if each.partition(".so")[0] == stem)
+    return next((name.partition("-cu")[0] for name in projects), None)
+
+
 class WheelPlatform(NamedTuple):
     """A platform in terms of wheels."""
 

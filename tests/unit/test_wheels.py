@@ -25,6 +25,7 @@ from cudaredist.wheels import (
     lower_bound,
     manifest_bytes,
     newest_builds,
+    other_project,
     package_of,
     parse_wheel,
     release_date,
@@ -45,6 +46,18 @@ REQUIRES = (
     f"nvidia-nested; {'(' * 100_000}",
     "nvidia-long; " + " or ".join(['extra == "x"'] * 100),
 )
+
+
+@pytest.mark.parametrize(
+    ("soname", "project"),
+    [
+        ("libnvinfer.so.11", "tensorrt"),
+        ("libnvimgcodec.so.0", "nvidia-nvimgcodec"),
+        ("libz.so.1", None),
+    ],
+)
+def test_other_project_fits_any_version_of_a_library(soname: str, project: str | None) -> None:
+    assert other_project(soname) == project
 
 
 @pytest.mark.parametrize(

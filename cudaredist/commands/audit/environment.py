@@ -11,6 +11,9 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
 from cudaredist.commands.audit.cuda_majors import FileMajors
@@ -37,14 +40,16 @@ from cudaredist.commands.audit.wheel_fixes import (
     fix_for,
     newer_command,
 )
+from cudaredist.errors import listed
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
-from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.hints import command_line
 from cudaredist.tables.symbols.symbol_table import Import
+from cudaredist.wheels import other_project
 
 _WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
 _LIBRARY = ".so"
+_NAMES = 5
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
@@ -251,14 +256,10 @@ class JudgedEnvironment:
         yield from self._damage_findings()
         yield from self._packages.findings(damaged)
         yield from self._opened_findings()
+        yield from self._preloaded_findings()
         yield from self._library_path_findings()
         yield from self._copy_findings()
-        lost = (u for u in self.uses if u.loaded.found_by == "none" and u.soname not in self._cuda)
-        others = [use for use in lost if use.user.path not in self.nvidias]
-        if others:
-            names, paths = ({u.soname for u in others}, paths_of(u.user for u in others))
-            message = f"the loader does not find {some_of(sorted(names))} for {some_of(paths)}"
-            yield as_warning(make_finding("missing-library", message, paths[0]))
+        yield from self._lost_findings()
 
     def exports_symbol(self, file: ProgramFile, name: str) -> bool:
         """Check if a file exports a symbol in any version."""
@@ -310,12 +311,8 @@ class JudgedEnvironment:
     def _location_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded, users = uses[0].loaded, [use.user for use in uses]
-        kind: AuditFindingKind = "missing-library"
         hint, is_optional = None, False
-        if loaded.found_by == "preloaded":
-            users = [user for user in users if not self._is_preloaded_for(soname, user)]
-            kind, rest = "run-path", f"unless {loaded.rule} loads it first"
-        elif loaded.found_by == "other-code":
+        if loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
             call = self._call_for(soname, users)
             if call is None:
@@ -332,17 +329,67 @@ class JudgedEnvironment:
                 is_optional, rest = True, f"which is optional for {', '.join(packages)}"
         else:
             return
-        if users:
-            paths = paths_of(users)
-            message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
-            finding = make_finding(kind, message, paths[0], hint)
-            yield as_warning(finding) if is_optional else finding
+        paths = paths_of(users)
+        message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
+        finding = make_finding("missing-library", message, paths[0], hint)
+        yield as_warning(finding) if is_optional else finding
+
+    def _preloaded_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for libraries that a package loads that is not certainly imported."""
+        groups = grouped(
+            (use.loaded.rule, use)
+            for use in self.uses
+            if use.loaded.found_by == "preloaded"
+            and use.soname in self._cuda
+            and not self._is_preloaded_for(use.soname, use.user)
+        )
+        for rule, uses in groups.items():
+            names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
+            message = f"the loader does not find {listed(names, _NAMES)} for {some_of(paths)}"
+            message += f", unless {rule} loads {'it' if len(names) == 1 else 'them'} first"
+            yield make_finding("run-path", message, paths[0])
+
+    def _lost_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for libraries that are not known.
+
+        Those of NVIDIA's that are not in the data are a finding if the package of the file requires
+        their wheel.
+        """
+        others = [
+            use
+            for use in self.uses
+            if use.loaded.found_by == "none"
+            and use.soname not in self._cuda
+            and use.user.path not in self.nvidias
+        ]
+        groups = grouped((self._other_requirement(use), use) for use in others)
+        for requirement, uses in groups.items():
+            names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
+            message = f"the loader does not find {some_of(names)} for {some_of(paths)}"
+            hint = None
+            if requirement is not None:
+                message += f", of {requirement.name}"
+                project = canonicalize_name(requirement.name)
+                hint = self.repairs.install(project, requirement.specifier)
+            finding = make_finding("missing-library", message, paths[0], hint)
+            yield as_warning(finding) if requirement is None else finding
+
+    def _other_requirement(self, use: Use) -> Requirement | None:
+        """Return the requirement of a file's package for a library that is not in the data."""
+        owner, project = self._owner(use.user), other_project(use.soname)
+        if owner is None or project is None:
+            return None
+        required = owner.requirements()
+        return next((n for n in required if canonicalize_name(n.name).startswith(project)), None)
 
     def _call_for(self, soname: str, users: Iterable[ProgramFile]) -> str | None:
         """Return the call that loads a library for the package of some files."""
         owners = {owner.project for user in users if (owner := self._owner(user)) is not None}
         for package, rule in self._calls:
-            is_loaded = any(fnmatchcase(soname, name) for name in rule.names)
+            # An opened name may have no version.
+            is_loaded = any(
+                fnmatchcase(soname, n) or n.startswith(f"{soname}.") for n in rule.names
+            )
             if owners == {package.project} and is_loaded:
                 module = rule.module.removesuffix(".py").removesuffix("/__init__")
                 return f"{module.replace('/', '.')}.{rule.function}()"
@@ -399,6 +446,8 @@ class JudgedEnvironment:
             if has_caller:
                 callers = paths_of({each.caller for each in group if each.caller is not None})
                 message += f", except by the run path of {some_of(callers)}"
+            elif files and (call := self._call_for_all(group)):
+                message += f". Call {call} first"
             elif files:
                 message += f", although the environment has {some_of(paths_of({*files}))}"
                 hint = self._opened_fix(group[0], files)
@@ -408,6 +457,11 @@ class JudgedEnvironment:
                 hint = self._missing_fix(group) if is_required else None
             finding = make_finding("missing-library", message, paths[0], hint)
             yield finding if is_required and not has_caller else as_warning(finding)
+
+    def _call_for_all(self, group: Iterable[Unopened]) -> str | None:
+        """Return the call that loads all libraries that files open, if there is one."""
+        calls = {self._call_for(each.name, [each.user]) for each in group}
+        return calls.pop() if len(calls) == 1 else None
 
     def _opened_fix(self, first: Unopened, files: Iterable[ProgramFile]) -> str | None:
         """Return a command with which installed files are found.

@@ -86,10 +86,21 @@ class OpenedLibraries:
             is_found = caller is not None or fitting_names(name, self._preloaded)
             if is_found and not (is_part and caller is not None):
                 continue
+            if not is_required and not elsewhere and self._has_other_version(user, name):
+                continue
             # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
             is_own = stem_of(name) in self._data.catalog.package_stems(user)
             if is_required or not self._is_nvidias(user) or (elsewhere and is_own):
                 yield Unopened(user, name, is_required, caller, elsewhere)
+
+    def _has_other_version(self, user: ProgramFile, name: str) -> bool:
+        """Check if a file also needs or opens another version of a library, which is installed.
+
+        It may support several CUDA majors, such as onnxruntime.
+        """
+        names = {*user.binary.opens, *user.binary.needed} - {name}
+        others = (each for each in names if stem_of(each) == stem_of(name))
+        return any(next(self._elsewhere(user, each), None) for each in others)
 
     def _is_nvidias(self, file: ProgramFile) -> bool:
         owner = self._owners.get(file.path)

@@ -296,6 +296,38 @@ def test_library_is_loaded_first_by_convention(
     assert [finding.exit_code for finding in findings(tmp_path)] == codes
 
 
+def test_libraries_of_a_package_that_is_not_required_are_one_warning(tmp_path: Path) -> None:
+    put_cublas(tmp_path, "old")
+    runtime = {"nvidia/cuda_runtime/lib/libcudart.so.12": library("libcudart.so.12")}
+    install(tmp_path, "nvidia-cuda-runtime-cu12", "12.4.1.7", runtime)
+    install(tmp_path, "torch", "2.9", {"torch/__init__.py": "_preload_cuda_deps"})
+    put_example(tmp_path, elf(needed=[CUBLAS, "libcudart.so.12"]))
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("run-path", 0)
+    assert finding.message == (
+        f"the loader does not find {CUBLAS}, libcudart.so.12 for example/a.so, unless "
+        "torch/__init__.py: _preload_cuda_deps loads them first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("requires", "code", "hint"),
+    [
+        (["tensorrt<11,>=10.3"], 1, "pip install 'tensorrt>=10.3,<11'"),
+        (["tensorrt-cu13-libs==11.0"], 1, "pip install tensorrt-cu13-libs==11.0"),
+        (["numpy"], 0, None),
+    ],
+)
+def test_missing_library_of_tensorrt_is_a_finding_if_a_package_requires_it(
+    tmp_path: Path, requires: Sequence[str], code: int, hint: str | None
+) -> None:
+    """torch-tensorrt requires it, and onnxruntime does not."""
+    put_example(tmp_path, user("libnvinfer.so.11"), *requires)
+    (finding,) = findings(tmp_path)
+    assert "does not find libnvinfer.so.11 for example/a.so" in finding.message
+    assert (finding.exit_code, finding.hint) == (code, hint)
+
+
 @pytest.mark.parametrize(
     ("libraries", "found_by"),
     [("", "preloaded"), ("libcublas.so.*[0-9]", "preloaded"), ("libcudnn.so.9", "other-code")],

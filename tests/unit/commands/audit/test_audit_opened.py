@@ -184,6 +184,18 @@ def test_optional_library_that_is_not_found_is_a_warning(
     assert [each.exit_code for each in found] == [0] * count
 
 
+@pytest.mark.parametrize("needed", [[], [CUDNN]], ids=["opened", "needed"])
+def test_other_version_of_an_installed_library_is_optional(
+    tmp_path: Path, needed: list[str]
+) -> None:
+    """onnxruntime opens the libraries of CUDA 12 and 13."""
+    install(tmp_path, "x-cu12", "9.1", {f"nvidia/cudnn/lib/{CUDNN}": elf(soname=CUDNN)})
+    names = ["libcudnn.so.8", *([] if needed else [CUDNN])]
+    content = opening(*names, needed=needed, runpath="$ORIGIN/../nvidia/cudnn/lib")
+    install(tmp_path, "example", "1.0", {"example/a.so": content})
+    assert findings(tmp_path) == []
+
+
 def test_library_that_is_not_installed_is_optional(tmp_path: Path) -> None:
     install(tmp_path, "example", "1.0", {"example/a.so": opening(CUDNN)})
     (finding,) = findings(tmp_path)
