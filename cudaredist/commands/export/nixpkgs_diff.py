@@ -352,8 +352,11 @@ def evaluate_tables(folder: Path, library: Path | None = None) -> NixpkgsTables:
         raise IncompleteError(message, hint=hint)
     expression = Path(__file__).with_suffix(".nix").read_text("utf-8")
     options = ["--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression]
-    options += ["--argstr", "checkout", str(checkout.resolve())]
-    options += ["--argstr", "tables", str(folder.resolve())]
+    for name, path in (("checkout", checkout.resolve()), ("tables", folder.resolve())):
+        options += ["--argstr", name, str(path), "-I", f"{name}={path}"]
+    # Files of a checkout are not trusted: they can read no other files, and fetch none.
+    options += ["--option", "restrict-eval", "true", "--option", "allowed-uris", ""]
+    options += ["--option", "allow-import-from-derivation", "false"]
     process = subprocess.run(  # noqa: S603 - the user's own Nix
         [program, *options],
         check=False,

@@ -11,6 +11,7 @@ from conftest import Run
 from support.checkouts import create_checkout, manifest, write_index
 from support.nix_builds import needs_nix
 from support.running import expect_error, expect_output
+from support.server import FaultServer
 
 from cudaredist.exporters.nixpkgs_tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
 
@@ -291,3 +292,16 @@ def test_odd_folder_is_not_replaced(run: Run, checkout: Path, name: str) -> None
     else:
         expect_error(result, 5, message)
         assert contents(checkout) == before
+
+
+@pytest.mark.parametrize("call", ['fetchurl "ADDRESS/x"', 'readFile "/etc/hostname"'])
+def test_evaluation_of_checkout_reads_nothing_else(
+    run: Run, checkout: Path, server: FaultServer, call: str
+) -> None:
+    server.files["/x"] = b"13.3.0"
+    code = f"(builtins.{call.replace('ADDRESS', server.url)})"
+    replaced(VERSIONS_PATH, '"13.3.0"', code)(checkout)
+    before = contents(checkout)
+    expect_error(export(run, checkout), 5, "Nix cannot evaluate", "restricted mode")
+    assert contents(checkout) == before
+    assert not server.requests
