@@ -352,8 +352,8 @@ def evaluate_tables(folder: Path, library: Path | None = None) -> NixpkgsTables:
         raise IncompleteError(message, hint=hint)
     expression = Path(__file__).with_suffix(".nix").read_text("utf-8")
     options = ["--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression]
-    for name, path in (("checkout", checkout.resolve()), ("tables", folder.resolve())):
-        options += ["--argstr", name, str(path), "-I", f"{name}={path}"]
+    for argument, root in (("checkout", checkout.resolve()), ("tables", folder.resolve())):
+        options += ["--argstr", argument, str(root), "-I", f"{argument}={root}"]
     # Files of a checkout are not trusted: they can read no other files, and fetch none.
     options += ["--option", "restrict-eval", "true", "--option", "allowed-uris", ""]
     options += ["--option", "allow-import-from-derivation", "false"]

@@ -6,6 +6,7 @@ progress. Each file of the mirror gets its final name in one step.
 
 import contextlib
 import itertools
+import logging
 import os
 import secrets
 import shlex
@@ -13,7 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cudaredist.errors import ReadingFrom, UsageError, WritingTo
+from cudaredist.errors import InvalidFileError, ReadingFrom, UsageError, WritingTo
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.formats.registry import read_own_file
@@ -24,6 +25,8 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.files import TEMPORARY_SUFFIX, hash_of, names_in, read_file, sweep, write_file
 
 _HIDDEN = ".mirror"
+
+_log = logging.getLogger(__name__)
 
 
 class MirrorFolder:
@@ -55,11 +58,24 @@ class MirrorFolder:
             if self._has_others():
                 hint = f"select a new or empty folder: `{command_line('mirror sync', 'mirror')}`"
             raise UsageError(f"{self.root} is not a mirror: it has no {MIRROR_LOCK}", hint=hint)
-        return dict(read_own_file(data, MirrorLock).mirrored)
+        try:
+            return dict(read_own_file(data, MirrorLock).mirrored)
+        except InvalidFileError as error:
+            call = command_line("mirror sync", shlex.quote(str(self.root)))
+            error.hint = f"run `{call}` with the releases of the mirror to create it again"
+            raise
 
     def lock_or_new(self) -> dict[str, MirrorFile]:
-        """Return the recorded files, none if the folder is missing or empty."""
-        return self.lock() if self._has_others() else {}
+        """Return the recorded files, none if the folder is missing or empty.
+
+        Without a valid lock, there is no record, and the files of the selected releases are read.
+        """
+        try:
+            return self.lock() if self._has_others() else {}
+        except InvalidFileError as error:
+            text = "%s: %s; run mirror sync for all releases of the mirror to record them again"
+            _log.warning(text, self.root / MIRROR_LOCK, error)
+            return {}
 
     def _has_others(self) -> bool:
         """Check if the folder has files other than manifests and unfinished downloads."""

@@ -152,3 +152,16 @@ def test_verify_uses_no_network(mirror: Path, run: Run, server: FaultServer) -> 
 def test_verify_of_an_invalid_lock_fails(mirror: Path, run: Run) -> None:
     edit("mirror.json", lambda lock: lock["mirrored"].update({"../x": {}}))
     expect_error(run("mirror", "verify", mirror), 5, "mirror-lock file")
+
+
+def test_sync_repairs_an_invalid_lock(mirror: Path, run: Run, server: FaultServer) -> None:
+    (mirror / "mirror.json").write_text("not JSON")
+    hint = expect_error(run("mirror", "verify", mirror), 5, "run `cudaredist mirror sync ").stderr
+    assert "to create it again" in hint
+    server.requests.clear()
+    sync = ("mirror", "sync", mirror, "--redist", "cuda", "--version", "all")
+    result = run(*sync, "--base-url", server.url)
+    assert "run mirror sync for all releases" in result.stderr
+    assert result.exit_code == 0
+    assert not [path for path in server.requests if path.endswith((".xz", ".zip"))]
+    expect_output(run("mirror", "verify", mirror), 0)
