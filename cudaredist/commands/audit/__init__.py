@@ -7,7 +7,7 @@ each library, and `lowest_release` finds the releases that export all symbols. `
 device code with GPUs. `installed` finds environments, `loader` the files that are loaded in them,
 `environment` compares these with the needed symbols, and `wheel_fixes` and `repairs` have the
 commands of pip, uv and conda. `error_message` reads the message of an error, and `answers`
-answers it. `declared` compares the requirements of wheels. `program_findings`
-reports problems and missing requirements. Only `read_program`, `installed`, `loader` and
-`audit_program` read files.
+answers it. `sizes` adds up the bytes of files. `declared` compares the requirements of wheels.
+`program_findings` reports problems and missing requirements. Only `read_program`, `installed`,
+`loader` and `audit_program` read files.
 """

@@ -20,8 +20,9 @@ from cudaredist.commands.audit.program import (
 )
 from cudaredist.commands.audit.program_findings import is_ignored, program_findings, with_reason
 from cudaredist.commands.audit.read_program import ProgramReader, size_of
-from cudaredist.commands.audit.report import AuditReport, AuditReports, DeclaredWheel
+from cudaredist.commands.audit.report import AuditFinding, AuditReport, AuditReports, DeclaredWheel
 from cudaredist.commands.audit.run_paths import ORIGIN
+from cudaredist.commands.audit.sizes import audited_sizes
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
@@ -140,11 +141,8 @@ def audit_report(
     if environments:
         # The findings about loaded files and about each package replace those about all files.
         replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
-        findings = [
-            *(finding for each in environments for finding in each.findings(judged.majors)),
-            *(finding for each in environments for finding in each.gpu_findings(gpus)),
-            *(finding for finding in findings if finding.kind not in replaced),
-        ]
+        others = (finding for finding in findings if finding.kind not in replaced)
+        findings = [*_environment_findings(environments, judged), *others]
     findings = [with_reason(finding, required.ignored) for finding in findings]
     answers = answers_of(message, environments, data, findings, gpus) if message else ()
     codes = [*(n.exit_code for n in findings), *(n.exit_code for n in program.errors)]
@@ -168,6 +166,7 @@ def audit_report(
         coverage=judged.coverage,
         alternatives=judged.alternatives,
         device_code=tuple(judged.device_code()),
+        sizes=audited_sizes(program.files, gpus, data.rules) if required.has_sizes else None,
         unread=paths_of(file for file in judged.files if "needed" in file.binary.unread),
         findings=tuple(findings),
         notes=(*program.notes, *judged.notes()),
@@ -175,6 +174,15 @@ def audit_report(
         errors=tuple(program.errors),
         exit_code=worst_exit_code(codes),
     )
+
+
+def _environment_findings(
+    environments: Sequence[JudgedEnvironment], judged: JudgedProgram
+) -> Iterator[AuditFinding]:
+    for each in environments:
+        yield from each.findings(judged.majors)
+    for each in environments:
+        yield from each.gpu_findings(judged.required.gpus)
 
 
 def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:

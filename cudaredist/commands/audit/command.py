@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     argument,
     cache_dir_option,
     format_option,
+    output_flag,
     safety_option,
     select_option,
 )
@@ -60,6 +61,7 @@ class AuditOptions(Options):
     )
     max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
     together: bool = select_option("Examine several wheels as one program.", default=False)
+    sizes: bool = output_flag("Print sizes of files and device code.")
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
     format: AuditFormat = format_option("Format: text, markdown, github, or the name of a list.")
     data: Data = field(default_factory=Data)
@@ -96,6 +98,7 @@ class AuditOptions(Options):
             cuda=self.cuda,
             driver=self.driver,
             no_bundled=self.no_bundled,
+            has_sizes=self.sizes,
             ignored=tuple(IgnoredFinding(**entry) for entry in ignored),
         )
 

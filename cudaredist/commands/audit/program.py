@@ -61,6 +61,8 @@ class ProgramFile:
     """Its wheel, if it is in one."""
     path: str = ""
     """Its path on this machine without links, if it is in an environment."""
+    size: int = 0
+    """Bytes, unpacked."""
     unlinked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Symbols that it uses, by known libraries that it does not list as needed."""
 
@@ -252,5 +254,7 @@ class AuditRequirements(NamedTuple):
     driver: str | None = None
     """A driver version, or a prefix such as `550.54`."""
     no_bundled: bool = False
+    has_sizes: bool = False
+    """Whether the report has the sizes of files."""
     ignored: tuple[IgnoredFinding, ...] = ()
     """Findings that do not count."""

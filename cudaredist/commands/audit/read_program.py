@@ -97,7 +97,7 @@ class ProgramReader:
         if binary is None or binary.kind == "script":
             hint = f"archives end with {', '.join(SUFFIXES)}"
             raise ContentError(f"{path}: not a program, library or archive", hint=hint)
-        self._add(_name_of(path), binary, {path.name})
+        self._add(_name_of(path), binary, {path.name}, size=size_of(path))
         return 1
 
     def _read_archive(self, path: Path, number: int, prefix: str) -> int:
@@ -113,7 +113,7 @@ class ProgramReader:
         for name, entry in sorted(tree.files.items()):
             member = WheelMember(str(path), name) if is_wheel else None
             names = {name.rpartition("/")[2], *links.get(name, ())}
-            self._add(prefix + name, entry.binary, names, member)
+            self._add(prefix + name, entry.binary, names, member, size=entry.size)
         if is_wheel:
             declared = read_declared(path)
             if declared is None:
@@ -155,7 +155,7 @@ class ProgramReader:
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
             on_disk = "" if environment is None else f"{real}/{relative}"
-            self._add(prefix + relative, binary, names, on_disk=on_disk)
+            self._add(prefix + relative, binary, names, on_disk=on_disk, size=status.st_size)
         known.remember()
         binaries = self.files[first:]
         if archives:
@@ -174,7 +174,9 @@ class ProgramReader:
         binary: Binary | None,
         names: set[str],
         member: WheelMember | None = None,
+        *,
         on_disk: str = "",
+        size: int = 0,
     ) -> None:
         """Add a file to the program if it is a binary."""
         if binary is None or binary.kind == "script":
@@ -184,7 +186,7 @@ class ProgramReader:
         # In an environment, the loader searches for names of files only.
         if binary.kind == "elf" and binary.soname and not on_disk:
             names = names | {binary.soname}
-        self.files.append(ProgramFile(printable(path), binary, names, member, on_disk))
+        self.files.append(ProgramFile(printable(path), binary, names, member, on_disk, size))
 
 
 def size_of(path: Path) -> int:

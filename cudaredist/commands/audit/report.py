@@ -210,6 +210,29 @@ class AuditedEnvironment(OwnModel):
     )
 
 
+class FileSizes(OwnModel):
+    """The size of one binary, and of its device code."""
+
+    path: str
+    size: int = Field(description="Bytes, unpacked")
+    code: int = Field(description="Bytes of its device code. 0: none, or unknown")
+    unused: int | None = Field(
+        description="Bytes of its device code that the required GPUs do not use. Null: unknown, or "
+        "no GPU is required"
+    )
+
+
+class AuditedSizes(OwnModel):
+    """The sizes of the binaries of a program."""
+
+    size: int = Field(description="Bytes of all binaries, unpacked")
+    code: dict[str, int] = Field(description="Bytes of device code by architecture")
+    gpus: Names = Field(description="The required GPUs, as capabilities")
+    unused: int | None = Field(description="Bytes of device code that these GPUs do not use")
+    unknown: Names = Field(description="Files with device code of unknown size")
+    files: tuple[FileSizes, ...] = Field(description="Largest first")
+
+
 class ErrorAnswer(OwnModel):
     """An answer to the message of --error."""
 
@@ -254,6 +277,7 @@ class AuditReport(Report):
     )
     alternatives: tuple[AuditedAlternative, ...] = ()
     device_code: tuple[DeviceFile, ...]
+    sizes: AuditedSizes | None = Field(None, description="With --sizes")
     unread: Names = Field((), description="Files whose needed libraries are unknown")
     findings: tuple[AuditFinding, ...]
     notes: Names

@@ -27,6 +27,8 @@ from cudaredist.hints import command_line
 from cudaredist.tables.gpus.coverage import describe_share
 
 _SHOWN = 2
+_LARGEST = 10
+"""Files whose sizes are shown."""
 _GPU_WIDTH = 64
 _COVERAGE = {
     "native": "natively",
@@ -228,8 +230,26 @@ def _details(report: AuditReport) -> Iterator[_Section]:
         *(_Section(_HEADS[kind], _LIBRARY, by_kind.get(kind, [])) for kind in kinds),
         _Section("Versions that it needs", ("name", "versions", "reason"), versions),
         _Section("Other libraries that it needs", ("library", "files"), others),
+        *_sizes(report),
     )
     yield from (section for section in sections if section.rows)
+
+
+def _sizes(report: AuditReport) -> Iterator[_Section]:
+    """Yield the largest files, and the bytes of device code by architecture."""
+    sizes = report.sizes
+    if sizes is None:
+        return
+    files = [(n.path, f"{n.size:,}", f"{n.code:,}") for n in sizes.files[:_LARGEST]]
+    title = f"Bytes of its binaries: {sizes.size:,}, the largest"
+    yield _Section(title, ("file", "bytes", "device code"), files)
+    title = f"Bytes of device code by architecture: {sum(sizes.code.values()):,}"
+    if sizes.unused is not None:
+        title += f", of which GPUs of capability {' '.join(sizes.gpus)} do not use {sizes.unused:,}"
+    if sizes.unknown:
+        title += f"; unknown for {_short(sizes.unknown)}"
+    rows = [(name, f"{size:,}") for name, size in sizes.code.items()]
+    yield _Section(title, ("architecture", "bytes"), rows)
 
 
 def audit_annotations(report: AuditReport | AuditReports) -> Iterator[str]:
