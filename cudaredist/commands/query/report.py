@@ -8,9 +8,13 @@ from pydantic import Field
 from cudaredist.formats.report import Report
 
 Cell: TypeAlias = str | int | float | None
-Limit: TypeAlias = Literal["rows", "time"]
+Limit: TypeAlias = Literal["rows", "time", "size"]
 
-_LIMITS: dict[Limit, str] = {"rows": "--max-rows", "time": "--max-seconds"}
+_LIMITS: dict[Limit, str] = {
+    "rows": "--max-rows",
+    "time": "--max-seconds",
+    "size": "the limit of 64 MiB of text",
+}
 
 
 class QueryReport(Report):

@@ -34,6 +34,8 @@ _TABLES_OF_JSON = "SELECT 1 FROM json_each('1'), json_tree('1')"
 """Creates the tables of these two functions, which a restricted query cannot."""
 _LONGEST_VALUE = 1 << 20
 """Bytes of a value. No limit of time interrupts a function, so its values are short."""
+_LARGEST_RESULT = 64 << 20
+"""Characters of text in all rows."""
 _STEPS = 10_000
 """Steps of a query between two checks of the time."""
 _FORMAT, _APPLICATION = b"SQLite format 3\0", b"CUDR"
@@ -89,6 +91,7 @@ def _execute(
     deadline = time.monotonic() + max_seconds
     columns: tuple[str, ...] = ()
     rows: list[tuple[Cell, ...]] = []
+    size = 0
     database.execute(_TABLES_OF_JSON)
     database.set_authorizer(_authorize)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -100,7 +103,11 @@ def _execute(
             for row in cursor:
                 if len(rows) == max_rows:
                     return columns, rows, "rows"
-                rows.append(tuple(map(_cell, row)))
+                cells = tuple(map(_cell, row))
+                size += sum(len(cell) for cell in cells if isinstance(cell, str))
+                if size > _LARGEST_RESULT:
+                    return columns, rows, "size"
+                rows.append(cells)
     except UnicodeEncodeError as error:
         raise _refusal("it is not in UTF-8") from error
     except (sqlite3.Error, sqlite3.Warning) as error:

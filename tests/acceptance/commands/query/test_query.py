@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import REPOSITORY, Run
 from support.pages import is_shown
+from support.patching import Patch
 from support.releases import put
 from support.running import expect_error
 
@@ -124,6 +125,14 @@ def test_limit_of_time_is_reported(run: Run) -> None:
     sql = ENDLESS.format("n") + " WHERE n < 4"
     report = json.loads(run("query", sql, "--max-seconds", 0.1, "--json").stdout)
     assert (report["limit"], report["rows"][:2]) == ("time", [[1], [2]])
+
+
+def test_limit_of_size_is_reported(run: Run, patch: Patch) -> None:
+    patch("cudaredist.commands.query.run_query._LARGEST_RESULT", 1000)
+    result = run("query", "SELECT printf('%0400d', value) FROM json_each('[1, 2, 3]')", "--json")
+    report = json.loads(result.stdout)
+    assert (report["limit"], len(report["rows"]), report["exit_code"]) == ("size", 2, 3)
+    assert "the limit of 64 MiB of text ended the query" in result.stderr
 
 
 def test_interruption_is_not_a_limit_of_time(
