@@ -19,6 +19,7 @@ from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.features.library_symbols import import_groups
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
+from cudaredist.sets.libraries import stem_of
 from cudaredist.tables.explain_driver import lowest_driver
 
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
@@ -146,10 +147,12 @@ class Answers:
 
     def _library(self, names: Sequence[str]) -> Iterator[ErrorAnswer]:
         """Yield the findings about a library, or else the file that is loaded."""
+        opened, stems = self._environment.opened_names, {*map(stem_of, names)}
         reported = [
             each
             for each in self._findings
-            if each.kind in _KINDS and {*names} & {*_find_names(each.message)}
+            if each.kind in _KINDS
+            and ({*names} & {*_find_names(each.message)} or stems & opened.get(each.message, set()))
         ]
         for finding in reported:
             yield ErrorAnswer(

@@ -44,6 +44,7 @@ from cudaredist.errors import listed
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.hints import command_line
+from cudaredist.sets.libraries import stem_of
 from cudaredist.tables.symbols.symbol_table import Import
 from cudaredist.wheels import other_project
 
@@ -93,6 +94,8 @@ class JudgedEnvironment:
         self._loadings = {
             file.path: self._loader.load(file, self._preloaded_for(file)) for file in elf
         }
+        self.opened_names: dict[str, frozenset[str]] = {}
+        """The libraries of findings about opened libraries, without versions, by message."""
         self.uses = list(self._found_files(elf))
         first = {name for _, by_name in self._preloads for name in by_name}
         opened = OpenedLibraries(
@@ -455,6 +458,7 @@ class JudgedEnvironment:
                 packages = sorted({self.package_of(each.user) for each in group} - {""})
                 message += "" if is_required else f"; optional for {', '.join(packages)}"
                 hint = self._missing_fix(group) if is_required else None
+            self.opened_names[message] = frozenset(map(stem_of, names))
             finding = make_finding("missing-library", message, paths[0], hint)
             yield finding if is_required and not has_caller else as_warning(finding)
 
@@ -514,6 +518,8 @@ class JudgedEnvironment:
         )
         for path, uses in sorted(groups.items()):
             users, others = paths_of(use.user for use in uses), self.other_copies(uses[0])
+            if not others and path in self.files_named([uses[0].soname]):
+                continue  # The only copy of the environment.
             message = f"LD_LIBRARY_PATH puts {path} first for {some_of(users)}"
             message += f", before {some_of(others)}" if others else ""
             yield make_finding("library-path", message, path)

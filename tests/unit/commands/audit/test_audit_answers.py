@@ -21,10 +21,13 @@ from cudaredist.store.facts_index import Index
 CUBLAS, FOLDER = "libcublas.so.12", "nvidia/cublas/lib"
 LABELS = ("12.4.1", "12.5.1")
 TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.5.1": ["old", "new"]}, f"@@{CUBLAS}")}
-GRAPH = known(
-    "libcudnn_graph.so.9", "9.5.1", "cudnn", "nvidia-cudnn-cu12", redist="cudnn", variant="cuda12"
-)
-LIBRARIES = [*cuda(*LABELS), *cudnn("9.5.1", 12), GRAPH]
+PARTS = [f"libcudnn_{name}.so" for name in ("adv", "cnn", "engines", "graph", "ops")]
+CUDNN = {"redist": "cudnn", "variant": "cuda12"}
+LIBRARIES = [
+    *cuda(*LABELS),
+    *cudnn("9.5.1", 12),
+    *(known(f"{name}.9", "9.5.1", "cudnn", "nvidia-cudnn-cu12", **CUDNN) for name in PARTS),
+]
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +197,18 @@ def test_library_that_is_opened_by_several_names_has_one_answer(tmp_path: Path) 
     (answer,) = answers(tmp_path, libraries=(names,))
     message = f"no file of the environment is {names[0]}; nvidia-cudnn-cu12 contains it"
     assert (answer.message, answer.hint) == (message, "pip install nvidia-cudnn-cu12")
+
+
+def test_library_of_a_long_finding_has_its_answer(tmp_path: Path) -> None:
+    """The finding names three libraries only."""
+    data = "\0".join(["", *PARTS, ""]).encode()
+    files = {"example.libs/libcudnn-1a2b3c4d.so.9": elf(sections={".rodata": data})}
+    install(tmp_path, "example", "1.0", files)
+    folder = {f"nvidia/cudnn/lib/{name}.9": elf(soname=f"{name}.9") for name in PARTS}
+    install(tmp_path, "nvidia-cudnn-cu12", "9.5.1.7", folder)
+    (answer,) = answers(tmp_path, libraries=(("libcudnn_ops.so.9.5.1", "libcudnn_ops.so.9"),))
+    assert answer.message.startswith("the loader does not find libcudnn_adv.so, ")
+    assert "libcudnn_ops" not in answer.message
 
 
 def test_library_of_the_driver_has_no_command(tmp_path: Path) -> None:

@@ -260,6 +260,16 @@ def test_library_path_is_searched_after_rpath_and_before_runpath(
         assert (warning.exit_code, messages["missing-symbols"].hint) == (0, "unset LD_LIBRARY_PATH")
 
 
+def test_only_copy_of_an_environment_may_be_found_by_the_library_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_cublas(tmp_path, "old")
+    put_example(tmp_path, user(CUBLAS, "old"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / FOLDER))
+    assert [each.found_by for each in loaded(tmp_path)] == ["library-path"]
+    assert findings(tmp_path) == []
+
+
 def test_library_path_of_the_shell_does_not_count_in_a_root_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
