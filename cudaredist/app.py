@@ -40,7 +40,7 @@ from cudaredist.commands.update.update_symbols import update_symbols
 from cudaredist.commands.validate.command import validate
 from cudaredist.commands.versions.command import versions
 from cudaredist.commands.which.command import which
-from cudaredist.errors import EXIT_CODES, EXIT_OK, CudaRedistError, UsageError
+from cudaredist.errors import EXIT_CODES, EXIT_OK, EXIT_USAGE, CudaRedistError, UsageError
 from cudaredist.hints import quoted
 
 __all__ = ["app"]
@@ -90,8 +90,12 @@ class _Program(TyperGroup):
         except (_ParserError, CudaRedistError) as error:
             command = next((word for word in self._words if word in self.commands), None)
             if not isinstance(error, CudaRedistError):
+                message = " ".join(error.format_message().split())
+                if not message:
+                    # Without arguments, the help is printed instead.
+                    raise typer.Exit(EXIT_USAGE) from None
                 hint = f"run `{self._hint(error, command)}`"
-                error = UsageError(error.format_message(), hint=hint)
+                error = UsageError(message, hint=hint)
             Console().failure(error)
             if "--json" in self._words:
                 report_error(command or "cudaredist", error)

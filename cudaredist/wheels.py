@@ -173,6 +173,17 @@ def package_of(project: str) -> tuple[str, bool]:
     return COMPONENTS.get(component, component.replace("-", "_")), is_known
 
 
+def package_of_project(name: str) -> str:
+    """Return the package with the wheels of a project, such as `libcublas` for nvidia-cublas-cu12.
+
+    A name that is not a project gives a name that no manifest has.
+    """
+    project = canonicalize_name(name)
+    families = (family for family in FAMILIES.values() if project in family.projects.values())
+    package = next((family.package for family in families), None)
+    return package or package_of(project)[0]
+
+
 def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, SpecifierSet]:
     """Return the projects of a release on a platform, including all extras.
 

@@ -23,7 +23,9 @@ from cudaredist import errors
 
 
 def test_command_without_arguments_prints_help(run: Run) -> None:
-    assert all(command in run().output for command in COMMANDS)
+    result = run()
+    assert all(command in result.output for command in COMMANDS)
+    assert "error:" not in result.output
 
 
 def test_help_lists_all_commands_and_exit_codes(run: Run) -> None:

@@ -27,7 +27,7 @@ WRONG_CALLS = {
     "explain gpu rtx5099": "cudaredist explain gpu 'GeForce RTX 5090'",
     "explain cuda 13.9": "cudaredist explain cuda 13.5",
     "explain nvcc 99": "cudaredist explain nvcc 12.9",
-    "explain package cublas --channel wheels": "cudaredist explain package libcublas "
+    "explain package libcublass --channel wheels": "cudaredist explain package libcublas "
     "--channel wheels",
     "which libcublas.so.13 --cuda 99.0": "cudaredist which libcublas.so.13 --cuda 13.5.0",
     "which libcublas.so.12 --symbol cublasCreate*": "cudaredist which libcublas.so.12",

@@ -24,6 +24,7 @@ from cudaredist.sets.load import read_policies
 from cudaredist.sets.metadata import find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.wheels import package_of_project
 
 _headers = TypeAdapter(MissingHeaders | None)
 _KINDS = ("sm", "compute", "lto")
@@ -44,13 +45,17 @@ def package_archives(
 ) -> tuple[dict[IndexedArchive, ExplainedArchive], tuple[Reason, ...]]:
     """Return a package's archives in order, and why package sets omit it.
 
-    The package may have other names, and the name may be one of an additional version, such as
-    `cudnn_8_9`. Raises `UnknownNameError` for a package that is in no local manifest or policy, and
-    `UsageError` if the data folder has no manifests.
+    The package may have other names. The name may be one of an additional version, such as
+    `cudnn_8_9`, or of a project in the package index, such as nvidia-cublas-cu12. Raises
+    `UnknownNameError` for a package that is in no local manifest or policy, and `UsageError` if the
+    data folder has no manifests.
     """
     policies = read_policies(index.store, (), [])
     redists = index.redists()
     local = {package for (package,) in index.rows("SELECT DISTINCT package FROM packages")}
+    names = local.union(policies.packages())
+    if name not in names and package_of_project(name) in names:
+        name = package_of_project(name)
     others = {package for package in local if policies.root(package) == policies.root(name)}
     versioned = {package for package in local if name.startswith(f"{package}_")}
     condition = "package IN (SELECT value FROM json_each(?))"
@@ -59,7 +64,6 @@ def package_archives(
         for one in index.archives(redists, condition, others | versioned)
         if one.archive.package in others or name == versioned_attr(one.archive.package, one.label)
     ]
-    names = local.union(policies.packages())
     if not own and name not in names:
         raise UnknownNameError("package", name, names)
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)

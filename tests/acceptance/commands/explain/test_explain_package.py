@@ -56,6 +56,22 @@ def test_explain_package_without_features_reports_not_examined(run: Run, data: P
     assert result.stdout.count("  not examined\n") == 2
 
 
+@pytest.mark.parametrize(
+    ("project", "package"),
+    [
+        ("nvidia-cublas-cu12", "libcublas"),
+        ("nvidia-cublas", "libcublas"),
+        ("nvidia_cuda_runtime_cu12", "cuda_cudart"),
+        ("cutensor-cu12", "libcutensor"),
+        ("nvidia-nccl-cu13", "nccl"),
+    ],
+)
+def test_explain_package_takes_projects_of_the_index(run: Run, project: str, package: str) -> None:
+    result = run("explain", "package", project)
+    assert result.stdout == run("explain", "package", package).stdout
+    assert result.exit_code == 0
+
+
 def test_explain_package_knows_every_package_of_set(data: Path) -> None:
     store = store_to_read(data, "redist")
     package_set = build(read_set_data(store), also=(("cudnn", "8.9.7"),))
