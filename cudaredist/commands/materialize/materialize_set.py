@@ -18,7 +18,7 @@ from cudaredist.commands.materialize.components import select_packages
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
 from cudaredist.commands.materialize.merge import VERSION_NAME, CrossTarget, Plan, make_plan
 from cudaredist.commands.materialize.missing_run_paths import missing_run_paths
-from cudaredist.commands.materialize.oci import write_layout
+from cudaredist.commands.materialize.oci import read_layout, write_layout
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.patchelf import find_patchelf
 from cudaredist.commands.materialize.report import OciImage, ToolkitReport
@@ -160,9 +160,11 @@ class Materialization:
         if not os.path.lexists(self._path):
             return None, False
         record = read_record(self._path)
-        if record is not None and self.options.format == "oci":
-            message = f"{self.root} is a toolkit root, and cannot become an image"
-            raise UsageError(message, hint="name a new folder with --root")
+        if self.options.format == "oci":
+            if record is not None:
+                message = f"{self.root} is a toolkit root, and cannot become an image"
+                raise UsageError(message, hint="name a new folder with --root")
+            return self._existing_image()
         if record is None and not is_empty(self._path):
             problem = f"exists and is not a cudaredist toolkit root (no {RECORD_NAME})"
             hint = f"run `{again(root='cuda-toolkit')}` for a new folder"
@@ -173,6 +175,27 @@ class Materialization:
             _log.warning("files of %s were changed or removed; creating it again", self.root)
         self._check_replaceable(record)
         return record, False
+
+    def _existing_image(self) -> tuple[ToolkitRecord | None, bool]:
+        """Return the record of the image in the folder if it is current.
+
+        Raises `UsageError` if the folder has anything else, or another image without --replace.
+        """
+        stored = read_layout(self._path)
+        if stored is None and not is_empty(self._path):
+            hint = f"run `{again(root='cuda-image')}` for a new folder"
+            raise UsageError(f"{self.root} exists and is not an image of cudaredist", hint=hint)
+        if stored is None:
+            return None, False
+        record, self._image = stored
+        if not self.toolkit.is_recorded(record) and not self.options.replace:
+            message = f"{self.root} has another image, which would be replaced"
+            raise UsageError(message, hint=f"run `{again('--replace')}`")
+        if self.toolkit.is_recorded(record) and self._image is not None:
+            return record, True
+        if self._image is None:
+            _log.warning("files of %s were changed or removed; creating it again", self.root)
+        return None, False
 
     def _check_replaceable(self, record: ToolkitRecord | None) -> None:
         """Raise `UsageError` if packages or other files would be removed."""

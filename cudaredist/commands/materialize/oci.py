@@ -1,5 +1,6 @@
 """Write a runtime root as an OCI image layout, with the same bytes in every run."""
 
+import json
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +13,57 @@ from cudaredist.formats.toolkit_record import ToolkitRecord
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.sets.outputs import folders_above
-from cudaredist.store.files import hash_of, write_file
+from cudaredist.store.files import hash_of, read_file, write_file
+from cudaredist.store.read_data import read_file_given
 
 _FOLDER = "usr/local/cuda"
 _EPOCH = "1970-01-01T00:00:00Z"
 _TYPE = "application/vnd.oci.image."
 _ARCHITECTURES = {"x86_64": "amd64", "sbsa": "arm64", "aarch64": "arm64", "ppc64le": "ppc64le"}
+
+
+_RECORD_NAME = "cudaredist.json"
+"""The toolkit record in a layout. Other programs ignore the file."""
+
+
+def read_layout(folder: Path) -> tuple[ToolkitRecord, OciImage | None] | None:
+    """Return the record of a layout and its image, None if cudaredist did not write the layout.
+
+    A damaged layout has no image. Raises `InvalidFileError` for a wrong record.
+    """
+    path = folder / _RECORD_NAME
+    data = read_file(path)
+    if data is None:
+        return None
+    record = read_file_given(path, data, ToolkitRecord)
+    try:
+        return record, _read_image(folder)
+    except (OSError, ValueError, LookupError, TypeError):
+        return record, None
+
+
+def _read_image(folder: Path) -> OciImage:
+    """Return the image of a layout.
+
+    Raises `OSError`, `ValueError`, `LookupError` or `TypeError` if the layout is damaged.
+    """
+
+    def verified(descriptor: Mapping[str, str]) -> Path:
+        path = folder / "blobs/sha256" / descriptor["digest"].removeprefix("sha256:")
+        if hash_of(path) != path.name:
+            raise ValueError(path)
+        return path
+
+    (described,) = json.loads((folder / "index.json").read_bytes())["manifests"]
+    manifest = json.loads(verified(described).read_bytes())
+    (layer,) = manifest["layers"]
+    config = json.loads(verified(manifest["config"]).read_bytes())
+    return OciImage(
+        manifest=described["digest"],
+        layer=layer["digest"],
+        layer_size=verified(layer).stat().st_size,
+        environment=tuple(config["config"]["Env"]),
+    )
 
 
 def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
@@ -67,6 +113,7 @@ def write_layout(folder: Path, root: Path, record: ToolkitRecord) -> OciImage:
     index = {"schemaVersion": 2, "mediaType": f"{_TYPE}index.v1+json", "manifests": [described]}
     write_file(folder / "index.json", canonical_json(index))
     write_file(folder / "oci-layout", canonical_json({"imageLayoutVersion": "1.0.0"}))
+    write_file(folder / _RECORD_NAME, record.canonical())
     return OciImage(
         manifest=described["digest"],
         layer=f"sha256:{digest}",

@@ -241,8 +241,38 @@ def test_oci_image_is_complete_and_equal_in_two_runs(materialize: Materialize) -
     assert names == sorted(names)
     assert "usr/local/cuda/lib/libcublas.so.13" in names
     assert not any("cudaredist" in name or name.endswith(".json") for name in names)
-    result = materialize(*options, root="one")
-    expect_error(result, 2, "is not a cudaredist toolkit root")
+
+
+@pytest.mark.usefixtures("runtime_set")
+def test_oci_image_is_created_once(materialize: Materialize) -> None:
+    options = (*program("libcublas.so.13"), "--format", "oci")
+    first = json.loads(materialize(*options, "--json").stdout)
+    before = listing(Path("root"))
+    # A run that was killed at its end is completed by the next one in the same way.
+    second = json.loads(materialize(*options, "--json").stdout)
+    assert (first["status"], second["status"]) == ("written", "unchanged")
+    assert second["image"] == first["image"]
+    assert listing(Path("root")) == before
+    layer = Path("root/blobs/sha256", first["image"]["layer"].removeprefix("sha256:"))
+    for damage in (layer.unlink, Path("root/index.json").unlink, lambda: layer.write_bytes(b"x")):
+        damage()
+        assert "creating it again" in expect_output(materialize(*options), 0).stderr
+        assert listing(Path("root")) == before
+
+
+@pytest.mark.usefixtures("runtime_set")
+def test_oci_image_replaces_another_one_only_if_told(materialize: Materialize) -> None:
+    options = (*program("libcublas.so.13"), "--format", "oci")
+    expect_output(materialize(*options), 0)
+    before = listing(Path("root"))
+    other = (*program("libcudart.so.13"), "--format", "oci")
+    expect_error(materialize(*other), 2, "root has another image", "--replace")
+    assert listing(Path("root")) == before
+    expect_output(materialize(*other, "--replace"), 0)
+    assert listing(Path("root")) != before
+    Path("other").mkdir()
+    Path("other/file").touch()
+    expect_error(materialize(*other, root="other"), 2, "is not an image of cudaredist")
 
 
 @pytest.mark.usefixtures("runtime_set")
