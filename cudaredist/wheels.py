@@ -12,6 +12,7 @@ from email.message import Message
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -206,7 +207,15 @@ def applies_on(requirement: Requirement, platform: str | None) -> bool:
         return True
     environment = dict(PLATFORMS[platform].environment)
     extras = {"", *re.findall(r"extra == ['\"]([^'\"]+)['\"]", str(marker))}
-    return any(marker.evaluate(environment | {"extra": extra}) for extra in extras)
+    return any(evaluate_marker(marker, environment | {"extra": extra}) for extra in extras)
+
+
+def evaluate_marker(marker: Marker, environment: dict[str, str]) -> bool:
+    """Return whether a marker applies, false if it compares what cannot be compared."""
+    try:
+        return marker.evaluate(environment)
+    except ValueError:  # such as os_name ~= "posix"
+        return False
 
 
 def parse_requirements(metadata: Message) -> list[Requirement]:

@@ -121,6 +121,19 @@ def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
     return None
 
 
+def foreign_text(path: Path, limit: int) -> str:
+    """Return the beginning of another program's text file, or an empty text.
+
+    Only regular files are read, because a pipe would block, and a device may not end. Bytes that
+    are not UTF-8 are replaced.
+    """
+    try:
+        with open_file(path, follow=True) as file:
+            return file.read(limit).decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def require_file(path: Path) -> bytes:
     """Return a file's bytes. Raises `ReadError`, also if it is missing."""
     data = read_file(path)

@@ -45,12 +45,14 @@ from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.hints import command_line
 from cudaredist.sets.libraries import stem_of
+from cudaredist.store.files import foreign_text
 from cudaredist.tables.symbols.symbol_table import Import
 from cudaredist.wheels import other_project
 
 _WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
 _LIBRARY = ".so"
 _NAMES = 5
+_MODULE_LIMIT = 4 << 20
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
 
@@ -599,10 +601,7 @@ def _is_exported(symbol: Import, exports: Mapping[str, Collection[str]]) -> bool
 
 def _module_text(package: Distribution, rule: Preload) -> str:
     """Return the text of a rule's module, empty if there is none. It is only read."""
-    try:
-        return Path(package.site, rule.module).read_text(errors="replace")
-    except OSError:
-        return ""
+    return foreign_text(Path(package.site, rule.module), _MODULE_LIMIT)
 
 
 def _named_in(text: str, rule: Preload) -> Preload:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from functools import cache
-from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +16,13 @@ from packaging.utils import canonicalize_name
 
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import EnvironmentKind
-from cudaredist.wheels import METAPACKAGES, parse_requirements
+from cudaredist.store.files import foreign_text
+from cudaredist.wheels import METAPACKAGES, evaluate_marker, parse_requirements
 
 _METADATA = "METADATA"
 _DIST_INFO = ".dist-info"
 _TEXT_LIMIT = 16 << 20
+_LINE_LIMIT = 1 << 16
 _find_extras = re.compile(r"extra == \"([^\"]+)\"").findall
 
 
@@ -164,21 +165,32 @@ def find_environment(path: Path) -> Environment | None:
 
 def _distribution(folder: Path) -> Distribution:
     """Return an installed package. Invalid requirements are left out."""
-    metadata = PathDistribution(folder)
-    headers = HeaderParser().parsestr(metadata.read_text(_METADATA) or "")
+    headers = HeaderParser().parsestr(foreign_text(folder / _METADATA, _TEXT_LIMIT))
     name, _, version = folder.name.removesuffix(_DIST_INFO).partition("-")
     site = os.path.realpath(folder.parent)
-    record = (metadata.read_text("RECORD") or "")[:_TEXT_LIMIT].splitlines()
-    rows = csv.reader(line for line in record if ".py" not in line)
+    record = foreign_text(folder / "RECORD", _TEXT_LIMIT).splitlines()
+    lines = (line for line in record if ".py" not in line and len(line) <= _LINE_LIMIT)
     return Distribution(
         project=canonicalize_name(headers.get("Name", name)),
         version=headers.get("Version", version),
         site=site,
         requires=tuple(parse_requirements(headers)),
         extras=tuple(headers.get_all("Provides-Extra", ())),
-        installer=(metadata.read_text("INSTALLER") or "").strip(),
-        files={os.path.normpath(f"{site}/{row[0]}"): _recorded(*row[1:3]) for row in rows if row},
+        installer=foreign_text(folder / "INSTALLER", _LINE_LIMIT).strip(),
+        files={
+            os.path.normpath(f"{site}/{row[0]}"): _recorded(*row[1:3])
+            for row in map(_row, lines)
+            if row
+        },
     )
+
+
+def _row(line: str) -> list[str]:
+    """Return the fields of a line of RECORD, none if it is invalid. No name has line breaks."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 def _is_of_extra(requirement: Requirement, extra: str) -> bool:
@@ -198,7 +210,7 @@ def _extras_of(marker: Marker) -> frozenset[str]:
 @cache
 def _applies(marker: Marker, extra: str) -> bool:
     """Check if a marker applies on this machine, with an extra. Many packages have the same."""
-    return marker.evaluate({"extra": extra})
+    return evaluate_marker(marker, {"extra": extra})
 
 
 def _recorded(digest: str = "", size: str = "") -> RecordedFile:

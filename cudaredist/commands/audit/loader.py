@@ -7,6 +7,7 @@ from the folders of `ld.so.conf`; they count if a root has no cache. In a root f
 LD_LIBRARY_PATH of this process does not count.
 """
 
+import fnmatch
 import os
 import posixpath
 import re
@@ -29,6 +30,9 @@ from cudaredist.store.files import read_file
 
 _LINKS_LIMIT = 40
 _CONF_LIMIT = 100
+_CONF_FOLDERS = 4096
+_NOWHERE = "/dev/null/too many links"
+"""A path that no file can have."""
 # Real ones have at most a few hundred kilobytes.
 _SYSTEM_FILE_LIMIT = 4 << 20
 _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
@@ -179,7 +183,7 @@ class Loader:
         folder, name = posixpath.split(path)
         real_folder, names = self._real_folder(folder)
         real = self.real(f"{real_folder}/{name}") if name in names else None
-        if real is None or not Path(real).is_file():
+        if real is None or not os.path.isfile(real):  # noqa: PTH113 - false for every error
             return None
         file = self._files.get(real)
         is_walked = real.startswith(self._walked)
@@ -199,7 +203,7 @@ class Loader:
         real = self.real(folder)
         try:
             return real, frozenset(each.name for each in Path(real).iterdir())
-        except OSError:
+        except (OSError, ValueError):  # such as a name that is too long, or has a NUL
             return real, frozenset()
 
     def real(self, path: str) -> str:
@@ -212,9 +216,11 @@ class Loader:
                 here = here if here == self._root else here.rpartition("/")[0]
             elif part not in {"", "."}:
                 each = f"{here}/{part}"
-                target = str(Path(each).readlink()) if Path(each).is_symlink() else None
+                target = _target(each)
                 links += target is not None
-                if target is None or links > _LINKS_LIMIT:
+                if links > _LINKS_LIMIT:
+                    return _NOWHERE
+                if target is None:
                     here = each
                     continue
                 here = self._root if target.startswith("/") else here
@@ -248,9 +254,9 @@ class Loader:
                 found[section_name(table, name)].append(self._below(section_name(table, path)))
         return found
 
-    def _configured(self) -> Iterator[str]:
-        """Yield the folders in `ld.so.conf` and in the files that it includes."""
-        queue, read = ["/etc/ld.so.conf"], 0
+    def _configured(self) -> Iterable[str]:
+        """Return the folders in `ld.so.conf` and in the files that it includes."""
+        queue, read, folders = ["/etc/ld.so.conf"], 0, dict[str, None]()
         while queue and read < _CONF_LIMIT:
             read += 1
             text = self._read(queue.pop(0)).decode(errors="replace")
@@ -258,13 +264,25 @@ class Loader:
             for line in text.splitlines():
                 words = line.partition("#")[0].split()
                 if words[:1] == ["include"]:
-                    patterns = (posixpath.join("etc", word).lstrip("/") for word in words[1:])
-                    for pattern in filter(None, patterns):
-                        paths = sorted(Path(self._below("/")).glob(pattern))
-                        included += (str(path).removeprefix(self._root) for path in paths)
-                elif words and words[0].startswith("/"):
-                    yield words[0].rstrip("/")
+                    # glibc takes wildcards in folders, too, but no distribution uses them.
+                    for word in words[1:]:
+                        pattern = posixpath.normpath(posixpath.join("/etc", word))
+                        folder, name = posixpath.split(pattern)
+                        names = self._listed(self._below(folder))[1]
+                        fitting = sorted(fnmatch.filter(names, name))
+                        included += (posixpath.join(folder, each) for each in fitting)
+                elif words and words[0].startswith("/") and len(folders) < _CONF_FOLDERS:
+                    folders[words[0].rstrip("/")] = None
             queue = included + queue
+        return folders
+
+
+def _target(path: str) -> str | None:
+    """Return the target of a link, None for anything else."""
+    try:
+        return os.readlink(path)  # noqa: PTH115 - a path of each folder takes longer
+    except (OSError, ValueError):
+        return None
 
 
 def _library_path() -> Iterator[str]:
