@@ -119,7 +119,12 @@ def _call_of(
 ) -> tuple[str, dict[str, tuple[str, ...]], dict[str, set[str]]]:
     """Return the command, its typed words, and the options of every command."""
     command, program = context.command, context.find_root().command
-    named: list[Any] = [parameter for parameter in command.params if parameter.name in typed]
+    # Older versions of typer also count a missing argument as typed.
+    named: list[Any] = [
+        parameter
+        for parameter in command.params
+        if parameter.name in typed and values[parameter.name] is not None
+    ]
     words: dict[str, tuple[str, ...]] = {}
     for parameter in sorted(named, key=lambda parameter: parameter.param_type_name):
         value: Any = values[parameter.name]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -273,9 +274,11 @@ def test_interrupted_run_begins_no_other_writes(tmp_path: Path) -> None:
 
 
 def test_run_waiting_for_run_without_writes_creates_folder(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level("WARNING", "cudaredist")
+    # Commands of other tests in this process configured their own handler.
+    monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
     root = tmp_path / "data"
     with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
         begin = first.enter_context(writing(root))
