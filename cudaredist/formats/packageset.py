@@ -1,6 +1,5 @@
 """Model of a package set: a CUDA release on a platform, with reasons."""
 
-import re
 from typing import Literal
 
 from pydantic import Field
@@ -156,12 +155,9 @@ class RejectedRelease(OwnModel):
 
     release: Label
     reason: str
-
-    @property
-    def is_unpublished(self) -> bool:
-        """Whether the platform or the CUDA release has no archive."""
-        texts = r"\S+ (is not published for|for \S+ (is published for|has no variant)) "
-        return re.match(texts, self.reason) is not None
+    is_unpublished: bool = optional(
+        "Whether it has no archive for the platform or the CUDA release", default=False
+    )
 
 
 class ChosenRelease(OwnModel):

@@ -33,8 +33,12 @@ class _Refusal(NamedTuple):
     text: str
     lacks_coverage: bool = False
     """Whether it only lacks the required coverage."""
+    is_unpublished: bool = False
+    """Whether it has no archive for the platform or the CUDA release."""
 
 
+_UNPUBLISHED = frozenset({"platform-not-published", "variant-not-published"})
+"""Codes of absent archives that do not exist at all."""
 _Check: TypeAlias = Callable[[InputManifest, Archive], _Refusal | None]
 """Returns a reason against a release with this archive, or None."""
 
@@ -239,9 +243,13 @@ class _Chooser:
         uncovered: RejectedRelease | None = None
         for label, refusal in refusals.items():
             if best is None or label > best:
-                reason, lacks_coverage = refusal or for_other
+                reason, lacks_coverage, is_unpublished = refusal or for_other
                 reason += suffix if lacks_coverage else ""
-                rejected.append(RejectedRelease(release=str(label), reason=reason))
+                rejected.append(
+                    RejectedRelease(
+                        release=str(label), reason=reason, is_unpublished=is_unpublished
+                    )
+                )
                 if lacks_coverage and uncovered is None:
                     uncovered = rejected[-1]
         release = None if best is None else str(best)
@@ -263,7 +271,8 @@ class _Chooser:
         for name in _main_packages(manifest, data):
             selection = select_archive(manifest.packages[name], self.target.platform, cuda)
             if isinstance(selection, Absence):
-                refusals.append(_Refusal(selection.text))
+                is_unpublished = selection.code in _UNPUBLISHED
+                refusals.append(_Refusal(selection.text, is_unpublished=is_unpublished))
             else:
                 results = (check(manifest, selection) for check in (self._nested, *checks))
                 refusal = next(filter(None, results), None)
