@@ -187,8 +187,9 @@ class Requirement(Reasoned):
     """Conditions for a package to be available. All given ones must be true."""
 
     package: str
-    kind: Literal["unsupported", "broken"] = Field(
-        description="unsupported: not available; broken: would not work"
+    kind: Literal["unsupported", "broken", "warning"] = Field(
+        description="unsupported: not available; broken: would not work; warning: may not work, "
+        "and stays available"
     )
     releases: Bounds = Field(default=Bounds(), description="Releases of the redistributable")
     cuda: Bounds = Field(default=Bounds(), description="Affected CUDA releases")

@@ -36,6 +36,7 @@ from cudaredist.sets.libraries import (
 )
 from cudaredist.sets.metadata import make_package
 from cudaredist.sets.platforms import JETSON, SBSA, UNSUPPORTED, threshold_of
+from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.set_coverage import coverage_diagnostics
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.version_choice import Choice, choose_releases, is_for_later_cuda
@@ -234,6 +235,26 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
             yield warning("unread", draft.attr, text)
 
 
+def _doubtful_versions(
+    draft: Draft, drafts: Mapping[str, Draft], spec: SetSpec
+) -> Iterable[Diagnostic]:
+    """Yield a warning for each requirement of policy that does not refuse a package."""
+
+    def versions_of(name: str) -> list[Version]:
+        return [
+            other.archive.version
+            for other in drafts.values()
+            if other.pname == name and other.archive and other.is_available and draft.can_use(other)
+        ]
+
+    if draft.manifest is None:
+        return
+    release, policy = draft.manifest.label, spec.policies.requirements
+    for entry in requirements_of(draft.pname, release, spec.target, policy, are_warnings=True):
+        for _, problem in requirement_problems(entry, spec.target, versions_of):
+            yield warning("doubtful-version", draft.attr, problem)
+
+
 def _old_libraries(draft: Draft, policy: LibraryPolicy) -> Iterable[Diagnostic]:
     """Yield a warning for each library that current distributions no longer have."""
     for need in draft.needs:
@@ -275,6 +296,7 @@ def _release_diagnostics(
     for attr, draft in drafts.items():
         if draft.archive is None or draft.redist is None or not draft.is_available:
             continue
+        yield from _doubtful_versions(draft, drafts, spec)
         path, own = draft.archive.relative_path, draft.archive.sha256
         releases = spec.data.releases_by_path[draft.redist, path]
         others = [str(label) for sha256, label in releases if sha256 != own]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.packageset import ReasonCode
+from cudaredist.formats.packageset import ReasonCode, Status
 from cudaredist.formats.policy import Fixup
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version
@@ -203,7 +203,8 @@ def with_requirements(draft: Draft, spec: SetSpec, find: FindVersions | None = N
         source = policies.source("requirements", entry)
         draft = draft.noted(*policies.notes("requirements", entry))
         for code, problem in requirement_problems(entry, spec.target, find and versions_of):
-            draft = draft.refused(entry.kind, code, problem, source)
+            status: Status = "unsupported" if entry.kind == "unsupported" else "broken"
+            draft = draft.refused(status, code, problem, source)
     return draft
 
 

@@ -22,13 +22,19 @@ class SetTarget(NamedTuple):
 
 
 def requirements_of(
-    name: str, release: Version, target: SetTarget, policy: RequirementPolicy
+    name: str,
+    release: Version,
+    target: SetTarget,
+    policy: RequirementPolicy,
+    *,
+    are_warnings: bool = False,
 ) -> list[Requirement]:
-    """Return the requirements for a package's release in a set."""
+    """Return the requirements for a package's release in a set, or those that only warn."""
     return [
         entry
         for entry in policy.requirements
         if entry.package == name
+        and (entry.kind == "warning") == are_warnings
         and is_within(release, entry.releases)
         and is_within(target.cuda, entry.cuda)
         and entry.platform in {None, target.platform}

@@ -284,6 +284,22 @@ def test_older_release_is_selected_if_newest_lacks_dependency() -> None:
     assert rejected.reason.endswith("requires nccl 2.24.3 or newer, but the set has 2.20.3")
 
 
+def test_requirement_that_warns_changes_no_release_and_status() -> None:
+    entry = rule(
+        package="cudnn", kind="warning", needs_packages={"liby": {"max": "11"}}, reason="Why"
+    )
+    data = set_data_of(
+        cuda("12.9.1", liby=[LINUX]),
+        *(Release("cudnn", label, {"cudnn": [LINUX]}) for label in ("9.1.0", "9.2.0")),
+        policies={"requirements": {"requirements": [entry]}},
+    )
+    result = valid(build(data, "12.9.1"))
+    assert result.packages["cudnn"].status == "available"
+    assert result.redists["cudnn"].release == "9.2.0"
+    texts = [each.text for each in result.diagnostics if each.code == "doubtful-version"]
+    assert texts == ["Why: requires liby 11 or older, but the set has 12.9.1"]
+
+
 def test_newest_release_is_selected_if_none_is_supported() -> None:
     data = set_data_of(cuda("12.2.2"), *tensorrts("10.3.0", "11.3.0"))
     result = build(data, "12.2.2", capabilities=("6.1",))
