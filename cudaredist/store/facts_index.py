@@ -8,7 +8,6 @@ index is in memory.
 """
 
 import json
-import mmap
 import os
 import sqlite3
 import time
@@ -42,6 +41,9 @@ _SETTLED_NS = 2 * 10**9
 
 _CHECKSUM = slice(60, 64)
 """The bytes of `user_version` in the header of an SQLite file."""
+_CHUNK = 1 << 18
+_verified: set[tuple[int, ...]] = set()
+"""Files that this process has verified, by device, inode, size and time."""
 
 _Result = TypeVar("_Result")
 
@@ -296,6 +298,7 @@ class Index:
             checksum = _checksum(file)
             file.seek(_CHECKSUM.start)
             file.write(checksum)
+        _verified.add(_identity(path.stat()))
 
     def _add(self, document: _Document) -> None:
         """Add the rows of a document. A broken file has none."""
@@ -392,19 +395,29 @@ def _checksum(file: BinaryIO) -> bytes:
 
     A cryptographic hash would take longer than most queries, and nobody else can write the cache.
     """
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
-        before, after = view[: _CHECKSUM.start], view[_CHECKSUM.stop :]
-        with before, after:
-            return zlib.crc32(after, zlib.crc32(before)).to_bytes(4, "big")
+    file.seek(0)
+    checksum = zlib.crc32(file.read(_CHECKSUM.start))
+    file.seek(_CHECKSUM.stop)
+    while chunk := file.read(_CHUNK):
+        checksum = zlib.crc32(chunk, checksum)
+    return checksum.to_bytes(4, "big")
+
+
+def _identity(about: os.stat_result) -> tuple[int, ...]:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def _has_checksum(path: Path) -> bool:
     """Return whether an index is undamaged."""
     try:
         with path.open("rb") as file:
-            return file.read(_CHECKSUM.stop)[_CHECKSUM] == _checksum(file)
-    except (OSError, ValueError):
-        # An empty file cannot be mapped.
+            identity = _identity(os.fstat(file.fileno()))
+            if identity not in _verified:
+                if file.read(_CHECKSUM.stop)[_CHECKSUM] != _checksum(file):
+                    return False
+                _verified.add(identity)
+            return True
+    except OSError:
         return False
 
 

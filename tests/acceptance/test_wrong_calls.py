@@ -70,6 +70,7 @@ def test_line_break_of_a_name_begins_no_line(run: Run, call: tuple[str, ...]) ->
     assert run(*call, f"missing{name}").output.count("\n::error") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", WRONG_CALLS)
 def test_hint_of_wrong_call_is_a_command_that_works(run: Run, call: str) -> None:
     Path("my data").mkdir()

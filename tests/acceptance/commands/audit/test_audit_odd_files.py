@@ -10,6 +10,8 @@ from support.binaries import elf
 from support.environments import install, library, user
 from support.running import report
 
+pytestmark = pytest.mark.slow
+
 CUDART = "libcudart.so.12"
 ODD_MARKERS = (
     'requests; os_name ~= "posix"',

@@ -90,6 +90,7 @@ def test_materialize_of_more_packages_adds_packages(materialize: Run) -> None:
     assert packages() == {"cuda_nvcc", "cuda_cudart"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--layout", "split"), ("--no-static",)])
 @pytest.mark.parametrize(
     ("names", "needed"),

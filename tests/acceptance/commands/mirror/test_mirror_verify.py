@@ -127,6 +127,7 @@ def test_verify_names_each_defect(mirror: Path, run: Run, name: str) -> None:
     assert result.exit_code == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEFECTS)
 def test_hints_of_verify_repair_each_defect(
     mirror: Path, run: Run, server: FaultServer, name: str

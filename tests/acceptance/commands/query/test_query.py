@@ -181,6 +181,7 @@ def test_tables_of_functions_can_be_read(run: Run) -> None:
     assert rows_of(run, "SELECT count(*) FROM json_tree('[1, [2]]')") == [[4]]
 
 
+@pytest.mark.slow
 def test_every_table_and_column_is_documented(run: Run) -> None:
     listed = rows_of(run, "--tables")
     assert [row for row in listed if not row[3]] == []

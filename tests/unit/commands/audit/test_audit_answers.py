@@ -77,6 +77,7 @@ def answers(site: Path, *gpus: str, **message: object) -> list[ErrorAnswer]:
 # -- messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "symbols", "libraries"),
     [
