@@ -117,6 +117,7 @@ def test_cache_files_replaced_by_links_are_not_written_or_read(
     assert sum(map(server.count, archives)) > request_count, "a link's target is not trusted"
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(
     ("suffix", "link", "content"),

@@ -12,6 +12,7 @@ LINUX = ("--platform", "linux-x86_64")
 LIST_NCCL = ("--redist", "nccl", "--version", "2.28", "--check", *WHEELS, "--data-dir")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

@@ -180,6 +180,7 @@ def read_with_liblzma(data: bytes) -> bytes | None:
     return output
 
 
+@pytest.mark.slow
 @given(xz_files, chunk_sizes, chunk_sizes)
 def test_xz_of_any_blocks_is_read_the_same_for_any_jobs(data: bytes, one: int, other: int) -> None:
     result = unpacked(data, one, 1)
@@ -187,6 +188,7 @@ def test_xz_of_any_blocks_is_read_the_same_for_any_jobs(data: bytes, one: int, o
     assert read_with_liblzma(data) == (result if isinstance(result, bytes) else None)
 
 
+@pytest.mark.slow
 @given(xz_files, edits, chunk_sizes)
 def test_damaged_xz_is_refused_for_any_jobs(
     data: bytes, changes: list[tuple[float, int, bytes]], chunk: int

@@ -241,6 +241,7 @@ LEGACY = '{"x": {"linux-x86_64": {"outputs": {"lib": true}}}}'
 change_features = functools.partial(write_features, "12.9.1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "kind", "code"),
     [

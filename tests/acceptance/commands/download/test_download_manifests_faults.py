@@ -37,6 +37,7 @@ def test_download_with_transient_failure_stores_manifest(
     assert held().read_bytes() == cuda.files[LATEST]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("behaviour", "code", "message"),
     [

@@ -281,6 +281,7 @@ def contents(folder: Path) -> dict[str, bytes | str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_odd_folder_is_not_replaced(run: Run, checkout: Path, name: str) -> None:
     change, message = ODD[name]

@@ -84,6 +84,7 @@ def test_invalid_archive_with_matching_hash_exits_5(server: FaultServer, process
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "behaviour",
     [

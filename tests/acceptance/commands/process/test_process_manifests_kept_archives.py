@@ -152,6 +152,7 @@ def stored(tmp_path: Path) -> list[Path]:
     return [path for path in (tmp_path / "cache/archives").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_archive_is_resumed_by_next_run(
     cuda_archives: FaultServer, start: Start, process: Run, tmp_path: Path, number: signal.Signals

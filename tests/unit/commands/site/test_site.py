@@ -348,6 +348,7 @@ def test_hostile_names_appear_as_text(tmp_path: Path) -> None:
     assert b"&lt;img src=x" in files["packages/libx/index.html"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "shown"),
     [
