@@ -111,7 +111,7 @@ def server_line(hint: str) -> str:
 def corrected(wrong: str, names: Collection[str]) -> str | None:
     """Return the call with the name that is most similar to a wrong one.
 
-    Returns None if no word of the call has the wrong name: it is from a variable or a file.
+    Returns None if no option has the wrong name (it is from a variable or a file), or several.
     """
     (right,) = get_close_matches(wrong, [*names], n=1, cutoff=0) or [wrong]
     part = re.compile(rf"(?<![^=@,:]){re.escape(wrong)}(?![^=@,:])")
@@ -119,7 +119,8 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
         name: tuple(part.sub(lambda _: right, word) for word in words)
         for name, words in _call.words.items()
     }
-    return None if words == _call.words else _joined(words)
+    changed = [name for name in words if words[name] != _call.words[name]]
+    return _joined(words) if len(changed) == 1 else None
 
 
 def correction_line(hint: str, wrong: str, names: Collection[str]) -> str:

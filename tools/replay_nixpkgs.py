@@ -44,8 +44,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--cuda", help="newest CUDA minor release; default: of AFTER")
     parser.add_argument("--show", action="store_true", help="print the differences side by side")
-    parser.add_argument("options", nargs="*", help="options of the export, after --")
-    options = parser.parse_args(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:end])
+    options.options = arguments[end + 1 :]
     with tempfile.TemporaryDirectory() as folder:
         return _replay(options, Path(folder))
 

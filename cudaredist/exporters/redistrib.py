@@ -4,7 +4,6 @@ Archives for every platform, or for a CUDA variant, are listed under the set's p
 most readers do not support another structure.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -17,6 +16,7 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
+from cudaredist.jsontext import manifest_json
 from cudaredist.primitives import is_safe_relative_path
 
 _COMMON_NAMES = frozenset(RULES_CUDA_PACKAGES.values())
@@ -52,7 +52,7 @@ def _path(redist: str, label: str) -> str:
 
 def _manifest(redist: str, label: str, packages: Mapping[str, object]) -> bytes:
     document = {"release_label": label, "release_product": redist, **dict(sorted(packages.items()))}
-    return (json.dumps(document, indent=4, ensure_ascii=False) + "\n").encode()
+    return manifest_json(document)
 
 
 def _package(package: ExportedPackage, platform: str) -> dict[str, object]:

@@ -88,7 +88,8 @@ def _contradicts(place: str, usual: str) -> str:
     return f"{wrong} contradicts the rest of the manifest, expected {expected}"
 
 
-def _is_real_date(text: str) -> bool:
+def is_real_date(text: str) -> bool:
+    """Check for a date such as 2026-01-31."""
     with suppress(ValueError):
         return _is_date(text) is not None and bool(date.fromisoformat(text))
     return False
@@ -175,7 +176,7 @@ class _ManifestReader(FieldReader):
         path = join_path("", key)
         if type(value) is not str:
             self.problem(path, f"expected a string, got {kind_of(value)}")
-        elif key == "release_date" and not _is_real_date(value):
+        elif key == "release_date" and not is_real_date(value):
             self.problem(path, f"expected YYYY-MM-DD, got {shown(value)}")
         elif len(value) > TEXT_LIMIT:
             self.problem(path, f"has {len(value)} characters, more than {TEXT_LIMIT}")
@@ -229,7 +230,7 @@ class _ManifestReader(FieldReader):
             for platform, place in platforms.items():
                 at = join_path(below, platform)
                 if platform == "release_date":
-                    if not isinstance(place, str) or not _is_real_date(place):
+                    if not isinstance(place, str) or not is_real_date(place):
                         self.problem(at, "expected YYYY-MM-DD")
                     continue
                 self.platform_name(at, platform)

@@ -18,8 +18,8 @@ from cudaredist.errors import (
     shown,
 )
 from cudaredist.hints import again, command_line, redacted
-from cudaredist.jsontext import canonical_json, load_json
-from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.jsontext import load_json, manifest_json
+from cudaredist.manifests.read_manifest import is_real_date, read_manifest
 from cudaredist.primitives import (
     KNOWN_PLATFORMS,
     Version,
@@ -49,7 +49,13 @@ class _Request(NamedTuple):
 
 
 def add_manifest(
-    name: str, label_text: str, archives: Iterable[str], root: Path, recorder: Recorder
+    name: str,
+    label_text: str,
+    archives: Iterable[str],
+    root: Path,
+    recorder: Recorder,
+    *,
+    release_date: str | None = None,
 ) -> ManifestReport:
     """Read archives once, verify them, and add them to the manifest of a release.
 
@@ -58,6 +64,9 @@ def add_manifest(
     and the errors of `Recorder.read`.
     """
     redist, label = _release(name, label_text)
+    if release_date is not None and not is_real_date(release_date):
+        message = f"--release-date {shown(release_date)} is not a date"
+        raise UsageError(message, hint="use the form 2026-01-31")
     requests = [_request(text, redist) for text in archives]
     check = partial(_version_inside, redist=redist, label=label)
     read = [recorder.read(request.location, check) for request in requests]
@@ -73,7 +82,7 @@ def add_manifest(
         _add_archive(document[redist.packages[0]], request, file, accept_changed=accept_changed)
         for request, (file, _) in zip(requests, read, strict=True)
     ]
-    data = canonical_json(document)
+    data = manifest_json(_ordered(document, redist.packages[0], release_date))
     read_manifest(data, label=label)
     return ManifestReport(
         redist=redist.name,
@@ -160,6 +169,21 @@ def _document(
     return {"release_label": str(label), "release_product": redist.name, name: package}
 
 
+def _ordered(document: dict[str, Any], name: str, release_date: str | None) -> dict[str, Any]:
+    """Return the document in the order of NVIDIA's manifests: the date first, archives last."""
+    date = release_date or document.get("release_date")
+    package: dict[str, Any] = document[name]
+    archives = {
+        platform: package[platform] for platform in sorted(package.keys() & KNOWN_PLATFORMS)
+    }
+    for platform, variants in archives.items():
+        archives[platform] = {key: variants[key] for key in sorted(variants, key=natural_order)}
+    rest = {key: value for key, value in document.items() if key not in {"release_date", name}}
+    first = {} if date is None else {"release_date": date}
+    facts = {key: value for key, value in package.items() if key not in archives}
+    return {**first, **rest, name: {**facts, **archives}}
+
+
 def _add_archive(
     package: dict[str, Any], request: _Request, file: HashedFile, *, accept_changed: bool
 ) -> AddedArchive:
@@ -172,7 +196,7 @@ def _add_archive(
     place = place_name(platform, variant)
     file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)
     fields = {"relative_path": request.relative_path, "sha256": file.sha256}
-    archive = {**fields, "md5": file.md5, "size": str(file.size)}
+    archive = {"md5": file.md5, **fields, "size": str(file.size)}
     package[platform] = archive if variant is None else {**below, variant: archive}
     if variant is not None:
         variants = {variant.removeprefix("cuda"), *package.get("cuda_variant", ())}

@@ -15,7 +15,7 @@ from cudaredist.cli.session import Session, command
 class ManifestAddOptions(RecordOptions):
     """Options of manifest."""
 
-    typical = ("archive", "accept_changed", "data_dir")
+    typical = ("archive", "release_date", "accept_changed", "data_dir")
 
     action: Literal["add"] = argument("Add archives.", metavar="add", default=...)
     redist: str = argument(
@@ -29,6 +29,9 @@ class ManifestAddOptions(RecordOptions):
         "Archive, such as linux-x86_64+cuda12.9=URL. Repeatable.",
         metavar="PLATFORM=URL",
         default=...,
+    )
+    release_date: str | None = select_option(
+        "Date of the release, such as 2026-01-31.", metavar="DATE"
     )
     accept_changed: bool = safety_option("Replace archives that have other bytes.")
 
@@ -55,5 +58,12 @@ def manifest(options: ManifestAddOptions, session: Session) -> int:
 
     root = data_folder(options.data_dir, writing=True)
     recorder = session.recorder(options, root, "archives")
-    report = add_manifest(options.redist, options.label, options.archive, root, recorder)
+    report = add_manifest(
+        options.redist,
+        options.label,
+        options.archive,
+        root,
+        recorder,
+        release_date=options.release_date,
+    )
     return session.finish(report, manifest_text)

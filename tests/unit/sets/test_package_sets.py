@@ -324,6 +324,13 @@ def test_newer_releases_are_rejected_with_reasons() -> None:
         ("10.14.1", f"tensorrt is not published for {SBSA}; published: {LINUX}"),
         ("10.13.3", f"tensorrt for {SBSA} is published for cuda13, not for CUDA 12.9.1"),
     ]
+    assert all(item.is_unpublished for item in result.newer_rejected)
+
+
+def test_release_that_policy_rejects_is_published() -> None:
+    result = build(set_data_of(cuda("12.6.3"), *CUSPARSELT), "12.6.3").redists["cusparselt"]
+    rejected = {item.release: item.is_unpublished for item in result.newer_rejected}
+    assert rejected["0.8.1"] is False
 
 
 @pytest.mark.parametrize("label", ["0.6.0", "0.6.1", "0.6.2", "0.6.3"])

@@ -80,6 +80,23 @@ def test_add_keeps_other_archives_of_manifest(server: FaultServer, add: Any) -> 
     assert package["linux-sbsa"].keys() == {"cuda13"}
 
 
+def test_manifest_has_form_of_other_manifests(server: FaultServer, add: Any) -> None:
+    both = [*option(server), *option(server, ARM, "linux-sbsa+cuda13")]
+    assert add(*both, "--release-date", "2026-03-31").exit_code == 0
+    text = MANIFEST.read_text("utf-8")
+    lines = [line.partition(":")[0].rstrip(",") for line in text.splitlines() if '"' in line]
+    fields = ['"md5"', '"relative_path"', '"sha256"', '"size"']
+    assert [line.strip() for line in lines] == [
+        *('"release_date"', '"release_label"', '"release_product"', '"tensorrt"', '"name"'),
+        *('"license"', '"version"', '"cuda_variant"', '"12"', '"13"'),
+        *('"linux-sbsa"', '"cuda13"', *fields, '"linux-x86_64"', '"cuda12"', *fields),
+    ]
+    assert text.startswith('{\n    "release_date": "2026-03-31",\n')
+    assert text.endswith("\n}\n")
+    assert add(*both).exit_code == 0
+    assert MANIFEST.read_text("utf-8") == text
+
+
 def test_add_without_cuda_writes_flat_manifest(server: FaultServer, add: Any) -> None:
     assert add(*option(server, place="linux-x86_64")).exit_code == 0
     package = json.loads(MANIFEST.read_bytes())["tensorrt"]
@@ -192,6 +209,7 @@ def test_add_of_other_bytes_keeps_manifest(
         (["tensorrt", "ten", "--archive", "x"], "is not a label"),
         (["tensorrt", "10.16.1", "--archive", "x"], "is not PLATFORM=URL"),
         (["tensorrt", "10.16.1", "--archive", "linux-x86_65=x"], "did you mean linux-x86_64"),
+        (["tensorrt", "10.16.1", "--archive", "x", "--release-date", "1"], "not a date"),
         (["tensorrt", "10.16.1", "--archive", "linux-x86_64=https://x/y"], "has no path below"),
         (
             ["tensorrt", "10.16.1", "--archive", f"linux-x86_64=https://x{FOLDER}/a?t=SECRET"],
