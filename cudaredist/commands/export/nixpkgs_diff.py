@@ -367,7 +367,8 @@ def evaluate_tables(folder: Path, library: Path | None = None) -> NixpkgsTables:
     )
     if process.returncode:
         words = " ".join(process.stderr.split())[:_SHOWN]
-        raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}")
+        hint = "if the layout is not nixpkgs', write to a new folder and copy the files by hand"
+        raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}", hint=hint)
     document = load_json(process.stdout.encode())
     paths = {"compilers": NVCC_PATH, "capabilities": CAPABILITY_PATH, "releases": VERSIONS_PATH}
     tables = {}
