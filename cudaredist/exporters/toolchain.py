@@ -21,18 +21,29 @@ def cmake(exported: ExportedSet) -> Files:
 
 
 def _settings(exported: ExportedSet) -> dict[str, object]:
-    nvcc = (exported.host or exported.package_set).packages.get("cuda_nvcc")
-    has_nvcc = nvcc is not None and nvcc.status == "available"
     return {
         "title": exported.title,
         "root": exported.root,
-        "nvcc": ("nvcc.exe" if _is_windows(exported) else "nvcc") if has_nvcc else None,
+        "nvcc": _nvcc(exported),
         "machine": _MACHINE if exported.host else None,
         "flags": exported.package_set.capabilities,
         "accepted": _accepted_compilers(exported),
         "compiler": _host_compiler(exported),
         "library_folders": _library_folders(exported),
     }
+
+
+def _nvcc(exported: ExportedSet) -> str | None:
+    """Return the file name of nvcc, or None if the root has no nvcc.
+
+    NVIDIA's wheels of CUDA 12 have a package cuda_nvcc without this program.
+    """
+    package = (exported.host or exported.package_set).packages.get("cuda_nvcc")
+    name = "nvcc.exe" if _is_windows(exported) else "nvcc"
+    if package is None or package.status != "available":
+        return None
+    record = exported.record
+    return name if record is None or f"bin/{name}" in record.files else None
 
 
 def _library_folders(exported: ExportedSet) -> list[str]:

@@ -51,7 +51,7 @@ SMALL = (
     *("cuda_cccl", "cuda_crt", "cuda_cudart", "cuda_cupti", "cuda_nvtx", "cuda_opencl"),
     *("cuda_profiler_api", "cuda_sanitizer_api", "libnvfatbin", "libnvjpeg"),
 )
-WHEELS = (*SMALL, "cuda_nvrtc", "libcublas", "libnvjitlink", "libcusparse")
+WHEELS = (*SMALL, "cuda_nvrtc", "libcublas", "libnvjitlink", "libcusparse", "cudnn")
 PROGRAM = r"""
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -164,6 +164,20 @@ def test_built_libraries_find_needed_libraries(built: Built) -> None:
                 assert is_found or soname not in {"libstdc++.so.6", "libgcc_s.so.1"}, path
             examined += 1
     assert examined >= 15
+
+
+def test_libraries_have_run_paths_to_packages_that_they_open(wheels: Built) -> None:
+    opened = set()
+    for name, outputs in wheels.outputs.items():
+        for need in wheels.packages[name]["depends"]:
+            if need["kind"] == "dlopen":
+                folder = str(wheels.outputs[need["attr"]][need["output"]] / "lib")
+                paths = (outputs.get("lib") or outputs["out"]).rglob("*.so*")
+                libraries = [path for path in paths if is_dynamic(path) and not path.is_symlink()]
+                assert libraries, name
+                assert all(folder in run_path_of(path) for path in libraries), (name, folder)
+                opened.add((name, need["attr"]))
+    assert {("cudnn", "cuda_nvrtc"), ("cudnn", "libcublas"), ("libcublas", "cuda_nvrtc")} <= opened
 
 
 @needs("gcc")

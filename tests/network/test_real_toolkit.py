@@ -232,6 +232,105 @@ def test_release_without_nvcc_compiles_host_programs(tmp_path: Path) -> None:
     assert run(build / "host").stdout.startswith("runtime 12090, curand 103")
 
 
+USES_LIBRARIES = """
+#include <cstdio>
+#include <cudnn.h>
+#include <cufft.h>
+#include <cusolverMg.h>
+#include <nvrtc.h>
+
+int main() {
+  nvrtcProgram program;
+  nvrtcCreateProgram(&program, "__global__ void f() {}", "f.cu", 0, nullptr, nullptr);
+  cusolverMgHandle_t solver;
+  int version = 0;
+  std::printf("nvrtcCompileProgram %d\\n", nvrtcCompileProgram(program, 0, nullptr));
+  std::printf("cusolverMgCreate %d\\n", cusolverMgCreate(&solver));
+  std::printf("cudnnGetVersion %d\\n", cudnnGetVersion() >= 90000 ? 0 : 1);
+  std::printf("cufftGetVersion %d\\n", cufftGetVersion(&version));
+}
+"""
+OPENS = """
+#include <dlfcn.h>
+#include <cstdio>
+extern "C" int open_library(const char *name) {
+  if (dlopen(name, RTLD_NOW)) return 0;
+  std::fprintf(stderr, "%s\\n", dlerror());
+  return 1;
+}
+"""
+CALLS = """
+#include <dlfcn.h>
+int main(int, char **words) {
+  void *opener = dlopen(words[1], RTLD_NOW);
+  auto open_library = (int (*)(const char *))dlsym(opener, "open_library");
+  return open_library(words[2]);
+}
+"""
+LOADED = ("cuda_nvrtc", "libcusolver", "cudnn", "libcufft", "libcublas", "libcusparse")
+
+
+@needs("patchelf")
+@pytest.mark.parametrize(
+    ("release", "way"), [("12.9.2", "none"), ("13.0.3", "environment"), ("13.0.3", "run paths")]
+)
+def test_libraries_of_root_load_what_they_need_and_open(
+    release: str, way: str, tmp_path: Path
+) -> None:
+    """Run programs that need no GPU, and open each name from a library with the same run path."""
+    set_path, root = tmp_path / "set.json", tmp_path / "cuda"
+    cudaredist(
+        *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", release),
+        *("--platform", "linux-x86_64", "--output", set_path),
+    )
+    components = [word for name in LOADED for word in ("--component", name)]
+    options = ["--run-paths"] if way == "run paths" else []
+    cudaredist("materialize", set_path, "--data-dir", DATA, "--root", root, *components, *options)
+    environment = {}
+    if way == "environment":
+        variables = cudaredist("export", "env", set_path, "--root", root).stdout
+        script = f'{variables}\nprintf %s "$LD_LIBRARY_PATH"'
+        environment["LD_LIBRARY_PATH"] = run("bash", "-c", script).stdout
+    for name, code in (("uses", USES_LIBRARIES), ("opens", OPENS), ("calls", CALLS)):
+        (tmp_path / f"{name}.cpp").write_text(code)
+    compile_ = ("g++", "-w", "-I", root / "include", "-L", root / "lib", "-ldl")
+    names = ("nvrtc", "cusolverMg", "cudnn", "cufft", "cudart")
+    search = [f"-Wl,-rpath-link,{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}"]
+    links = [f"-l{name}" for name in names]
+    run(*compile_, tmp_path / "uses.cpp", "-o", tmp_path / "uses", *search, *links)
+    lines = run(tmp_path / "uses", **environment).stdout.splitlines()
+    assert lines == [
+        "nvrtcCompileProgram 0",
+        "cusolverMgCreate 0",
+        "cudnnGetVersion 0",
+        "cufftGetVersion 0",
+    ]
+    run(*compile_, tmp_path / "calls.cpp", "-o", tmp_path / "calls")
+    run(*compile_, "-shared", "-fPIC", tmp_path / "opens.cpp", "-o", tmp_path / "opens.so")
+    opened = set()
+    for path in sorted((root / "lib").glob("*.so*")):
+        binary = read(path)
+        own = sorted({name for name in binary.opens if (root / "lib" / name).exists()})
+        if path.is_symlink() or not own:
+            continue
+        # The loader uses the run path of the library that calls it.
+        opener = path.with_name("opener.so")
+        opener.write_bytes((tmp_path / "opens.so").read_bytes())
+        run(
+            "patchelf", "--set-rpath", run("patchelf", "--print-rpath", path).stdout.strip(), opener
+        )
+        for name in own:
+            command = [tmp_path / "calls", opener, name]
+            process = subprocess.run(
+                command, env=os.environ | environment, check=False, capture_output=True, text=True
+            )
+            # Without a driver, a library that needs it is found, but not loaded.
+            assert process.returncode == 0 or "libcuda.so.1:" in process.stderr, process.stderr
+            opened.add(name)
+        opener.unlink()
+    assert {f"libnvrtc-builtins.so.{release[:4]}", "libcudnn_engines_precompiled.so"} <= opened
+
+
 def include_names(release: str, platform: str) -> dict[str, list[str]]:
     """Return the include names of each package's headers."""
     document = Features.model_validate_json((FEATURES / f"feature_{release}.json").read_bytes())

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
 from cudaredist.errors import listed, plural, shortened
-from cudaredist.hints import quoted
+from cudaredist.hints import again
 
 _FOREIGN_SHOWN = 20
 _LIBRARIES_SHOWN = 3
@@ -39,8 +39,7 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     if report.image is not None:
         yield f"layer {report.image.layer}, manifest {report.image.manifest}"
     if report.status == "altered":
-        root = quoted(report.root)
-        yield f"to restore it, run `cudaredist materialize set.json --root {root} --replace`"
+        yield f"to restore it, repeat the command that created it with --replace"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes downloaded"
 
@@ -57,9 +56,11 @@ def _missing_text(report: ToolkitReport) -> Iterator[str]:
     yield from shortened(lines, _FOREIGN_SHOWN)
     # An image sets LD_LIBRARY_PATH.
     if missing and report.image is None:
-        root = quoted(report.root)
-        call = f"cudaredist materialize set.json --root {root} --run-paths"
-        yield f"to find them, set LD_LIBRARY_PATH with `cudaredist export env`, or run `{call}`"
+        # After --verify, the components of the root are unknown.
+        is_verified = report.status in {"verified", "altered"}
+        add = "repeat the command that created it with --run-paths"
+        add = add if is_verified else f"run `{again('--run-paths')}`"
+        yield f"to find them, set LD_LIBRARY_PATH with `cudaredist export env`, or {add}"
 
 
 def _code_text(code: LibraryCode) -> str:

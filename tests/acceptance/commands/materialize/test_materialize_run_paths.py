@@ -95,14 +95,33 @@ def test_libraries_without_run_path_are_named(materialize: Run, run: Run) -> Non
     lines = (
         "lib/libcusolverMg.so.12 has no run path to lib, and needs libcublas.so.13",
         "lib/libnvrtc.so.13 has no run path to lib, and may open libnvrtc-builtins.so.13.0",
-        "`cudaredist materialize set.json --root root --run-paths`",
+        "set LD_LIBRARY_PATH with `cudaredist export env`, or ",
     )
     for result in (materialize(), verified):
         expect_output(result, 0, *lines)
+    assert "repeat the command that created it with --run-paths" in verified.stdout
+    hint = materialize().stdout.partition("or run `cudaredist ")[2].partition("`")[0]
+    assert hint.endswith("--run-paths")
     assert loaded(OPENER, "compile") == 7
     assert loaded(USER, "solve") == 127
     search = {"LD_LIBRARY_PATH": str(ROOT.absolute() / "lib")}
     assert [loaded(OPENER, "compile", **search), loaded(USER, "solve", **search)] == [0, 0]
+
+
+@needs("gcc")
+def test_exported_variables_are_those_of_the_root(materialize: Run, run: Run) -> None:
+    """The set has cuda_nvcc, but its archive has no nvcc, as in wheels of CUDA 12."""
+    set_path = Path("set.json")
+    document = json.loads(set_path.read_bytes())
+    document["packages"]["cuda_nvcc"] = document["packages"]["cuda_nvrtc"] | {"attr": "cuda_nvcc"}
+    set_path.write_text(json.dumps(document))
+    before = run("export", "env", "set.json", "--root", "/opt/new").stdout
+    assert "/bin/nvcc" in before
+    materialize()
+    root = ROOT.absolute()
+    for form in ("env", "cmake"):
+        assert "/bin/nvcc" not in run("export", form, "set.json", "--root", root).stdout
+    assert "export LD_LIBRARY_PATH=" in run("export", "env", "set.json", "--root", root).stdout
 
 
 @needs("gcc", "patchelf")
