@@ -298,7 +298,7 @@ def test_libraries_of_root_load_what_they_need_and_open(
     search = [f"-Wl,-rpath-link,{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}"]
     links = [f"-l{name}" for name in names]
     run(*compile_, tmp_path / "uses.cpp", "-o", tmp_path / "uses", *search, *links)
-    lines = run(tmp_path / "uses", **environment).stdout.splitlines()
+    lines = run(tmp_path / "uses", code=0, **environment).stdout.splitlines()
     assert lines == [
         "nvrtcCompileProgram 0",
         "cusolverMgCreate 0",
@@ -320,7 +320,7 @@ def test_libraries_of_root_load_what_they_need_and_open(
             "patchelf", "--set-rpath", run("patchelf", "--print-rpath", path).stdout.strip(), opener
         )
         for name in own:
-            command = [tmp_path / "calls", opener, name]
+            command = [str(tmp_path / "calls"), str(opener), name]
             process = subprocess.run(
                 command, env=os.environ | environment, check=False, capture_output=True, text=True
             )

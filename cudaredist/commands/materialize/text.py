@@ -39,7 +39,7 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     if report.image is not None:
         yield f"layer {report.image.layer}, manifest {report.image.manifest}"
     if report.status == "altered":
-        yield f"to restore it, repeat the command that created it with --replace"
+        yield "to restore it, repeat the command that created it with --replace"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes downloaded"
 
