@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
 
-.PHONY: help setup demo test coverage test-slow test-real test-network test-nightly lint types \
+.PHONY: help setup demo test coverage test-slow test-real test-network test-nightly test-environments lint types \
 	other-types imports count schemas docs picture man dist docs-site data benchmark toolkit fuzz \
 	lowest machines nightly clean
 
@@ -52,10 +52,13 @@ test-real: setup  ## run the tests of NVIDIA's real manifests, if these are next
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist worksteal -m "real and not network and not nightly"
 
 test-network: setup  ## run the tests that require a package index (network)
-	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m "network and not nightly"
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m "network and not nightly and not environments"
 
 test-nightly: setup  ## run the tests that take minutes each (network)
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m nightly
+
+test-environments: setup  ## audit environments with torch, JAX, TensorFlow, vLLM and others (network, 30 GB)
+	$(CLEAN) $(BIN)/python -m pytest -m environments
 
 lint: setup  ## ruff
 	$(BIN)/ruff check .
@@ -178,7 +181,7 @@ machines:  ## run `make test` and `make demo` on three fresh machines (root, net
 	tools/fresh_machines.sh
 
 # Run one target after the other, since benchmarks and time limits need the whole machine.
-nightly: other-types coverage test-nightly lowest fuzz machines  ## run the checks that are too long for a merge
+nightly: other-types coverage test-nightly test-environments lowest fuzz machines  ## run the checks that are too long for a merge
 	BENCHMARK_TOLERANCE=2 $(MAKE) benchmark
 
 clean:  ## remove everything that make created

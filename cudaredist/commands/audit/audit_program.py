@@ -133,7 +133,7 @@ def audit_report(
     skipped = (*program.skipped, *paths_of(unread))
     files = [file for file in program.files if file.path not in nvidias]
     judged = JudgedProgram(files, data, required)
-    findings = list(program_findings(judged, skipped))
+    findings = list(program_findings(judged, skipped, environments))
     declared: list[DeclaredWheel] = []
     if program.declared is not None:
         declared, differences = declared_wheels(judged, program.declared)

@@ -237,7 +237,10 @@ class JudgedEnvironment:
         package = self._owner(file)
         if package is None or not self._preloads:
             return {}
-        required = self._required_by(package.project)
+        # An extension of torch without requirements needs torch's libraries.
+        needed = (each for name in file.binary.needed for each in self._by_name.get(name, ()))
+        others = {owner.project for each in needed if (owner := self._owner(each)) is not None}
+        required = self._required_by(package.project) | others
         sure = (by_name for loader, by_name in self._preloads if loader.project in required)
         return {name: loaded for by_name in sure for name, loaded in by_name.items()}
 
@@ -265,6 +268,11 @@ class JudgedEnvironment:
         yield from self._library_path_findings()
         yield from self._copy_findings()
         yield from self._lost_findings()
+
+    def loads(self, file: ProgramFile, soname: str) -> bool:
+        """Check if a library is loaded with a file or before it."""
+        loading = self._loadings.get(file.path)
+        return loading is not None and soname in loading.by_name
 
     def exports_symbol(self, file: ProgramFile, name: str) -> bool:
         """Check if a file exports a symbol in any version."""
@@ -329,6 +337,8 @@ class JudgedEnvironment:
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
             hint, conflict = self.fix(soname, uses)
             rest += f", but {conflict}" if conflict else ""
+            if hint and (call := self._call_for(soname, users)):
+                rest += f". After the installation, call {call} first"
             if all(self._is_optional(soname, user) for user in users):
                 packages = sorted(set(map(self.package_of, users)))
                 is_optional, rest = True, f"which is optional for {', '.join(packages)}"
@@ -355,15 +365,15 @@ class JudgedEnvironment:
             yield make_finding("run-path", message, paths[0])
 
     def _lost_findings(self) -> Iterator[AuditFinding]:
-        """Yield a warning for libraries that are not known.
+        """Yield a warning for libraries of NVIDIA's that are not in the data, such as TensorRT's.
 
-        Those of NVIDIA's that are not in the data are a finding if the package of the file requires
-        their wheel.
+        It is a finding if the package of the file requires their wheel.
         """
         others = [
             use
             for use in self.uses
             if use.loaded.found_by == "none"
+            and other_project(use.soname) is not None
             and use.soname not in self._cuda
             and use.user.path not in self.nvidias
         ]
@@ -439,7 +449,7 @@ class JudgedEnvironment:
     def _opened_findings(self) -> Iterator[AuditFinding]:
         """Yield a finding for libraries that files open, but that the loader does not find."""
         groups = grouped(
-            ((self.package_of(each.user), each.is_required, each.caller is not None), each)
+            ((self._opener(each), each.is_required, each.caller is not None), each)
             for each in self._unopened
         )
         for (_, is_required, has_caller), group in sorted(groups.items(), key=_by_severity):
@@ -463,6 +473,11 @@ class JudgedEnvironment:
             self.opened_names[message] = frozenset(map(stem_of, names))
             finding = make_finding("missing-library", message, paths[0], hint)
             yield finding if is_required and not has_caller else as_warning(finding)
+
+    def _opener(self, opened: Unopened) -> str:
+        """Return the package that opens a library. Optional libraries have one warning together."""
+        is_alone = opened.is_required or opened.caller or self._call_for(opened.name, [opened.user])
+        return self.package_of(opened.user) if is_alone else ""
 
     def _call_for_all(self, group: Iterable[Unopened]) -> str | None:
         """Return the call that loads all libraries that files open, if there is one."""
@@ -552,7 +567,9 @@ class JudgedEnvironment:
         with_code = (file for file in self._files if file.binary.images or file.binary.cubins)
         packages = grouped((self.package_of(file) or "no package", file) for file in with_code)
         for title, files in sorted(packages.items()):
+            # Images without kernels are no device code.
             coverage = rules.cover(codes_of(files), gpus)
+            coverage = {name: part for name, part in coverage.items() if part.value != "host-only"}
             if all(file.path in self.nvidias for file in files):
                 coverage = {name: part for name, part in coverage.items() if part.value == "none"}
             gaps_of = partial(find_gaps, files, rules=rules, is_package=True)

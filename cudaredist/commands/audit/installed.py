@@ -60,6 +60,15 @@ class Distribution(NamedTuple):
             if marker is None or any(_applies(marker, x) for x in ("", *extras)):
                 yield requirement
 
+    def extra_with(self, project: str) -> str | None:
+        """Return the extra that requires a project, the one with the fewest others."""
+        sizes = {}
+        for extra in self.extras:
+            names = [canonicalize_name(n.name) for n in self.requires if _is_of_extra(n, extra)]
+            if project in names:
+                sizes[len(names), extra] = extra
+        return sizes[min(sizes)] if sizes else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:

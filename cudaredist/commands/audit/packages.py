@@ -4,7 +4,9 @@ The loader does not read METADATA and RECORD, but they tell which version works 
 and whether a file is the one of its package.
 """
 
+import contextlib
 from base64 import urlsafe_b64encode
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
-from cudaredist.commands.audit.program import AuditData, ProgramFile
+from cudaredist.commands.audit.program import AuditData
 from cudaredist.commands.audit.program_findings import as_warning, make_finding, some_of
 from cudaredist.commands.audit.repairs import Repair, Repairs
 from cudaredist.commands.audit.report import AuditFinding
@@ -52,11 +54,7 @@ class InstalledPackages:
             if not names.isdisjoint(self._checked):
                 yield from self._requirement_findings(package)
         yield from self._shared_findings()
-        for path, file in self._files.items():
-            owner = self.owners.get(path)
-            size = None if owner is None else owner.files[path].size
-            if owner is not None and size is not None and path not in damaged:
-                yield from self._size_findings(file, owner, size)
+        yield from self._size_findings(damaged)
 
     def _requirement_findings(self, package: Distribution) -> Iterator[AuditFinding]:
         """Yield a finding for each wheel that a package requires in another version, or at all.
@@ -127,23 +125,29 @@ class InstalledPackages:
             installs.append((project, merged))
         return self._repairs.hint(Repair(installs=tuple(installs)))
 
-    def _size_findings(
-        self, file: ProgramFile, owner: Distribution, size: int
-    ) -> Iterator[AuditFinding]:
-        """Yield a finding for a file that is not as its package installs it.
+    def _size_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+        """Yield a finding for each package with files of other sizes than in its RECORD.
 
-        Files of other packages than NVIDIA's may be changed on purpose, such as their run paths.
+        Files of other packages than NVIDIA's may be changed on purpose, such as their run paths, or
+        after RECORD was written. To install these again may change nothing.
         """
-        try:
-            actual = Path(file.path).stat().st_size
-        except OSError:
-            return
-        if actual == size:
-            return
-        message = f"{file.display_path} has {actual:,} bytes, but RECORD of {owner.title} {size:,}"
-        hint = self._repairs.reinstall(owner)
-        finding = make_finding("changed-file", message, file.display_path, hint)
-        yield finding if owner.project in self._projects else as_warning(finding)
+        changed: dict[str, list[str]] = defaultdict(list)
+        for path, file in self._files.items():
+            owner = self.owners.get(path)
+            size = None if owner is None else owner.files[path].size
+            if owner is not None and size is not None and path not in damaged:
+                with contextlib.suppress(OSError):
+                    actual = Path(path).stat().st_size
+                    if actual != size:
+                        text = f"{file.display_path} ({actual:,} bytes instead of {size:,})"
+                        changed[owner.project].append(text)
+        for project, texts in changed.items():
+            owner = self._packages[project]
+            message = f"RECORD of {owner.title} has another size of {some_of(texts)}"
+            path, is_nvidias = texts[0].rpartition(" (")[0], project in self._projects
+            hint = self._repairs.reinstall(owner) if is_nvidias else None
+            finding = make_finding("changed-file", message, path, hint)
+            yield finding if is_nvidias else as_warning(finding)
 
 
 def _owner_of(path: str, owners: Sequence[Distribution]) -> Distribution:

@@ -1,12 +1,15 @@
 """Findings of audit: what is wrong with a program, and required properties that it lacks."""
 
+import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.gpu_gaps import GpuGaps, find_gaps
 from cudaredist.commands.audit.judge import JudgedProgram
+from cudaredist.commands.audit.library_names import original_name
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import AuditFinding
@@ -38,7 +41,19 @@ _EXIT_CODES: Mapping[AuditFindingKind, int] = {
 """Exit codes of findings other than 1."""
 
 
-def program_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[AuditFinding]:
+class LoadedFiles(Protocol):
+    """The files of an environment, and what is loaded for them."""
+
+    def loads(self, file: ProgramFile, soname: str) -> bool:
+        """Check if a library is loaded with a file or before it."""
+
+    def package_of(self, file: ProgramFile | None) -> str:
+        """Return the package of a file, or an empty string."""
+
+
+def program_findings(
+    judged: JudgedProgram, skipped: Sequence[str], environments: Sequence[LoadedFiles] = ()
+) -> Iterator[AuditFinding]:
     """Yield what is wrong with a program, and the required properties that it lacks."""
     mixed = list(_major_findings(judged))
     yield from mixed
@@ -50,8 +65,8 @@ def program_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[
             yield make_finding("missing-library", message, need.by[0])
     for release in judged.releases:
         yield from _release_findings(release, is_mixed=bool(mixed))
-    yield from _copy_findings(judged)
-    yield from _unlinked_findings(judged.files)
+    yield from _copy_findings(judged, environments)
+    yield from _unlinked_findings(judged.files, environments)
     yield from _run_path_findings(judged.gaps)
     gpus = judged.required.gpus
     jetsons = jetson_findings(gpus, judged.platforms, judged.data.rules)
@@ -91,12 +106,19 @@ def _release_findings(release: RequiredRelease, *, is_mixed: bool) -> Iterator[A
         yield make_finding("missing-symbols", message)
 
 
-def _copy_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
+def _copy_findings(
+    judged: JudgedProgram, environments: Sequence[LoadedFiles]
+) -> Iterator[AuditFinding]:
     """Yield a warning for each of NVIDIA's libraries with copies in several folders.
 
-    Wheels have copies in one folder in place of links.
+    Wheels have copies in one folder in place of links. In an environment, a package chooses among
+    its own copies, and copies that auditwheel renamed are private.
     """
-    for soname, files in judged.copies_by_soname().items():
+    for soname, copies in judged.copies_by_soname().items():
+        packages = {each.package_of(file) for each in environments for file in copies} - {""}
+        if len(packages) == 1:
+            continue
+        files = [file for file in copies if not environments or not _is_private(file)]
         by_folder = grouped((f.display_path.rpartition("/")[0], f.display_path) for f in files)
         if len(by_folder) > 1:
             paths = [in_folder[0] for in_folder in by_folder.values()]
@@ -104,9 +126,22 @@ def _copy_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
             yield make_finding("duplicate-library", message, paths[0])
 
 
-def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]:
+def _is_private(file: ProgramFile) -> bool:
+    """Check if a repair tool renamed a copy, so that only its own wheel loads it."""
+    name = posixpath.basename(file.path)
+    return original_name(name) != name
+
+
+def _unlinked_findings(
+    program: Sequence[ProgramFile], environments: Sequence[LoadedFiles]
+) -> Iterator[AuditFinding]:
     """Yield a warning for each library that files use without listing it as needed."""
-    users = grouped((soname, file) for file in program for soname in file.unlinked)
+    users = grouped(
+        (soname, file)
+        for file in program
+        for soname in file.unlinked
+        if not any(each.loads(file, soname) for each in environments)
+    )
     for soname, files in sorted(users.items()):
         paths = [file.display_path for file in files]
         names = sorted({name for file in files for name in file.unlinked[soname]})

@@ -1,5 +1,6 @@
 """Changes of an environment that resolve findings, as commands for its installer."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
@@ -29,6 +30,7 @@ _COMMANDS: Mapping[Installer, tuple[str, str, str]] = {
     "conda": ("conda remove", "conda install", "conda install --force-reinstall"),
 }
 """Commands that remove, install, and install again."""
+_find_extra = re.compile(r"\[(.+)\]").findall
 _CHOICES = 64
 """Combinations of requirements to try."""
 
@@ -117,7 +119,7 @@ class Repairs:
         return self._command(
             Repair(
                 removed=tuple(name for name in removed if name not in installs),
-                installs=tuple(installs.items()),
+                installs=tuple(_with_all_extras(installs).items()),
                 reinstalls=tuple(each for each in again if each[0] not in changed),
                 commands=tuple(dict.fromkeys(n for each in repairs for n in each.commands)),
             )
@@ -155,6 +157,19 @@ class Repairs:
                 pins = found.setdefault(canonicalize_name(each.name), {})
                 pins.setdefault(package.title, []).append(each.specifier)
         return found
+
+
+def _with_all_extras(installs: Mapping[str, SpecifierSet]) -> dict[str, SpecifierSet]:
+    """Join the extras of a project, as in `onnxruntime-gpu[cuda,cudnn]`."""
+    extras: dict[str, list[str]] = {}
+    for name in installs:
+        extras.setdefault(name.partition("[")[0], []).extend(_find_extra(name))
+    joined = {}
+    for name, versions in installs.items():
+        project = name.partition("[")[0]
+        of_project = ",".join(sorted(extras[project]))
+        joined[f"{project}[{of_project}]" if of_project else project] = versions
+    return joined
 
 
 def specifier_text(versions: SpecifierSet) -> str:

@@ -66,9 +66,36 @@ def fix_for(
     if merged is None:
         return WheelFix(conflict=next(repairs.opponents(project, versions), ""))
     installed = environment.distributions.get(project)
+    extra = _extra_command(project, versions, files, environment, repairs)
+    if installed is None and extra is not None:
+        return WheelFix(extra)
     if installed is not None and merged.contains(installed.version, prereleases=True):
         return WheelFix(repairs.reinstall(installed))
     return WheelFix(repairs.hint(Repair(installs=((project, merged),))))
+
+
+def _extra_command(
+    project: str,
+    versions: SpecifierSet,
+    files: Sequence[ProgramFile],
+    environment: Environment,
+    repairs: Repairs,
+) -> str | None:
+    """Return the command for the extra of the files' package that requires a project, if any.
+
+    It also installs the other wheels that the package needs.
+    """
+    all_owners = environment.owners()
+    owners = {owner.project: owner for file in files if (owner := all_owners.get(file.path))}
+    if len(owners) != 1 or not repairs.has_wheels:
+        return None
+    (owner,) = owners.values()
+    extra = owner.extra_with(project)
+    stated = [n.specifier for n in owner.requires if canonicalize_name(n.name) == project]
+    if extra is None or all(repairs.merge(project, [versions, each]) is None for each in stated):
+        return None
+    pinned = SpecifierSet(f"=={owner.version}")
+    return repairs.hint(Repair(installs=((f"{owner.project}[{extra}]", pinned),)))
 
 
 def newer_command(

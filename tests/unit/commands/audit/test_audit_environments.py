@@ -13,9 +13,10 @@ from support.patching import Patch
 from support.programs import audit_data, cuda, cudnn, known, table
 from support.releases import put
 
+from cudaredist.commands.audit.audit_program import audit_report
 from cudaredist.commands.audit.environment import JudgedEnvironment
 from cudaredist.commands.audit.installed import find_environment
-from cudaredist.commands.audit.program import KnownLibrary
+from cudaredist.commands.audit.program import AuditRequirements, KnownLibrary
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditFinding, LoadedFile
 from cudaredist.formats.policy import Preload
@@ -46,6 +47,13 @@ def loaded(folder: Path, soname: str = CUBLAS) -> list[LoadedFile]:
 
 def findings(folder: Path) -> list[AuditFinding]:
     return list(judge(folder).findings())
+
+
+def kinds_of_report(folder: Path) -> set[str]:
+    """Return the kinds of all findings, also of those about all files together."""
+    reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder]).read_all()
+    data = audit_data(cuda(*LABELS), TABLES)._replace(exporters=lambda _: {"old": [CUBLAS]})
+    return {each.kind for each in audit_report(reader, data, AuditRequirements()).findings}
 
 
 def put_cublas(site: Path, *exports: str, version: str = "12.4.1.7", name: str = CUBLAS) -> None:
@@ -306,6 +314,53 @@ def test_library_is_loaded_first_by_convention(
     assert [finding.exit_code for finding in findings(tmp_path)] == codes
 
 
+def test_extension_that_needs_a_library_of_torch_is_loaded_after_torch(tmp_path: Path) -> None:
+    """The metadata of torchaudio does not require torch."""
+    put_cublas(tmp_path, "old")
+    files: dict[str, bytes | str] = {
+        "torch/__init__.py": "_preload_cuda_deps",
+        "torch/lib/libtorch.so": user(CUBLAS),
+    }
+    install(tmp_path, "torch", "2.9", files)
+    put_example(tmp_path, elf(needed=["libtorch.so", CUBLAS]))
+    assert {each.found_by for each in loaded(tmp_path)} == {"preloaded"}
+    assert findings(tmp_path) == []
+
+
+@pytest.mark.parametrize("requires", [["torch"], []], ids=["loaded by torch", "unlinked"])
+def test_library_that_is_loaded_first_need_not_be_listed(
+    tmp_path: Path, requires: Sequence[str]
+) -> None:
+    put_cublas(tmp_path, "old")
+    install(tmp_path, "torch", "2.9", {"torch/__init__.py": "_preload_cuda_deps"})
+    lib = "libcublasLt.so.12"
+    install(tmp_path, "nvidia-cublas-lt", "12.4.1.7", {f"{FOLDER}/{lib}": library(lib)})
+    symbols = [Symbol("old", is_defined=False)]
+    put_example(tmp_path, elf(needed=[lib], runpath=TO_CUBLAS, symbols=symbols), *requires)
+    assert ("unlinked-library" in kinds_of_report(tmp_path)) == (not requires)
+
+
+@pytest.mark.parametrize(
+    ("names", "kinds"),
+    [
+        (("a/cupti/libcudart.so.12", "a/cupti-blackwell/libcudart.so.12"), set()),
+        (("a.libs/libcudart-0123abcd.so.12", "b.libs/libcudart.89abcdef.so.12"), set()),
+        (("a/libcudart.so.12", "b/libcudart.so.12"), {"duplicate-library"}),
+    ],
+    ids=["of one package", "private", "of two packages"],
+)
+def test_copies_of_one_package_and_private_copies_do_not_count(
+    tmp_path: Path, names: Sequence[str], kinds: set[str]
+) -> None:
+    files = {name: library("libcudart.so.12") for name in names}
+    first, second = files
+    is_one = first.startswith("a/cupti")
+    install(tmp_path, "example", "1.0", files if is_one else {first: files[first]})
+    if not is_one:
+        install(tmp_path, "other", "1.0", {second: files[second]})
+    assert kinds_of_report(tmp_path) == kinds
+
+
 def test_libraries_of_a_package_that_is_not_required_are_one_warning(tmp_path: Path) -> None:
     put_cublas(tmp_path, "old")
     runtime = {"nvidia/cuda_runtime/lib/libcudart.so.12": library("libcudart.so.12")}
@@ -384,6 +439,29 @@ def test_function_that_programs_must_call_is_the_answer(
     (finding,) = JudgedEnvironment(environment, data).findings()
     assert finding.message.endswith("Call onnxruntime.preload_dlls() first") == is_called
     assert (finding.exit_code, finding.hint is None) == (1, is_called)
+
+
+def test_extras_of_the_package_are_the_answer(tmp_path: Path) -> None:
+    libraries = [*cuda(*LABELS), *cudnn("9.5.1", 12)]
+    files = {"a/b.so": user(CUBLAS), "a/c.so": user("libcudnn.so.9")}
+    required = ("nvidia-cublas-cu12; extra == 'cuda'", "nvidia-cudnn-cu12; extra == 'cudnn'")
+    more = ("nvidia-cublas-cu12; extra == 'all'", "nvidia-cudnn-cu12; extra == 'all'")
+    extras = ("all", "cuda", "cudnn")
+    install(tmp_path, "example", "1.2", files, [*required, *more], extras)
+    judged = judge(tmp_path, libraries=libraries)
+    found = list(judged.findings())
+    assert [each.hint for each in found] == [
+        "pip install 'example[cuda]==1.2'",
+        "pip install 'example[cudnn]==1.2'",
+    ]
+    assert judged.report(found).fix == "pip install 'example[cuda,cudnn]==1.2'"
+
+
+def test_extra_with_another_version_is_not_the_answer(tmp_path: Path) -> None:
+    files = {"a/b.so": user(CUBLAS)}
+    install(tmp_path, "example", "1.2", files, ["nvidia-cublas-cu12<12; extra == 'cuda'"], ["cuda"])
+    (finding,) = findings(tmp_path)
+    assert finding.hint == "pip install 'nvidia-cublas-cu12>=12.4.1.7'"
 
 
 # -- files that are not whole
@@ -519,11 +597,11 @@ def test_different_copies_of_a_library_are_a_warning(tmp_path: Path) -> None:
     assert (finding.kind, finding.exit_code) == ("duplicate-library", 0)
 
 
-def test_driver_is_not_missing(tmp_path: Path) -> None:
+def test_driver_and_libraries_of_others_are_not_missing(tmp_path: Path) -> None:
     put_example(tmp_path, elf(needed=["libcuda.so.1", "libother.so.1"]))
     assert loaded(tmp_path, "libcuda.so.1")[0].found_by == "driver"
-    (finding,) = findings(tmp_path)
-    assert (finding.exit_code, "libother.so.1" in finding.message) == (0, True)
+    assert loaded(tmp_path, "libother.so.1")[0].found_by == "none"
+    assert findings(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -573,17 +651,19 @@ def test_missing_library_of_any_major_follows_the_other_files(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("project", "code", "count"),
+    ("project", "code", "size", "count"),
     [
-        ("example", ("sm", 80, ""), 1),
-        ("example", ("compute", 80, ""), 0),
-        ("nvidia-cublas-cu12", ("sm", 80, ""), 1),
+        ("example", ("sm", 80, ""), 4096, 1),
+        ("example", ("sm", 80, ""), 400, 0),
+        ("example", ("compute", 80, ""), 4096, 0),
+        ("nvidia-cublas-cu12", ("sm", 80, ""), 4096, 1),
     ],
+    ids=["other GPU", "without kernels", "portable", "NVIDIA's"],
 )
 def test_package_without_code_for_a_gpu_is_named(
-    tmp_path: Path, project: str, code: Image, count: int
+    tmp_path: Path, project: str, code: Image, size: int, count: int
 ) -> None:
-    section = fatbin([code], payload=bytes(4096))
+    section = fatbin([code], payload=bytes(size))
     install(tmp_path, project, "1.0", {"example/a.so": elf(sections={".nv_fatbin": section})})
     install(tmp_path, "other", "1.0", {"other/a.so": elf()})
     messages = [each.message for each in judge(tmp_path).gpu_findings(["9.0"])]

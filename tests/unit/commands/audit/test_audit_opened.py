@@ -204,23 +204,36 @@ def test_library_that_is_not_installed_is_optional(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("requires", "code"),
+    ("requires", "hint"),
     [
-        (["nvidia-cudnn-cu12; extra == 'gpu'", "nvidia-cuda-nvrtc; extra == 'gpu'"], 1),
-        (["nvidia-cudnn-cu12; extra == 'gpu'", "other; extra == 'gpu'"], 0),
-        (["nvidia-cudnn-cu12"], 1),
+        (
+            ["nvidia-cudnn-cu12; extra == 'gpu'", "nvidia-cuda-nvrtc; extra == 'gpu'"],
+            "pip install 'example[gpu]==1.0'",
+        ),
+        (["nvidia-cudnn-cu12; extra == 'gpu'", "other; extra == 'gpu'"], None),
+        (["nvidia-cudnn-cu12"], "pip install 'nvidia-cudnn-cu12>=9.1.1.7,<10'"),
     ],
     ids=["used extra", "unused extra", "required"],
 )
 def test_declared_library_that_is_not_installed_is_a_finding(
-    tmp_path: Path, requires: Sequence[str], code: int
+    tmp_path: Path, requires: Sequence[str], hint: str | None
 ) -> None:
     put_nvrtc(tmp_path, runpath="$ORIGIN")
     files = {"example/a.so": opening(CUDNN)}
     install(tmp_path, "example", "1.0", files, requires, extras=["gpu"])
     (finding,) = findings(tmp_path)
-    assert finding.exit_code == code
-    assert finding.hint == ("pip install 'nvidia-cudnn-cu12>=9.1.1.7,<10'" if code else None)
+    assert (finding.exit_code, finding.hint) == (0 if hint is None else 1, hint)
+
+
+def test_optional_libraries_of_several_packages_are_one_warning(tmp_path: Path) -> None:
+    for project in ("example", "other"):
+        install(tmp_path, project, "1.0", {f"{project}/a.so": opening(CUDNN)})
+    (finding,) = findings(tmp_path)
+    assert finding.exit_code == 0
+    assert finding.message == (
+        f"the loader does not find {CUDNN}, which example/a.so, other/a.so opens; optional for "
+        "example 1.0, other 1.0"
+    )
 
 
 def test_package_opens_its_own_copy(tmp_path: Path) -> None:
