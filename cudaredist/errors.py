@@ -218,7 +218,8 @@ class ReadError(IncompleteError):
         hint = f"check its type and permissions: `ls -ld {quoted(str(path))}`"
         if isinstance(error, FileNotFoundError):
             hint = f"check the path: `ls {_folder_of(path)}`"
-        super().__init__(f"cannot read {path}: {error.strerror or error}", hint=hint)
+        self.strerror = error.strerror or str(error)
+        super().__init__(f"cannot read {path}: {self.strerror}", hint=hint)
 
 
 class WriteError(IncompleteError):

@@ -19,7 +19,7 @@ from cudaredist.commands.audit.alternatives import codes_of
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.gpu_gaps import find_gaps
 from cudaredist.commands.audit.installed import Distribution, Environment
-from cudaredist.commands.audit.loader import FoundFile, Loader, damage_of, fitting_names
+from cudaredist.commands.audit.loader import UNREADABLE, FoundFile, Loader, damage_of, fitting_names
 from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.opened import OpenedLibraries, Unopened
@@ -425,8 +425,8 @@ class JudgedEnvironment:
                 continue
             if "needed" in lost or ("runpath" in lost and uses) or ("symbols" in lost and needed):
                 unread.append(file)
-        if unread:
-            paths = paths_of(unread)
+        paths = [*paths_of(unread), *self.environment.unreadable]
+        if paths:
             message = f"the CUDA libraries of {some_of(paths)} are unknown: not read"
             yield make_finding("unknown", message, paths[0])
 
@@ -439,6 +439,9 @@ class JudgedEnvironment:
             title = self._display_path(real) + ("" if owner is None else f" ({owner.title})")
             users = paths_of({user for user, _ in uses})
             message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
+            if damage_of(path) == UNREADABLE:
+                yield make_finding("unknown", message, self._display_path(real))
+                continue
             hint = None if owner is None else self.repairs.reinstall(owner)
             yield make_finding("damaged-file", message, self._display_path(real), hint)
 

@@ -81,6 +81,8 @@ class Environment:
     files: list[ProgramFile] = field(default_factory=list)
     distributions: dict[str, Distribution] = field(default_factory=dict)
     """By project."""
+    unreadable: list[str] = field(default_factory=list)
+    """Libraries and folders that cannot be read."""
     _extras: dict[str, set[str]] = field(default_factory=dict)
     """The extras that packages require, by project. Empty: not yet known."""
 

@@ -28,6 +28,8 @@ from cudaredist.commands.audit.report import FoundBy
 from cudaredist.errors import ReadError
 from cudaredist.store.files import read_file
 
+UNREADABLE = "it cannot be read"
+"""A damage that another user may not have."""
 _LINKS_LIMIT = 40
 _CONF_LIMIT = 100
 _CONF_FOLDERS = 4096
@@ -190,7 +192,10 @@ class Loader:
         if file is None and not is_walked:
             if name not in self._examined:
                 return FoundFile(found_by=found_by, path=path)
-            file = self._outside(real)
+            try:
+                file = self._outside(real)
+            except ReadError:
+                return FoundFile(found_by=found_by, path=path)
         # The loader ends with an error, instead of a search in the next folder.
         if file is None or not file.is_whole:
             return FoundFile(found_by="damaged", path=path, file=file)
@@ -310,7 +315,7 @@ def damage_of(path: str) -> str:
         with Path(path).open("rb") as file:
             data = file.read(_FIRST_BYTES)
     except OSError:
-        return "it cannot be read"
+        return UNREADABLE
     if not data:
         return "it is empty"
     if data.startswith(_LFS_POINTER):

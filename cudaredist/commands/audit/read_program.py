@@ -130,33 +130,29 @@ class ProgramReader:
         known = FolderFacts(self.cache, path)
         start = len(os.path.join(path, ""))  # noqa: PTH118 - a trailing separator
         real = os.path.realpath(path).rstrip("/")
-        # Links of a root file system are relative to this root.
-        is_root = environment is not None and environment.kind == "root file system"
-        root = Path("/") if is_root else path.resolve()
-        links: dict[tuple[int, int], set[str]] = defaultdict(set)
-        for each in _walk(path):
-            target = _target_status(each) if each.is_symlink() else None
-            if target is not None:
-                links[target.st_dev, target.st_ino].add(each.name)
-                if _hides_library(Path(each), target, root):
-                    name = prefix + each.path[start:]
-                    self.skipped.append(printable(f"{name} (a link to elsewhere)"))
+        unreadable: dict[str, str] = {}
+        links = self._links_in(path, prefix, environment, unreadable)
         first, files, archives = len(self.files), 0, 0
-        for each in _walk(path):
+        for each in _walk(path, unreadable):
             if each.is_symlink():
                 continue
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
             if environment is not None and each.name == "METADATA":
                 environment.add_package(Path(each).parent)
-            with ReadingFrom(each.path):
-                status = _status_of(each)
-            binary = known.examine(each.path, status)
+            try:
+                with ReadingFrom(each.path):
+                    status = _status_of(each)
+                binary = known.examine(each.path, status)
+            except ReadError as error:
+                unreadable[each.path] = error.strerror
+                continue
             names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
             on_disk = "" if environment is None else f"{real}/{relative}"
             self._add(prefix + relative, binary, names, on_disk=on_disk, size=status.st_size)
         known.remember()
+        self._report_unreadable(unreadable, environment)
         binaries = self.files[first:]
         if archives:
             count = plural(archives, "archive in it is", "archives in it are")
@@ -167,6 +163,38 @@ class ProgramReader:
             environment.files.extend(binaries)
             self.environments.append(environment)
         return files
+
+    def _links_in(
+        self, path: Path, prefix: str, environment: Environment | None, unreadable: dict[str, str]
+    ) -> dict[tuple[int, int], set[str]]:
+        """Return the names of links in a folder by the identity of their target."""
+        # Links of a root file system are relative to this root.
+        is_root = environment is not None and environment.kind == "root file system"
+        root = Path("/") if is_root else path.resolve()
+        start = len(os.path.join(path, ""))  # noqa: PTH118 - a trailing separator
+        links: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for each in _walk(path, unreadable):
+            target = _target_status(each) if each.is_symlink() else None
+            if target is not None:
+                links[target.st_dev, target.st_ino].add(each.name)
+                if _hides_library(Path(each), target, root):
+                    name = prefix + each.path[start:]
+                    self.skipped.append(printable(f"{name} (a link to elsewhere)"))
+        return links
+
+    def _report_unreadable(self, reasons: dict[str, str], environment: Environment | None) -> None:
+        """Report files and folders that cannot be read, such as those of another user.
+
+        `reasons` are by path. Libraries and folders may change the answer about an environment.
+        """
+        texts = {name: printable(f"{name} ({reason})") for name, reason in reasons.items()}
+        self.skipped += texts.values()
+        self.notes += (
+            f"not read: {text}" for text in shortened(list(texts.values()), _NOTES_SHOWN)
+        )
+        if environment is not None:
+            relevant = (name for name in reasons if _is_library(name) or Path(name).is_dir())
+            environment.unreadable.extend(texts[name] for name in relevant)
 
     def _add(
         self,
@@ -219,11 +247,12 @@ def _chunks(path: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
             yield chunk
 
 
-def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
+def _walk(path: Path, unreadable: dict[str, str]) -> Iterator[os.DirEntry[str]]:
     """Yield the regular files and links below a folder, sorted.
 
-    Folders behind links are not read. Pipes and devices are left out. Raises `ReadError`, and
-    `IncompleteError` for too many files.
+    Folders behind links are not read. Pipes and devices are left out. Folders below that cannot be
+    read are added to `unreadable` with the reason. Raises `ReadError` if the folder itself cannot
+    be read, and `IncompleteError` for too many files.
     """
     count, folders = 0, [str(path)]
     while folders:
@@ -241,7 +270,10 @@ def _walk(path: Path) -> Iterator[os.DirEntry[str]]:
                 elif each.is_dir(follow_symlinks=False) and not _is_junction(each):
                     below.append(each.path)
         except OSError as error:
-            raise ReadError(error.filename or folder, error) from error
+            failed = ReadError(error.filename or folder, error)
+            if folder == str(path):
+                raise failed from error
+            unreadable[folder] = failed.strerror
         folders += reversed(below)
 
 

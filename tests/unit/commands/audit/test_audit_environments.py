@@ -13,12 +13,17 @@ from support.patching import Patch
 from support.programs import audit_data, cuda, cudnn, known, table
 from support.releases import put
 
+from cudaredist.binaries.examine_file import examine_file
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.audit import environment as environment_module
 from cudaredist.commands.audit.audit_program import audit_report
 from cudaredist.commands.audit.environment import JudgedEnvironment
 from cudaredist.commands.audit.installed import find_environment
+from cudaredist.commands.audit.loader import UNREADABLE
 from cudaredist.commands.audit.program import AuditRequirements, KnownLibrary
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditFinding, LoadedFile
+from cudaredist.errors import ReadError
 from cudaredist.formats.policy import Preload
 from cudaredist.store import facts_cache
 from cudaredist.store.cache import Cache
@@ -726,7 +731,7 @@ def test_facts_of_a_new_file_with_an_old_time_are_not_cached(
         judge(tmp_path)
 
 
-def test_vanished_file_is_an_error(tmp_path: Path, patch: Patch) -> None:
+def test_vanished_file_is_named(tmp_path: Path, patch: Patch) -> None:
     put_example(tmp_path, user(CUBLAS))
     last = tmp_path / "example/z.txt"
     last.touch()
@@ -736,5 +741,60 @@ def test_vanished_file_is_an_error(tmp_path: Path, patch: Patch) -> None:
 
     patch(facts_cache, "examine_file", remove_last)
     reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
-    (error,) = reader.read_all().errors
-    assert (error.exit_code, "z.txt" in error.message) == (3, True)
+    assert reader.read_all().errors == []
+    assert reader.notes == [f"not read: {last} (No such file or directory)"]
+    (environment,) = reader.environments
+    assert environment.unreadable == []
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "text"),
+    [
+        ("nvidia/cublas/lib/libcublas.so.12", [3, 3], "the loader cannot read"),
+        ("example/a.so", [3], "are unknown: not read"),
+        ("example/README.txt", [], ""),
+    ],
+    ids=["needed library", "library", "another file"],
+)
+def test_unreadable_file_ends_no_report(
+    tmp_path: Path, patch: Patch, name: str, codes: Sequence[int], text: str
+) -> None:
+    put_cublas(tmp_path, "old")
+    put_example(tmp_path, user(CUBLAS, "old", runpath=TO_CUBLAS))
+    install(tmp_path, "other", "1.0", {"example/README.txt": b"", "other/b.so": user(CUBLAS)})
+    denied = PermissionError(13, "Permission denied")
+
+    def examine(path: Path) -> Binary | None:
+        if path == tmp_path / name:
+            raise ReadError(path, denied)
+        return examine_file(path)
+
+    patch(facts_cache, "examine_file", examine)
+    if text == "the loader cannot read":
+        patch(environment_module, "damage_of", lambda _: UNREADABLE)
+    reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
+    report = audit_report(reader.read_all(), audit_data(cuda(*LABELS), TABLES), AuditRequirements())
+    assert report.notes == (f"not read: {tmp_path / name} (Permission denied)",)
+    unknown = [each for each in report.findings if each.kind == "unknown"]
+    assert [each.exit_code for each in unknown] == codes
+    assert all(name in each.message for each in unknown)
+    assert any(text in each.message for each in unknown) == bool(codes)
+    # The library of the other file is still reported.
+    assert any("other/b.so" in each.message for each in report.findings)
+
+
+def test_unreadable_folder_ends_no_report(tmp_path: Path, patch: Patch) -> None:
+    put_example(tmp_path, user(CUBLAS))
+    (tmp_path / "private").mkdir()
+    scandir = os.scandir
+
+    def scan(folder: str) -> object:
+        if folder == str(tmp_path / "private"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    patch(os, "scandir", scan)
+    reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
+    (environment,) = reader.read_all().environments
+    assert environment.unreadable == [f"{tmp_path / 'private'} (Permission denied)"]
+    assert [file.display_path for file in environment.files] == ["example/a.so"]
