@@ -182,10 +182,10 @@ def _merged(parts: Iterable[SpecifierSet], known: Collection[WheelVersion]) -> S
     """Return the versions that fit several requirements, None if no version does."""
     every = {each for part in parts for each in part}
     combined = SpecifierSet(",".join(map(str, every)))
-    pins = {n.version for n in every if n.operator in {"==", "==="} and "*" not in n.version}
+    pins = [n for n in every if n.operator in {"==", "==="} and "*" not in n.version]
     if pins:
-        pin = pins.pop()
-        return SpecifierSet(f"=={pin}") if combined.contains(pin, prereleases=True) else None
+        pin = min(pins, key=str)
+        return SpecifierSet(str(pin)) if combined.contains(pin.version, prereleases=True) else None
     lower = {WheelVersion(n.version) for n in every if n.operator == ">="}
     upper = {WheelVersion(n.version) for n in every if n.operator == "<"}
     candidates = [*known, *lower]
