@@ -232,6 +232,8 @@ class WriteError(IncompleteError):
         hint = f"select another folder, or change its permissions: `ls -ld {parent}`"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             hint = f"free disk space: `df -h {parent}`"
+        elif error.errno == errno.EISDIR:
+            hint = f"move the folder of this name: `ls {quoted(str(path))}`"
         super().__init__(f"cannot write {path}: {error.strerror or error}", hint=hint)
 
 

@@ -8,10 +8,11 @@ from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
-from cudaredist.errors import CudaRedistError, ReadError
+from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
+from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.files import (
@@ -171,10 +172,19 @@ class Store:
 
         Raises `InvalidFileError` if the file is broken.
         """
-        data = read_file(self.stored_lock_path)
+        path = self.stored_lock_path
+        data = read_file(path)
         if data is None:
             return Lock(schema_version=1, redists={})
-        return read_own_file(data, Lock)
+        try:
+            return read_own_file(data, Lock)
+        except InvalidFileError as error:
+            broken = InvalidFileError(f"{error.what} ({path})", error.problems)
+            broken.hint = (
+                f"restore it, or run `rm {quoted(str(path))}`: the next `download-manifests` "
+                "records the local manifests again"
+            )
+            raise broken from None
 
     def update_lock(self, entries: Mapping[str, Mapping[str, LockEntry]]) -> None:
         """Add entries to the lock.

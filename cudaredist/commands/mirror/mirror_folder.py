@@ -86,6 +86,19 @@ class MirrorFolder:
         lock = MirrorLock(schema_version=1, mirrored=dict(sorted(files.items())))
         write_file(self.root / MIRROR_LOCK, lock.canonical())
 
+    def remove_broken_lock(self, channel: Channel) -> None:
+        """Remove the record of a channel's manifests if it is broken.
+
+        The source's manifests are then recorded again.
+        """
+        store = self.store(channel)
+        try:
+            store.lock()
+        except InvalidFileError as error:
+            _log.warning("%s; the manifests are recorded again", error)
+            with WritingTo(store.stored_lock_path):
+                store.stored_lock_path.unlink()
+
     def remove_manifests(self, channel: Channel, labels: Iterable[tuple[str, Version]]) -> None:
         """Remove manifests of a channel and their records."""
         store = self.store(channel)
@@ -111,7 +124,11 @@ class MirrorFolder:
                 temporary = self.partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
                 temporary.parent.mkdir(parents=True, exist_ok=True)
                 os.link(source, temporary)
-                temporary.replace(path)
+                try:
+                    temporary.replace(path)
+                except OSError:
+                    temporary.unlink()
+                    raise
 
     def intact(self, files: Mapping[str, MirrorFile], *, checksum: bool) -> Iterator[str]:
         """Yield the paths of files that agree with their records.

@@ -59,6 +59,7 @@ class MirrorSync:
         self.selection = selection = MirrorSelection.of(options)
         bases = session.connect(options.network, selection.channel)
         session.lock(mirror.root)()
+        mirror.remove_broken_lock(selection.channel)
         store = mirror.store(selection.channel)
         self.targets = targets_in_store(store, selection.redists, bases)
         self.wheels: WheelSource | None = None

@@ -332,6 +332,42 @@ def test_sync_moves_a_content_to_another_path_while_its_path_changes(
     assert run("mirror", "verify", MIRROR).exit_code == 0
 
 
+def test_sync_records_manifests_again_after_damage_of_their_lock(
+    sync: Run, server: FaultServer, run: Run
+) -> None:
+    files = serve_releases(server, NEW)
+    sync()
+    lock = MIRROR / ".mirror" / "lock.json"
+    before = lock.read_bytes()
+    lock.write_text("{")
+    download = ("download-manifests", "--data-dir", MIRROR / ".mirror", "--version", NEW)
+    refused = run(*download, "--base-url", server.url)
+    assert (refused.exit_code, f"run `rm {lock}`" in refused.stderr) == (5, True)
+    result = expect_output(sync(), 0)
+    assert f"not a valid lock file ({lock})" in result.stderr
+    recorded = json.loads(lock.read_bytes())["redists"]["cuda"]
+    assert recorded.keys() == json.loads(before)["redists"]["cuda"].keys()
+    assert published(MIRROR) == files
+    assert run("mirror", "verify", MIRROR).exit_code == 0
+
+
+def test_sync_leaves_no_file_after_a_folder_in_place_of_an_archive(
+    sync: Run, server: FaultServer
+) -> None:
+    files = serve_releases(server, NEW)
+    folder = MIRROR / path_of(files, "cuda_nvcc")
+    sync()
+    folder.unlink()
+    folder.mkdir()
+    result = sync()
+    assert result.exit_code == 3
+    assert f"move the folder of this name: `ls {folder}`" in result.stderr
+    assert list(MIRROR.rglob("*.tmp")) == []
+    folder.rmdir()
+    expect_output(sync(), 0)
+    assert published(MIRROR) == files
+
+
 def test_sync_refuses_a_folder_with_other_files(sync: Run, server: FaultServer) -> None:
     serve_releases(server, NEW)
     MIRROR.mkdir()
