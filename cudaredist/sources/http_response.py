@@ -195,8 +195,7 @@ def client_error(shown: str, error: Exception) -> SourceError:
     if not isinstance(error, httpx.TransportError) or "location header" in text:
         return SourceError(shown, INVALID_REDIRECT)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        hint = "set SSL_CERT_FILE to the file of your certificate authority"
-        return SourceError(shown, "its certificate is not trusted", hint=hint)
+        return _certificate_error(shown, text)
     if isinstance(error, httpx.ConnectError):
         reason, hint = f"cannot connect ({text})", "check the network and the address"
         return UnreachedError(shown, reason, hint=hint)
@@ -205,3 +204,15 @@ def client_error(shown: str, error: Exception) -> SourceError:
     else:
         reason, hint = f"the connection broke ({text or type(error).__name__})", "try again"
     return TransientError(shown, reason, hint=hint)
+
+
+def _certificate_error(shown: str, text: str) -> SourceError:
+    """Return the error for a certificate, by OpenSSL's message."""
+    if "expired" in text or "not yet valid" in text:
+        hint = "check the date of this machine with `date`, or tell the owner of the server"
+        return SourceError(shown, "its certificate is not valid on this date", hint=hint)
+    if "mismatch" in text:
+        hint = "check the address, or tell the owner of the server"
+        return SourceError(shown, "its certificate is for another host", hint=hint)
+    hint = "set SSL_CERT_FILE to the file of your certificate authority"
+    return SourceError(shown, "its certificate is not trusted", hint=hint)

@@ -2,8 +2,10 @@
 
 import functools
 import os
+import ssl
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
+import trustme
 from support import network_faults as bad
 from support import server as faults
 from support.patching import Patch
@@ -283,6 +286,53 @@ def test_https_with_unknown_authority_is_refused(
     with pytest.raises(SourceError, match="certificate is not trusted") as raised:
         connect(secure.url, retries=3).read("x", 9)
     assert "SSL_CERT_FILE" in str(raised.value.hint)
+
+
+DAY = timedelta(days=1)
+NOW = datetime.now(UTC)
+CERTIFICATES: dict[str, tuple[Callable[[trustme.CA], trustme.LeafCert], str, str]] = {
+    "expired": (
+        lambda ca: ca.issue_cert("127.0.0.1", not_before=NOW - 9 * DAY, not_after=NOW - DAY),
+        "not valid on this date",
+        "date",
+    ),
+    "of the future": (
+        lambda ca: ca.issue_cert("127.0.0.1", not_before=NOW + DAY, not_after=NOW + 9 * DAY),
+        "not valid on this date",
+        "date",
+    ),
+    "of another address": (lambda ca: ca.issue_cert("127.0.0.2"), "for another host", "address"),
+    "of another host": (lambda ca: ca.issue_cert("a.example"), "for another host", "address"),
+    "of another authority": (
+        lambda _: trustme.CA().issue_cert("127.0.0.1"),
+        "not trusted",
+        "SSL_CERT_FILE",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CERTIFICATES)
+def test_wrong_certificate_is_refused_with_its_reason(
+    authority: trustme.CA, connect: Connect, kind: str
+) -> None:
+    issue, reason, hint = CERTIFICATES[kind]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issue(authority).configure_cert(context)
+    with FaultServer(context) as server:
+        server.files["/x"] = b"1"
+        with pytest.raises(SourceError, match=reason) as raised:
+            connect(server.url, retries=3).read("x", 9)
+        assert server.requests["/x"] == 0
+    assert (raised.value.exit_code, hint in str(raised.value.hint)) == (3, True)
+
+
+def test_server_without_tls_cannot_be_reached_over_https(
+    server: FaultServer, connect: Connect
+) -> None:
+    server.files["/x"] = b"1"
+    with pytest.raises(SourceError, match="cannot connect") as raised:
+        connect(server.url.replace("http:", "https:")).read("x", 9)
+    assert raised.value.exit_code == 3
 
 
 @pytest.mark.parametrize("allow_http", [False, True])
