@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from conftest import Start
 from support import server as faults
+from support.binaries import Symbol, elf
 from support.factory import manifest
 from support.killing import Killer
+from support.releases import put, release
 from support.running import snapshot
 from support.server import FaultServer
 from support.small_sets import make_data
@@ -86,6 +88,43 @@ def test_site_killed_at_any_step_is_finished_by_the_next_run(tmp_path: Path) -> 
             assert snapshot(tmp_path / "new") == snapshot(tmp_path / "whole")
             shutil.rmtree(tmp_path / "new")
     assert kills > 9
+
+
+def test_symbols_killed_at_any_step_are_finished_by_the_next_run(tmp_path: Path) -> None:
+    """The archives are read with and without the facts of an earlier run in the cache."""
+    source, before = tmp_path / "source", tmp_path / "before"
+    for label in ("12.4.1", "12.9.1"):
+        symbols = [Symbol(f"made{n}_{label}", version="V") for n in range(30)]
+        library = {f"lib/libx{n}.so.1": elf(symbols=symbols, defines=["V"]) for n in range(3)}
+        files = release(label, {"libx": {"linux-x86_64": library}})
+        put(source / "compute/cuda/redist", files)
+        put(before / "manifests/cuda", {n: d for n, d in files.items() if "/" not in n})
+    network = ("--base-url", source)
+    kills = 0
+    with closing(Killer("new")) as killer:
+
+        def call(command: str, data: str) -> tuple[object, ...]:
+            folders = ("--data-dir", tmp_path / data, "--cache-dir", tmp_path / f"{data}-cache")
+            return (command, *network, *folders, "-q")
+
+        assert killer.run(*call("process-manifests", "before")) == 0
+        shutil.copytree(before, tmp_path / "whole")
+        assert killer.run(*call("update-symbols", "whole")) == 0
+        assert (tmp_path / "whole" / "symbols").is_dir()
+        for step in itertools.count():
+            shutil.copytree(before, tmp_path / "new")
+            code = killer.run(*call("update-symbols", "new"), step=step)
+            for path in (tmp_path / "new").rglob("*.json"):
+                json.loads(path.read_bytes())
+            if code == 0:
+                break
+            kills += 1
+            assert killer.run(*call("update-symbols", "new")) == 0
+            assert snapshot(tmp_path / "new") == snapshot(tmp_path / "whole")
+            shutil.rmtree(tmp_path / "new")
+            if step % 2:
+                shutil.rmtree(tmp_path / "new-cache")
+    assert kills > 6
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])

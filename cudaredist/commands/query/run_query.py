@@ -38,6 +38,10 @@ _LONGEST_VALUE = 128 << 10
 No limit of time interrupts a function. `instr` takes 0.1 s for two such values, and 28 s for two of
 half a megabyte.
 """
+_REASONS = {
+    sqlite3.SQLITE_AUTH: "queries only read, so use SELECT",
+    sqlite3.SQLITE_TOOBIG: f"a value has more than {_LONGEST_VALUE:,} bytes",
+}
 _LARGEST_RESULT = 64 << 20
 """Characters of text in all rows."""
 _STEPS = 10_000
@@ -119,11 +123,7 @@ def _execute(
         if code in _DAMAGED:
             raise
         if code != sqlite3.SQLITE_INTERRUPT:
-            is_denied = code == sqlite3.SQLITE_AUTH
-            reason = "queries only read, so use SELECT" if is_denied else str(error)
-            if code == sqlite3.SQLITE_TOOBIG:
-                reason = f"a value has more than {_LONGEST_VALUE:,} bytes"
-            raise _refusal(reason) from error
+            raise _refusal(_REASONS.get(code, str(error))) from error
         if time.monotonic() <= deadline:
             raise KeyboardInterrupt from error
         return columns, rows, "time"

@@ -17,7 +17,7 @@ from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import examined_archives, load_features
-from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored
+from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
 from cudaredist.store.targets import LocalManifest
 from cudaredist.tables.symbols.symbol_table import (
     KEY_SIZE,
@@ -72,19 +72,26 @@ class SymbolRun(TableRun):
     # -- the archives
 
     def _plans(self) -> Iterator[_Plan]:
-        """Yield the archives to read. Other archives of a release leave the tables."""
+        """Yield the archives to read. Other archives of a release leave the tables.
+
+        A run that was killed may have written some tables of an archive only.
+        """
         known: dict[_Place, set[str]] = defaultdict(set)
-        for table in self._tables.values():
+        written: dict[tuple[_Place, str], set[str]] = defaultdict(set)
+        for soname, table in self._tables.items():
             for column in (*table.columns, *table.unread):
                 known[_place_of(column)].add(column.archive)
+                written[_place_of(column), column.archive].add(soname)
         releases = {(m.target.redist.name, str(m.label)) for m in self.manifests.readable}
         current: set[tuple[_Place, str]] = set()
         for manifest in self.manifests.readable:
-            bare = _archives_without_libraries(self.store, manifest)
+            expected = _libraries_by_archive(self.store, manifest)
             for archive in manifest.manifest.archives:
                 place, key = self._place(manifest, archive), (archive.sha256 or "")[:KEY_SIZE]
                 current.add((place, key))
-                if archive.sha256 and known.get(place) != {key} and archive.sha256 not in bare:
+                names = expected.get(archive.sha256)
+                is_known = known.get(place) == {key} and (names or set()) <= written[place, key]
+                if archive.sha256 and not is_known and names != set():
                     yield manifest, archive
         for table in self._tables.values():
             table.drop(
@@ -191,13 +198,16 @@ class _Owners:
                     yield symbol._replace(library=owner)
 
 
-def _archives_without_libraries(store: Store, manifest: LocalManifest) -> set[str | None]:
-    """Return the hashes of a release's archives that have no libraries, by its feature file."""
+def _libraries_by_archive(store: Store, manifest: LocalManifest) -> dict[str | None, set[str]]:
+    """Return the names of tables for a release's archives by hash, from its feature file."""
     try:
         features = load_features(store, manifest.target.redist.name, manifest.label)
     except (InvalidFileError, ReadError):
-        return set()
-    return {archive.sha256 for *_, archive in examined_archives(features) if not archive.libraries}
+        return {}
+    return {
+        archive.sha256: set(filter(can_be_stored, map(table_name, archive.libraries)))
+        for *_, archive in examined_archives(features)
+    }
 
 
 def _outcome(plan: _Plan, **more: object) -> SymbolArchive:
