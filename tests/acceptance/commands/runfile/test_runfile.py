@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,30 @@ def test_add_of_missing_file_is_refused_with_a_hint(run: Run, folder: str, messa
     expect_error(
         run("runfile", "add", f"{folder}/{NAME}"), 3, f"cannot read {folder}/{NAME}: ", message
     )
+    assert not Path("data").exists()
+
+
+def make_sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(70 << 30)
+
+
+ODD_FILES: dict[str, tuple[Callable[[Path], object], int, str]] = {
+    "folder": (Path.mkdir, 3, "not a regular file"),
+    "pipe": (os.mkfifo, 3, "not a regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), 3, "not a regular file"),
+    "empty": (Path.touch, 5, "has no end"),
+    "sparse": (make_sparse, 5, "not a makeself"),
+    "other bytes": (lambda path: path.write_bytes(b"x" * 3000), 5, "not a makeself script"),
+    "cut off": (lambda path: path.write_bytes(DATA[:-9]), 5, "its script states"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_FILES)
+def test_add_of_odd_file_writes_nothing(run: Run, kind: str) -> None:
+    make, code, message = ODD_FILES[kind]
+    make(Path(NAME))
+    expect_error(run("runfile", "add", NAME), code, message)
     assert not Path("data").exists()
 
 
