@@ -170,7 +170,7 @@ ODD_FILES: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "device": (lambda path: path.symlink_to("/dev/zero"), 3, "not a regular file"),
     "empty": (Path.touch, 5, "has no end"),
     "sparse": (make_sparse, 5, "not a makeself"),
-    "other bytes": (lambda path: path.write_bytes(b"x" * 3000), 5, "not a makeself script"),
+    "other bytes": (lambda path: path.write_bytes(b"x" * 3000), 5, "has no end"),
     "cut off": (lambda path: path.write_bytes(DATA[:-9]), 5, "its script states"),
 }
 
