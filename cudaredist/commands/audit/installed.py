@@ -21,6 +21,7 @@ from cudaredist.wheels import METAPACKAGES, evaluate_marker, parse_requirements
 
 _METADATA = "METADATA"
 _DIST_INFO = ".dist-info"
+_NAMES_OF_KINDS = frozenset({"pyvenv.cfg", "conda-meta", ".cudaredist.json", "etc", "usr"})
 _TEXT_LIMIT = 16 << 20
 _LINE_LIMIT = 1 << 16
 _find_extras = re.compile(r"extra == \"([^\"]+)\"").findall
@@ -154,7 +155,9 @@ class Environment:
 
 def find_environment(path: Path) -> Environment | None:
     """Return the environment in a folder, None if it is a folder of a program."""
-    names = {each.name for each in path.iterdir()}
+    # The folder may have many other files.
+    with os.scandir(path) as entries:
+        names = {each.name for each in entries if _tells_kind(each.name)}
     real = os.path.realpath(path)
 
     def found(kind: EnvironmentKind, root: str = "/") -> Environment:
@@ -170,8 +173,14 @@ def find_environment(path: Path) -> Environment | None:
         return found("root file system", real)
     if any(name.endswith(_DIST_INFO) for name in names):
         return found("packages")
-    has_packages = any(path.glob("lib*/python3*/site-packages"))
+    libraries = (path / name for name in sorted(names) if name.startswith("lib"))
+    has_packages = any(any(each.glob("python3*/site-packages")) for each in libraries)
     return found("packages") if has_packages else None
+
+
+def _tells_kind(name: str) -> bool:
+    """Check if a name in a folder may tell which kind of environment it is."""
+    return name in _NAMES_OF_KINDS or name.startswith("lib") or name.endswith(_DIST_INFO)
 
 
 def _distribution(folder: Path) -> Distribution:

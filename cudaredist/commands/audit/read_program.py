@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
@@ -133,13 +132,14 @@ class ProgramReader:
         unreadable: dict[str, str] = {}
         links = self._links_in(path, prefix, environment, unreadable)
         first, files, archives = len(self.files), 0, 0
+        packages: list[Path] = []
         for each in _walk(path, unreadable):
             if each.is_symlink():
                 continue
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
-            if environment is not None and each.name == "METADATA":
-                environment.add_package(Path(each).parent)
+            if each.name == "METADATA":
+                packages.append(Path(each).parent)
             try:
                 with ReadingFrom(each.path):
                     status = _status_of(each)
@@ -153,6 +153,8 @@ class ProgramReader:
             self._add(prefix + relative, binary, names, on_disk=on_disk, size=status.st_size)
         known.remember()
         self._report_unreadable(unreadable, environment)
+        self.files[first:] = sorted(self.files[first:], key=_order)
+        self.skipped.sort()
         binaries = self.files[first:]
         if archives:
             count = plural(archives, "archive in it is", "archives in it are")
@@ -160,6 +162,8 @@ class ProgramReader:
             self.notes.append(note)
             self.skipped += [] if binaries else [note]
         if environment is not None:
+            for folder in sorted(packages):
+                environment.add_package(folder)
             environment.files.extend(binaries)
             self.environments.append(environment)
         return files
@@ -185,16 +189,16 @@ class ProgramReader:
     def _report_unreadable(self, reasons: dict[str, str], environment: Environment | None) -> None:
         """Report files and folders that cannot be read, such as those of another user.
 
-        `reasons` are by path. Libraries and folders may change the answer about an environment.
+        `reasons` are by path. Libraries, programs, folders and the metadata of packages may change
+        the answer about an environment.
         """
-        texts = {name: printable(f"{name} ({reason})") for name, reason in reasons.items()}
+        texts = {name: printable(f"{name} ({reasons[name]})") for name in sorted(reasons)}
         self.skipped += texts.values()
         self.notes += (
             f"not read: {text}" for text in shortened(list(texts.values()), _NOTES_SHOWN)
         )
         if environment is not None:
-            relevant = (name for name in reasons if _is_library(name) or Path(name).is_dir())
-            environment.unreadable.extend(texts[name] for name in relevant)
+            environment.unreadable.extend(texts[name] for name in texts if _is_relevant(name))
 
     def _add(
         self,
@@ -215,6 +219,12 @@ class ProgramReader:
         if binary.kind == "elf" and binary.soname and not on_disk:
             names = names | {binary.soname}
         self.files.append(ProgramFile(printable(path), binary, names, member, on_disk, size))
+
+
+def _order(file: ProgramFile) -> list[tuple[bool, str]]:
+    """Return the position of a file: after those before it in its folder, before subfolders."""
+    *folders, name = file.display_path.split("/")
+    return [*((True, folder) for folder in folders), (False, name)]
 
 
 def size_of(path: Path) -> int:
@@ -248,33 +258,33 @@ def _chunks(path: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
 
 
 def _walk(path: Path, unreadable: dict[str, str]) -> Iterator[os.DirEntry[str]]:
-    """Yield the regular files and links below a folder, sorted.
+    """Yield the regular files and links below a folder, in any order.
 
-    Folders behind links are not read. Pipes and devices are left out. Folders below that cannot be
-    read are added to `unreadable` with the reason. Raises `ReadError` if the folder itself cannot
-    be read, and `IncompleteError` for too many files.
+    A folder may have hundreds of thousands of files, so they are neither kept nor sorted. Folders
+    behind links are not read. Pipes and devices are left out. Folders below that cannot be read are
+    added to `unreadable` with the reason. Raises `ReadError` if the folder itself cannot be read,
+    and `IncompleteError` for too many files.
     """
     count, folders = 0, [str(path)]
     while folders:
         folder, below = folders.pop(), []
         try:
             with os.scandir(folder) as found:
-                entries = sorted(found, key=attrgetter("name"))
-            for each in entries:
-                if each.is_symlink() or each.is_file(follow_symlinks=False):
-                    count += 1
-                    if count > _FILES_LIMIT:
-                        message = f"{path}: more than {_FILES_LIMIT:,} files"
-                        raise IncompleteError(message, hint="name a subfolder")
-                    yield each
-                elif each.is_dir(follow_symlinks=False) and not _is_junction(each):
-                    below.append(each.path)
+                for each in found:
+                    if each.is_symlink() or each.is_file(follow_symlinks=False):
+                        count += 1
+                        if count > _FILES_LIMIT:
+                            message = f"{path}: more than {_FILES_LIMIT:,} files"
+                            raise IncompleteError(message, hint="name a subfolder")
+                        yield each
+                    elif each.is_dir(follow_symlinks=False) and not _is_junction(each):
+                        below.append(each.path)
         except OSError as error:
             failed = ReadError(error.filename or folder, error)
             if folder == str(path):
                 raise failed from error
             unreadable[folder] = failed.strerror
-        folders += reversed(below)
+        folders += below
 
 
 def _status_of(file: os.DirEntry[str]) -> os.stat_result:
@@ -291,6 +301,19 @@ def _hides_library(link: Path, target: os.stat_result, root: Path) -> bool:
     """Check if a link leads to a folder or library outside the root."""
     is_relevant = stat.S_ISDIR(target.st_mode) or _is_library(link.name)
     return bool(is_relevant) and not link.resolve().is_relative_to(root)
+
+
+def _is_relevant(name: str) -> bool:
+    """Check if a file or folder that cannot be read may be of importance."""
+    path = Path(name)
+    is_metadata = path.parent.suffix == ".dist-info" and path.name in {"METADATA", "RECORD"}
+    if _is_library(name) or is_metadata:
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) or bool(mode & 0o111)
 
 
 def _target_status(link: os.DirEntry[str]) -> os.stat_result | None:

@@ -752,16 +752,20 @@ def test_vanished_file_is_named(tmp_path: Path, patch: Patch) -> None:
     [
         ("nvidia/cublas/lib/libcublas.so.12", [3, 3], "the loader cannot read"),
         ("example/a.so", [3], "are unknown: not read"),
+        ("example/bin/program", [3], "are unknown: not read"),
+        ("other-1.0.dist-info/METADATA", [3], "are unknown: not read"),
         ("example/README.txt", [], ""),
     ],
-    ids=["needed library", "library", "another file"],
+    ids=["needed library", "library", "program", "metadata", "another file"],
 )
 def test_unreadable_file_ends_no_report(
     tmp_path: Path, patch: Patch, name: str, codes: Sequence[int], text: str
 ) -> None:
     put_cublas(tmp_path, "old")
     put_example(tmp_path, user(CUBLAS, "old", runpath=TO_CUBLAS))
-    install(tmp_path, "other", "1.0", {"example/README.txt": b"", "other/b.so": user(CUBLAS)})
+    files = {"example/README.txt": b"", "example/bin/program": b"", "other/b.so": user(CUBLAS)}
+    install(tmp_path, "other", "1.0", files)
+    (tmp_path / "example/bin/program").chmod(0o700)
     denied = PermissionError(13, "Permission denied")
 
     def examine(path: Path) -> Binary | None:
