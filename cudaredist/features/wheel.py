@@ -29,7 +29,7 @@ _is_license = re.compile(
     r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e(?:\.txt)?", re.IGNORECASE
 ).fullmatch
 _PREFIX = re.compile(r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?")
-_VERSIONED = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]+(?:\.[0-9]+)*)")
+_VERSIONED = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]{1,18}(?:\.[0-9]{1,18})*)")
 _EXECUTABLE = 0o755
 _GLUE = "__init__.py"
 _TOP = "wheel"

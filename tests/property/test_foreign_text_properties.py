@@ -72,9 +72,10 @@ def put_user(site: Path, runpath: str = "$ORIGIN/../nvidia/cublas/lib") -> None:
 
 @given(
     metadata=mixed("Name: ", "Version: 1", "Requires-Dist: ", *NAMES, *VERSIONS, "; ", *MARKERS),
-    record=mixed("example/a.so", ",sha256=", ",1216", ",,", "/", "..", '"a\nb"', "-1", "1e9"),
+    record=mixed("example/a.so", ",sha256=", ",1216", ",,", "/", "..", '"a\nb"', f",,{'9' * 5000}"),
     installer=mixed("pip", "uv", "conda"),
 )
+@example(metadata=b"", record=b"example/a.so,," + b"9" * 5000, installer=b"")
 @examples(0.3)
 def test_any_metadata_ends_in_a_report(
     cache: Cache, metadata: bytes, record: bytes, installer: bytes

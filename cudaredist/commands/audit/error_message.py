@@ -25,7 +25,7 @@ _find_symbols = re.compile(
 _find_users = re.compile(r"([^\s/:'\"]+\.so[\w.]*): undefined symbol").findall
 _find_libraries = re.compile(r"\blib[\w+-]+?\.so(?:\.[0-9]+)*\b").findall
 _find_capabilities = re.compile(
-    r"\b(?:sm_(\d+)(\d)|(?:capability|capabilities) (\d+)\.(\d))"
+    r"\b(?:sm_(\d{1,3})(\d)|(?:capability|capabilities) (\d{1,3})\.(\d))"
 ).findall
 _is_word = re.compile(r"\w{4,}").fullmatch
 _is_gpu = re.compile(

@@ -24,6 +24,7 @@ _DIST_INFO = ".dist-info"
 _NAMES_OF_KINDS = frozenset({"pyvenv.cfg", "conda-meta", ".cudaredist.json", "etc", "usr"})
 _TEXT_LIMIT = 16 << 20
 _LINE_LIMIT = 1 << 16
+_SIZE_DIGITS = 20
 _find_extras = re.compile(r"extra == \"([^\"]+)\"").findall
 
 
@@ -56,19 +57,37 @@ class Distribution(NamedTuple):
 
     def requirements(self, extras: frozenset[str] = frozenset()) -> Iterator[Requirement]:
         """Yield the requirements without an extra, or with some of them."""
+        written: dict[str, str] = {canonicalize_name(extra): extra for extra in extras}
         for requirement in self.requires:
             marker = requirement.marker
-            if marker is None or any(_applies(marker, x) for x in ("", *extras)):
+            if marker is None or _applies(marker, ""):
+                yield requirement
+                continue
+            named = _extras_of(marker)
+            # Only unusual markers, such as `extra in "a b"`, name no extra of their own.
+            tried = [written[x] for x in named & written.keys()] if named else extras
+            if any(_applies(marker, extra) for extra in tried):
                 yield requirement
 
     def extra_with(self, project: str) -> str | None:
         """Return the extra that requires a project, the one with the fewest others."""
-        sizes = {}
-        for extra in self.extras:
-            names = [canonicalize_name(n.name) for n in self.requires if _is_of_extra(n, extra)]
-            if project in names:
-                sizes[len(names), extra] = extra
+        sizes = {
+            (len(names), extra): extra
+            for extra, names in self.names_by_extra().items()
+            if project in names
+        }
         return sizes[min(sizes)] if sizes else None
+
+    def names_by_extra(self) -> dict[str, set[str]]:
+        """Return the projects that only an extra requires, by extra."""
+        names: dict[str, set[str]] = {extra: set() for extra in self.extras}
+        written: dict[str, str] = {canonicalize_name(extra): extra for extra in self.extras}
+        for requirement in self.requires:
+            named = () if requirement.marker is None else _extras_of(requirement.marker)
+            for extra in named & written.keys() if named else ():
+                if _is_of_extra(requirement, written[extra]):
+                    names[written[extra]].add(canonicalize_name(requirement.name))
+        return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +127,10 @@ class Environment:
         the first condition applies to them.
         """
         requested = self._requested_extras().get(package.project, set())
-        extras = package.extras if package.project not in METAPACKAGES else ()
-        for extra in extras:
-            names = {
-                canonicalize_name(each.name)
-                for each in package.requires
-                if each.marker is not None and _is_of_extra(each, extra)
-            }
-            is_installed = not names.isdisjoint(self.distributions.keys() & {*projects})
-            if is_installed:
-                requested = requested | {extra}
+        if package.project not in METAPACKAGES:
+            installed = self.distributions.keys() & {*projects}
+            by_extra = package.names_by_extra()
+            requested = requested | {x for x, names in by_extra.items() if names & installed}
         yield from package.requirements(frozenset(requested))
 
     def _requested_extras(self) -> dict[str, set[str]]:
@@ -234,4 +247,5 @@ def _applies(marker: Marker, extra: str) -> bool:
 
 
 def _recorded(digest: str = "", size: str = "") -> RecordedFile:
-    return RecordedFile(digest, int(size) if size.isdecimal() else None)
+    is_number = size.isdecimal() and len(size) <= _SIZE_DIGITS
+    return RecordedFile(digest, int(size) if is_number else None)

@@ -101,7 +101,7 @@ class ProgramReader:
 
     def _read_archive(self, path: Path, number: int, prefix: str) -> int:
         chunks = _chunks(path, partial(self.progress.advance, number))
-        size = path.stat().st_size
+        size = size_of(path)
         with (
             closing(Scratch(self.cache.temporary_folder())) as scratch,
             closing(open_archive(path.name, chunks, size=size)) as reader,

@@ -5,9 +5,8 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from email.parser import HeaderParser
 from pathlib import Path
-
-from packaging.metadata import parse_email
 
 from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.cli.session import Session, open_cache
@@ -290,7 +289,9 @@ class MirrorSync:
         else:
             data = metadata_in(source, source.name)
             write_file(self.mirror.path(name), data)
-            requires = parse_email(data)[0].get("requires_python")
+            # The parser of `packaging` takes quadratic time for many different headers.
+            headers = HeaderParser().parsestr(data.decode(errors="replace"))
+            requires = headers.get("Requires-Python")
             metadata = _record_of(self.mirror.path(name), sha256_of(data))
         return file.model_copy(update={"requires_python": requires}), {name: metadata}
 

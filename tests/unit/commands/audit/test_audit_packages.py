@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.binaries import elf
+from support.cost import calls
 from support.environments import install, library
 from support.programs import audit_data, known
 
 from cudaredist.commands.audit.environment import JudgedEnvironment
+from cudaredist.commands.audit.installed import find_environment
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditFinding
 from cudaredist.store.cache import Cache
@@ -148,3 +150,15 @@ def test_file_with_another_size_than_in_record(tmp_path: Path, project: str, cod
     start = f"RECORD of {project} 1.0 has another size of {NCCL} ({len(content):,} bytes instead of"
     assert finding.message.startswith(start)
     assert (finding.hint is None) == (code == 0)
+
+
+def test_thousands_of_extras_take_little_time(tmp_path: Path) -> None:
+    extras = [f"e{number}" for number in range(4000)]
+    requires = [f"p{extra}; extra == '{extra}'" for extra in extras]
+    install(tmp_path, "example", "1.0", {}, requires, extras)
+    environment = find_environment(tmp_path)
+    assert environment is not None
+    environment.add_package(tmp_path / "example-1.0.dist-info")
+    package = environment.distributions["example"]
+    assert package.extra_with("pe7") == "e7"
+    assert calls(lambda: list(environment.requirements_in_use(package, ["pe7"]))) < 500_000
