@@ -12,9 +12,10 @@ from cudaredist.cli.options import (
     cache_dir_option,
     format_option,
     output_flag,
+    platform_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, open_cache
-from cudaredist.errors import EXIT_OK
+from cudaredist.errors import EXIT_OK, UnknownNameError
 
 DiffFormat: TypeAlias = Literal["text", "markdown"]
 
@@ -30,6 +31,8 @@ class DiffOptions(Options):
     data: Data = field(default_factory=Data)
     lines: bool = output_flag("Print a table of symbols (OLD) line by line, for git diff.")
     symbols: bool = output_flag("List changed symbols by name. Default: count them.")
+    platform: list[str] | None = platform_option("Platform to compare. Repeatable. Default: all.")
+    all: bool = output_flag("List all names. Default: the first ones of each line.")
     format: DiffFormat = format_option("Output: text or markdown.")
 
 
@@ -53,15 +56,16 @@ def diff(options: DiffOptions, session: Session) -> int:
         cudaredist diff cuda@12.9.1 cuda@13.0.2
         cudaredist diff cudnn@9.26.1 cudnn@9.27.0 --format markdown
 
-    Differences are listed in a reviewer's order: changed bytes under the same version, removals,
-    losses and new requirements, additions, other changes. For local releases, features and tables
-    are compared, too. If the cache knows the archives, the result names files that moved to another
-    package, and the package from which a new one was split. The releases can belong to two
+    Differences are listed in a reviewer's order: a summary, changed bytes under the same version,
+    removals, losses and new requirements, files that vanished or moved, run paths, additions, other
+    changes. For local releases, features and tables are compared, too. Without feature files, the
+    cache may know which files moved to another package. The releases can belong to two
     redistributables.
     """
     from cudaredist.commands.diff.diff_releases import compare_releases, is_local_release
     from cudaredist.commands.diff.symbol_lines import symbol_lines
     from cudaredist.commands.diff.text import diff_markdown, diff_text
+    from cudaredist.primitives import KNOWN_PLATFORMS
 
     if options.new is None:
         session.console.lines(symbol_lines(Path(options.old)))
@@ -70,8 +74,11 @@ def diff(options: DiffOptions, session: Session) -> int:
     store = session.read_store(options.data, is_channel_used=is_channel_used)
     cache = open_cache(options.cache_dir)
     texts = {
-        "text": partial(diff_text, has_symbols=options.symbols),
-        "markdown": partial(diff_markdown, has_symbols=options.symbols),
+        name: partial(render, has_symbols=options.symbols, is_long=options.all)
+        for name, render in (("text", diff_text), ("markdown", diff_markdown))
     }
-    report = compare_releases(options.old, options.new, store, cache)
+    for platform in options.platform or ():
+        if platform not in KNOWN_PLATFORMS:
+            raise UnknownNameError("platform", platform, KNOWN_PLATFORMS)
+    report = compare_releases(options.old, options.new, store, cache, options.platform or ())
     return session.finish(report, texts.get(options.format))

@@ -1,7 +1,7 @@
 """The compared fields of each kind of file."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -38,9 +38,37 @@ class Comparable:
     """Values from each table with the CUDA release."""
     files: dict[str, frozenset[str]] = field(default_factory=dict)
     """Relative paths of each package's files, if known."""
+    paths: dict[Place, dict[str, frozenset[str]]] = field(default_factory=dict)
+    """Relative paths of each package's files by platform, if known. Links count as files."""
+    run_paths: dict[Place, dict[str, dict[str, tuple[str, ...]]]] = field(default_factory=dict)
+    """Run paths of libraries and programs by platform, package and path."""
     kind: str = "manifest"
     redist: str | None = None
     """The redistributable, if the file states it."""
+
+
+def of_platforms(side: Comparable, platforms: Collection[str]) -> Comparable:
+    """Return a side with some platforms only. Packages without them are left out."""
+
+    def is_selected(place: Place) -> bool:
+        return place.partition("/")[0] in platforms
+
+    packages = {}
+    for name, fields in side.packages.items():
+        kept = {key: value for key, value in fields.items() if not key[1] or is_selected(key[1])}
+        places = kept.get(("platforms", ""))
+        if isinstance(places, frozenset):
+            kept["platforms", ""] = selected = frozenset(filter(is_selected, places))
+            if not selected:
+                continue
+        packages[name] = kept
+    return replace(
+        side,
+        packages=packages,
+        files={name: files for name, files in side.files.items() if name in packages},
+        paths={place: files for place, files in side.paths.items() if is_selected(place)},
+        run_paths={place: files for place, files in side.run_paths.items() if is_selected(place)},
+    )
 
 
 def of_manifest(
@@ -59,6 +87,30 @@ def of_manifest(
     return side
 
 
+def add_paths(side: Comparable, features: Features) -> None:
+    """Add the paths and run paths of examined archives."""
+    for archive, package, position, facts in examined_archives(features):
+        files = package.files_of(position)
+        if files is None:
+            continue
+        links = {link for library in facts.libraries for link in library.links}
+        # Files at the top, such as the license, are in every package.
+        paths = frozenset(path for path in (*files, *links) if "/" in path)
+        side.paths.setdefault(archive.place, {})[archive.package] = paths
+        binaries = (*facts.libraries, *facts.programs)
+        run_paths = {binary.path: binary.runpath for binary in binaries}
+        side.run_paths.setdefault(archive.place, {})[archive.package] = run_paths
+
+
+def files_of(side: Comparable) -> dict[str, frozenset[str]]:
+    """Return the paths of each package's files on all platforms together."""
+    files: dict[str, frozenset[str]] = {}
+    for packages in side.paths.values():
+        for package, paths in packages.items():
+            files[package] = files.get(package, frozenset()) | paths
+    return files
+
+
 def of_features(name: str, features: Features, rules: CoverageRules | None = None) -> Comparable:
     """Return the compared fields of a feature file.
 
@@ -69,6 +121,7 @@ def of_features(name: str, features: Features, rules: CoverageRules | None = Non
         side.packages[package] = _published(entry.version or "", entry.archives)
     for archive, fields in contents_of(features, rules).items():
         side.packages[archive.package] |= fields
+    add_paths(side, features)
     return side
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from cudaredist.commands.diff.comparable import Comparable, Fields, Value
 from cudaredist.commands.diff.coverage_changes import coverage_deltas, is_coverage
+from cudaredist.commands.diff.file_changes import file_changes, run_path_changes
 from cudaredist.commands.diff.moves import moved_files, origins_by_files
 from cudaredist.commands.diff.report import Delta, DiffReport, PackageDelta
 from cudaredist.commands.diff.variants import align_variants, places_of, without_platforms_of
@@ -63,6 +64,8 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
         packages=packages,
         platforms=_platforms(_all_places(old), _all_places(new)),
         moves=moves,
+        files=file_changes(old, new),
+        run_paths=run_path_changes(old, new),
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
         equal=len(names_of_sides) - len(packages),
     )

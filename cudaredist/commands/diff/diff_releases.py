@@ -2,16 +2,19 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from cudaredist.commands.diff.comparable import (
     Comparable,
+    add_paths,
     contents_of,
+    files_of,
     of_features,
     of_manifest,
     of_package_set,
+    of_platforms,
     of_tables,
 )
 from cudaredist.commands.diff.compare import compare
@@ -57,12 +60,15 @@ class ComparedTables:
         self.rules = CoverageRules(gpus.table) if gpus else None
 
 
-def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
+def compare_releases(
+    old: str, new: str, store: Store, cache: Cache, platforms: Collection[str] = ()
+) -> DiffReport:
     """Compare two files of one kind, or two local releases (`cuda@12.9.1`).
 
-    Local releases are compared with their features and their entries in tables. If the sides are of
-    different redistributables, the report has a note. Raises `UsageError` for a side that is
-    neither a file nor a local release, and for files of different kinds.
+    `platforms` limits the comparison. Local releases are compared with their features and their
+    entries in tables. If the sides are of different redistributables, the report has a note. Raises
+    `UsageError` for a side that is neither a file nor a local release, and for files of different
+    kinds.
     """
     tables = functools.cache(
         lambda: ComparedTables(read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE))
@@ -74,6 +80,8 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     names = read_own_file(store.read_policy("names"), NamePolicy)
     if is_local_release(old) and is_local_release(new):
         add_exports(first, second, Index(store, cache))
+    if platforms:
+        first, second = (of_platforms(side, platforms) for side in (first, second))
     report = compare(first, second, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
@@ -154,7 +162,7 @@ def _read_release(text: str, store: Store, cache: Cache, tables: ComparedTables)
         raise UnknownNameError(f"local release of {redist}", label_text, map(str, labels))
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
     side = _of_release(redist, label, manifest, features, tables)
-    side.files = _files_of(manifest, cache)
+    side.files = _files_of(manifest, cache) if features is None else files_of(side)
     return side
 
 
@@ -169,6 +177,8 @@ def _of_release(
     contents = contents_of(features, tables.rules) if features else {}
     side = of_manifest(f"{redist}@{label}", manifest, contents)
     side.redist = redist
+    if features is not None:
+        add_paths(side, features)
     if redist == CUDA:
         side.tables = of_tables(str(label), tables.compat, tables.gpus)
     return side

@@ -1,6 +1,6 @@
 """The report of diff."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
@@ -45,6 +45,42 @@ class Move(OwnModel):
     added: tuple[str, ...] = Field(default=(), description="New paths of the same files")
 
 
+FileStatus: TypeAlias = Literal["gone", "moved", "renamed", "added"]
+FileKind: TypeAlias = Literal[
+    "shared libraries",
+    "development libraries",
+    "static libraries",
+    "headers",
+    "programs",
+    "pkg-config files",
+    "CMake files",
+    "other files",
+]
+
+
+class FileChange(OwnModel):
+    """Files of one kind that vanished, moved or are new: one file, or all of a folder."""
+
+    status: FileStatus = Field(description="renamed: to a name with other numbers")
+    kind: FileKind = Field(description="By the name. Development libraries: *.so and *.lib")
+    package: str = Field(description="The old package, or the new one of an added file")
+    new_package: str | None = Field(default=None, description="If another package has the files")
+    places: tuple[str, ...] = Field(default=(), description="Platforms and variants")
+    old: str | None = Field(default=None, description="The old path, or folder with /**")
+    new: str | None = Field(default=None, description="The new path, or folder with /**")
+    files: int
+
+
+class RunPathChange(OwnModel):
+    """Libraries and programs of a package with another run path."""
+
+    package: str
+    places: tuple[str, ...] = Field(default=(), description="Platforms and variants")
+    old: tuple[str, ...] = Field(description="The folders of the old run path. Empty: none")
+    new: tuple[str, ...] = Field(description="The folders of the new run path. Empty: none")
+    files: tuple[str, ...] = Field(description="Their new paths")
+
+
 class DiffReport(Report):
     """The result of diff."""
 
@@ -58,6 +94,10 @@ class DiffReport(Report):
     moves: tuple[Move, ...] = Field(
         default=(), description="Sorted by both packages. Requires the archives' facts in the cache"
     )
+    files: tuple[FileChange, ...] = Field(
+        default=(), description="Requires feature files. Files of the same path are left out"
+    )
+    run_paths: tuple[RunPathChange, ...] = Field(default=(), description="Requires feature files")
     tables: tuple[Delta, ...] = Field(
         description="Changes in the compilers, GPUs, drivers and runfile of the CUDA release"
     )

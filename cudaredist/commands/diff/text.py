@@ -5,27 +5,36 @@ losses and new requirements, additions, moved files, other changes.
 """
 
 import posixpath
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.cli.text import escape_markdown, grouped, text_blocks
 from cudaredist.commands.diff.compare import SIZES, may_break
 from cudaredist.commands.diff.export_changes import EXPORTS
-from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
-from cudaredist.errors import printable, shortened
+from cudaredist.commands.diff.file_text import file_lines, summary_lines
+from cudaredist.commands.diff.report import (
+    Delta,
+    DiffReport,
+    Move,
+    PackageDelta,
+)
+from cudaredist.commands.diff.style import MARKDOWN, PLAIN, DiffStyle
+from cudaredist.errors import shortened
 from cudaredist.primitives import natural_order
 
 _OTHER_BYTES = "warning: other bytes under the same version"
 _TITLES = (
-    *(_OTHER_BYTES, "platforms", "gone", "renamed", "may break", "added", "moved"),
-    *("changed", "sizes", "CUDA release"),
+    *(_OTHER_BYTES, "summary", "platforms", "gone", "renamed", "may break", "files gone"),
+    *("files moved", "run paths", "added", "moved", "files added", "changed", "sizes"),
+    "CUDA release",
 )
 _FEW = 3
 """Maximum number of packages to list for one gained or lost platform."""
 _NAMES_SHOWN = 12
 """Maximum number of names to list in a line. The others are counted."""
+_LINE = 100
+"""Maximum length of the names in a line, so that lines have at most 160 characters."""
 _PACKAGES_SHOWN = 60
 """Maximum number of packages to list for a title. The others are counted."""
 
@@ -38,10 +47,14 @@ class DiffSection(NamedTuple):
 
 
 def diff_text(
-    report: DiffReport, *, has_symbols: bool = False, is_commit: bool = False
+    report: DiffReport,
+    *,
+    has_symbols: bool = False,
+    is_commit: bool = False,
+    is_long: bool = False,
 ) -> Iterator[str]:
     """Yield the differences, a line for each package and change."""
-    style = _PLAIN._replace(has_symbols=has_symbols, is_commit=is_commit)
+    style = PLAIN._replace(has_symbols=has_symbols, is_commit=is_commit, is_long=is_long)
     yield f"{report.old} -> {report.new}"
     yield from (f"note: {note}" for note in report.notes)
     for section in diff_sections(report, style):
@@ -52,9 +65,11 @@ def diff_text(
     yield diff_summary(report)
 
 
-def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[str]:
+def diff_markdown(
+    report: DiffReport, *, has_symbols: bool = False, is_long: bool = False
+) -> Iterator[str]:
     """Return the differences as Markdown, for a pull request."""
-    style = _MARKDOWN._replace(has_symbols=has_symbols)
+    style = MARKDOWN._replace(has_symbols=has_symbols, is_long=is_long)
     parts = [[f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"]]
     parts += ([f"Note: {escape_markdown(note)}."] for note in report.notes)
     for section in diff_sections(report, style):
@@ -62,26 +77,6 @@ def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[
         bullets = ((f"- {line}", *(f"  - {d}" for d in details)) for line, details in section.lines)
         parts.append([*chain.from_iterable(bullets)])
     return text_blocks(*parts, [f"{diff_summary(report)}."])
-
-
-class DiffStyle(NamedTuple):
-    """The format of names and other values."""
-
-    name: Callable[[str], str]
-    value: Callable[[str], str]
-    has_symbols: bool = False
-    """Whether symbols are listed by name, or counted."""
-    is_commit: bool = False
-    """Whether every name is listed, and sizes have one line for each platform."""
-
-    def limit(self, count: int) -> int:
-        """Return the maximum number of names to list."""
-        return sys.maxsize if self.is_commit else count
-
-
-_PLAIN = DiffStyle(str, str)
-_MARKDOWN = DiffStyle(lambda text: f"`{printable(text).replace('`', '')}`", escape_markdown)
-"""Names are code. Untrusted text is escaped."""
 
 
 def diff_summary(report: DiffReport) -> str:
@@ -103,14 +98,17 @@ def diff_sections(report: DiffReport, style: DiffStyle) -> Iterator[DiffSection]
     }
     by_name = {package.package: package for package in packages}
     by_title = grouped(
-        (_title_of(package), package)
+        (_title_of(part), part)
         for package in packages
         if package.package not in renamed and package.package not in renamed.values()
+        for part in _parts_of(package)
     )
-    moves = (move for move in report.moves if renamed.get(move.old) != move.new)
+    moves = [move for move in report.moves if renamed.get(move.old) != move.new]
+    moves = [] if report.files else moves  # "files moved" has them
     sizes = _sizes(packages) if style.is_commit else {}
     limit = style.limit(_PACKAGES_SHOWN)
     plain_lines = {
+        "summary": () if style.is_commit or len(packages) <= _FEW else summary_lines(report),
         "platforms": _platform_lines(report, shared, style),
         "renamed": (
             " -> ".join(_named(by_name[name], style) for name in names) for names in renamed.items()
@@ -122,11 +120,26 @@ def diff_sections(report: DiffReport, style: DiffStyle) -> Iterator[DiffSection]
     for title in _TITLES:
         matches = by_title.get(title, [])
         lines = [(line, list[str]()) for line in plain_lines.get(title, ())]
+        lines += file_lines(report, title, style)
         lines += [(_package_line(p, style), _details(p, style)) for p in matches[:limit]]
         if len(matches) > limit:
             lines.append((f"and {len(matches) - limit} more", []))
         if lines:
             yield DiffSection(title, lines)
+
+
+def _parts_of(package: PackageDelta) -> Iterator[PackageDelta]:
+    """Yield the changes that may break something, and those that do not."""
+    breaking = [delta for delta in package.deltas if may_break(delta)]
+    rest = [d for d in package.deltas if d not in breaking and d.field != "version"]
+    is_mixed = (breaking or package.parts) and rest and package.status == "changed"
+    if not is_mixed or any(delta.field == "sha256" for delta in package.deltas):
+        yield package
+        return
+    version = [delta for delta in package.deltas if delta.field == "version"]
+    breaking = [delta for delta in breaking if delta not in version]
+    yield package.model_copy(update={"deltas": (*breaking, *version)})
+    yield package.model_copy(update={"deltas": (*rest, *version), "parts": ()})
 
 
 def _title_of(package: PackageDelta) -> str:
@@ -288,7 +301,8 @@ def _delta_line(delta: Delta, style: DiffStyle) -> str:
     if delta.field == EXPORTS:
         return f"{about}: {_symbols(delta, style)}"
     if delta.added or delta.gone:
-        signs = [*_signed("-", delta.gone, style), *_signed("+", delta.added, style)]
+        limit = style.limit(_LINE // 2 if delta.gone and delta.added else _LINE)
+        signs = [*_signed("-", delta.gone, style, limit), *_signed("+", delta.added, style, limit)]
         shares = f" ({delta.old} -> {delta.new})" if delta.old and delta.new else ""
         return f"{about}: {' '.join(signs)}{style.value(shares)}"
     old, new = _shortened(delta.old, delta.field), _shortened(delta.new, delta.field)
@@ -303,11 +317,17 @@ def _symbols(delta: Delta, style: DiffStyle) -> str:
     return " ".join(style.value(f"{sign}{name}") for sign, name in _signed_names(delta))
 
 
-def _signed(sign: str, names: Sequence[str], style: DiffStyle) -> Iterator[str]:
-    limit = style.limit(_NAMES_SHOWN)
-    yield from (style.value(f"{sign}{name}") for name in names[:limit])
-    if len(names) > limit:
-        yield f"({sign}{len(names) - _NAMES_SHOWN} more)"
+def _signed(sign: str, names: Sequence[str], style: DiffStyle, longest: int) -> Iterator[str]:
+    """Yield names with a sign, and the number of those that make the line too long."""
+    shown, size = 0, 0
+    for name in names[: style.limit(_NAMES_SHOWN)]:
+        size += len(name) + 2
+        if shown and size > longest:
+            break
+        shown += 1
+    yield from (style.value(f"{sign}{name}") for name in names[:shown])
+    if len(names) > shown:
+        yield f"({sign}{len(names) - shown} more)"
 
 
 def _shortened(value: str | None, field_name: str) -> str:

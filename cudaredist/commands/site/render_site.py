@@ -11,7 +11,8 @@ from markupsafe import Markup, escape
 
 from cudaredist import __version__
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.diff.text import DiffStyle, diff_sections, diff_summary
+from cudaredist.commands.diff.style import DiffStyle
+from cudaredist.commands.diff.text import diff_sections, diff_summary
 from cudaredist.commands.explain.package_history import history_tables
 from cudaredist.commands.explain.report import PackageCoverage
 from cudaredist.commands.site.addresses import (

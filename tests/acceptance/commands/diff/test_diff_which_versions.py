@@ -65,15 +65,25 @@ def test_diff_of_local_releases_includes_features(ask: Run, folder_with_data: Pa
     expect_output(
         ask(*call, "--cache-dir", folder_with_data / "cache"),
         0,
-        "cuda@12.9.1 -> cuda@12.9.2\nplatforms:\n  windows-x86_64: gone altogether\ngone:\n",
+        "cuda@12.9.1 -> cuda@12.9.2\nsummary:\n  5 packages gone, 1 package split, 2 sonames gone",
+        "\nplatforms:\n  windows-x86_64: gone altogether\ngone:\n",
         "  mft 12.9.1.5 (linux-sbsa, linux-x86_64)\n",
         "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64) from cuda_cudart\n",
         "  cuda_cudart 12.9.1.5 -> 12.9.2.5 split: cuda_headers\n",
         "      sonames [linux-sbsa, linux-x86_64]: -libcudart.so.12 +libcudart.so.13\n",
         "      needed [linux-sbsa, linux-x86_64]: +libm.so.6\n",
+        "      lib/libcudart_static.a [linux-sbsa, linux-x86_64]\n",
+        "  cuda_cudart -> cuda_headers: 1 header\n      include/cuda_runtime.h [linux-sbsa, ",
     )
-    # Without the cache, the files of packages are unknown.
-    expect_output(ask(*call), 0, "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64)\n")
+
+
+def test_diff_of_one_platform(ask: Run, folder_with_data: Path) -> None:
+    call = ("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--platform")
+    document = report(ask(*call, "linux-x86_64", "--json"))
+    places = {place for change in document["files"] for place in change["places"]}
+    assert places == {"linux-x86_64"}
+    assert "sbsa" not in ask(*call, "linux-x86_64").stdout
+    assert "did you mean linux-sbsa" in ask(*call, "linux-sbs").stderr
 
 
 @pytest.mark.parametrize(

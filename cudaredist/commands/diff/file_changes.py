@@ -1,0 +1,245 @@
+"""Compare the files of two releases: files that vanished, moved or are new.
+
+Each file of both sides is matched at most once: by the same path, then by the path in another
+package, then by the longest equal end of a path, then by a name that has other numbers.
+"""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from cudaredist.cli.text import grouped
+from cudaredist.commands.diff.comparable import Comparable
+from cudaredist.commands.diff.report import FileChange, FileKind, FileStatus, RunPathChange
+from cudaredist.primitives import natural_order
+
+PackageFiles: TypeAlias = Mapping[str, Collection[str]]
+"""Paths below the package's root, by package."""
+
+_FOLDED = 3
+"""The least number of files for which their folder is named instead."""
+_ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
+    "static libraries": (".a",),
+    "development libraries": (".so", ".lib"),
+    "pkg-config files": (".pc",),
+    "CMake files": (".cmake",),
+    "headers": (".h", ".hpp", ".hh", ".cuh", ".inl", ".ipp"),
+}
+_KINDS_OF_FOLDERS: Mapping[str, FileKind] = {"include": "headers", "bin": "programs"}
+_replace_numbers = re.compile(r"[0-9]+(?:[._][0-9]+)*").sub
+_is_shared = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll)", re.IGNORECASE).fullmatch
+
+
+class PackageFile(NamedTuple):
+    """A file of a package."""
+
+    package: str
+    path: str
+
+
+class FilePair(NamedTuple):
+    """The same file on both sides. None: only the other side has it."""
+
+    old: PackageFile | None
+    new: PackageFile | None
+
+
+# -- the same file on both sides
+
+
+def match_files(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
+    """Match the files of two sides. The result has each file of both sides once."""
+    before, after = _files_of(old), _files_of(new)
+    pairs = [FilePair(file, file) for file in before & after]
+    gone, came = before - after, after - before
+    for rule in _rules(max((file.path.count("/") for file in gone), default=0) + 1):
+        found = list(_unique_pairs(gone, came, rule))
+        pairs += found
+        gone -= {pair.old for pair in found if pair.old}
+        came -= {pair.new for pair in found if pair.new}
+    pairs += (FilePair(file, None) for file in gone)
+    pairs += (FilePair(None, file) for file in came)
+    return sorted(pairs, key=lambda pair: pair.old or pair.new or ("", ""))
+
+
+def _files_of(packages: PackageFiles) -> set[PackageFile]:
+    return {PackageFile(package, path) for package, paths in packages.items() for path in paths}
+
+
+def _rules(depth: int) -> Iterator[Callable[[PackageFile], Hashable]]:
+    """Yield what the same file has in common on both sides, the surest first."""
+    yield lambda file: file.path
+    for size in range(depth, 0, -1):
+        yield partial(_package_and_end, size=size)
+        # A name alone may be another file in another package.
+        if size > 1:
+            yield partial(_end, size=size)
+    yield lambda file: (file.package, _replace_numbers("#", file.path))
+
+
+def _end(file: PackageFile, size: int) -> str:
+    """Return the last parts of a path."""
+    return "/".join(file.path.split("/")[-size:])
+
+
+def _package_and_end(file: PackageFile, size: int) -> tuple[str, str]:
+    return file.package, _end(file, size)
+
+
+def _unique_pairs(
+    gone: Iterable[PackageFile],
+    came: Iterable[PackageFile],
+    rule: Callable[[PackageFile], Hashable],
+) -> Iterator[FilePair]:
+    """Yield the files that have something in common with exactly one other."""
+    lost, gained = (grouped((rule(file), file) for file in files) for files in (gone, came))
+    for key in lost.keys() & gained.keys():
+        if len(lost[key]) == len(gained[key]) == 1:
+            yield FilePair(lost[key][0], gained[key][0])
+
+
+# -- the changes of two releases
+
+
+def file_changes(old: Comparable, new: Comparable) -> tuple[FileChange, ...]:
+    """Return the changed files of the platforms that both sides have, combined by folder."""
+    places: dict[FileChange, list[str]] = defaultdict(list)
+    for place in sorted(old.paths.keys() & new.paths.keys(), key=natural_order):
+        for change in _folded(old.paths[place], new.paths[place]):
+            places[change].append(place)
+    changes = (change.model_copy(update={"places": tuple(at)}) for change, at in places.items())
+    return tuple(sorted(changes, key=_order))
+
+
+def _order(change: FileChange) -> tuple[object, ...]:
+    paths = (natural_order(change.old or ""), natural_order(change.new or ""))
+    return change.package, change.status, change.kind, *paths, change.places
+
+
+def _folded(old: PackageFiles, new: PackageFiles) -> Iterator[FileChange]:
+    """Yield the changes of one platform."""
+    moved: dict[tuple[str, str, str, str], list[tuple[str, str]]] = defaultdict(list)
+    gone: dict[str, list[str]] = defaultdict(list)
+    came: dict[str, list[str]] = defaultdict(list)
+    for before, after in match_files(old, new):
+        if before is None and after is not None:
+            came[after.package].append(after.path)
+        elif before is not None and after is None:
+            gone[before.package].append(before.path)
+        elif before is not None and after is not None and before != after:
+            start, end = _prefixes(before.path, after.path)
+            moved[before.package, after.package, start, end].append((before.path, after.path))
+    for key, pairs in moved.items():
+        yield from _moves(*key, pairs)
+    yield from _one_sided("gone", gone, new)
+    yield from _one_sided("added", came, old)
+
+
+def _prefixes(old: str, new: str) -> tuple[str, str]:
+    """Return the different beginnings of two paths: `include/` and `include/cccl/`.
+
+    Without an equal end, these are the whole paths.
+    """
+    before, after = old.split("/"), new.split("/")
+    size = 0
+    while size < min(len(before), len(after)) and before[-size - 1] == after[-size - 1]:
+        size += 1
+    rest = "/".join(before[len(before) - size :])
+    return (old[: len(old) - len(rest)], new[: len(new) - len(rest)]) if size else (old, new)
+
+
+def _moves(
+    package: str, other: str, start: str, end: str, pairs: list[tuple[str, str]]
+) -> Iterator[FileChange]:
+    """Yield the moved files of one pair of folders, with one entry for each folder below."""
+    target = None if other == package else other
+    for top, files in grouped(
+        (old[len(start) :].partition("/")[0] if "/" in old[len(start) :] else "", (old, new))
+        for old, new in pairs
+    ).items():
+        is_renamed = start == files[0][0] and not target
+        status: FileStatus = "renamed" if is_renamed else "moved"
+        for kind, of_kind in grouped((kind_of(new), (old, new)) for old, new in files).items():
+            whole = top and len(of_kind) >= _FOLDED
+            folded = [(f"{start}{top}/**", f"{end}{top}/**")] if whole else sorted(of_kind)
+            for old, new in folded:
+                yield FileChange(
+                    status=status,
+                    kind=kind,
+                    package=package,
+                    new_package=target,
+                    old=old,
+                    new=new,
+                    files=len(of_kind) if whole else 1,
+                )
+
+
+def _one_sided(
+    status: FileStatus, packages: Mapping[str, list[str]], other: PackageFiles
+) -> Iterator[FileChange]:
+    """Yield files that only one side has. A folder that the other side lacks is one entry.
+
+    Packages that the other side lacks are left out: that they are gone or added is enough.
+    """
+    for package, paths in packages.items():
+        if package not in other:
+            continue
+        existing = {parent for path in other.get(package, ()) for parent in _parents(path)}
+        by_folder = grouped(
+            ((next((p for p in _parents(path) if p not in existing), ""), kind_of(path)), path)
+            for path in paths
+        )
+        for (folder, kind), files in by_folder.items():
+            whole = folder and len(files) >= _FOLDED
+            for path in [f"{folder}/**"] if whole else sorted(files):
+                yield FileChange(
+                    status=status,
+                    kind=kind,
+                    package=package,
+                    old=path if status == "gone" else None,
+                    new=path if status == "added" else None,
+                    files=len(files) if whole else 1,
+                )
+
+
+def _parents(path: str) -> list[str]:
+    """Return the folders of a path, the highest first."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: size + 1]) for size in range(len(parts))]
+
+
+def kind_of(path: str) -> FileKind:
+    """Return the kind of a file, by its name and folder."""
+    name = posixpath.basename(path)
+    for kind, endings in _ENDINGS.items():
+        if name.endswith(endings):
+            return kind
+    if _is_shared(name):
+        return "shared libraries"
+    folder = path.partition("/")[0]
+    return _KINDS_OF_FOLDERS.get(folder, "other files")
+
+
+# -- run paths
+
+
+def run_path_changes(old: Comparable, new: Comparable) -> tuple[RunPathChange, ...]:
+    """Return the libraries and programs with another run path, on the same path or a moved one."""
+    files: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
+    for place in sorted(old.run_paths.keys() & new.run_paths.keys(), key=natural_order):
+        before, after = old.run_paths[place], new.run_paths[place]
+        for pair in match_files(before, after):
+            if pair.old is not None and pair.new is not None:
+                was = before[pair.old.package][pair.old.path]
+                now = after[pair.new.package][pair.new.path]
+                if was != now:
+                    files[place, pair.new.package, was, now].append(pair.new.path)
+    places: dict[RunPathChange, list[str]] = defaultdict(list)
+    for (place, package, was, now), paths in files.items():
+        change = RunPathChange(package=package, old=was, new=now, files=tuple(sorted(paths)))
+        places[change].append(place)
+    changes = (change.model_copy(update={"places": tuple(at)}) for change, at in places.items())
+    return tuple(sorted(changes, key=lambda each: (each.package, each.old, each.new, each.places)))
