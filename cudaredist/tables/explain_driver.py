@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal, TypeAlias
 
@@ -13,7 +13,7 @@ from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
 
 System: TypeAlias = Literal["linux", "windows"]
-Support: TypeAlias = Literal["native", "minor", "none", "unknown"]
+Support: TypeAlias = Literal["native", "minor", "some", "none", "unknown"]
 SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
 
 _POLICY_FILE = "policy/drivers.json"
@@ -21,7 +21,8 @@ _is_version = re.compile(r"[0-9]{3}(\.[0-9]{1,9})*").fullmatch
 _WORDS: dict[Support, str] = {
     "native": "run with all features",
     "minor": "run by minor version compatibility, with limited features",
-    "none": "do not run without a compatibility package",
+    "some": "run, but no source states whether with all features",
+    "none": "do not run",
     "unknown": "have no documented driver",
 }
 
@@ -35,13 +36,35 @@ def parse_driver(name: str, policy: DriverPolicy) -> Version:
 
 
 def supports(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
-    """Return how programs of a CUDA release run on a driver, without a compatibility package."""
+    """Return how programs of a CUDA release run on a driver, without a compatibility package.
+
+    Later releases need no older driver. So a release without a stated driver needs at most that of
+    the next stated one, and at least that of the one before.
+    """
     native, lowest = _lowest_drivers(cuda, system, policy)
-    if native is not None and _reaches(driver, native):
+    before, after = (native, native) if native else _neighbors(cuda, system, policy)
+    if after is not None and _reaches(driver, after):
         return "native"
     if lowest is not None and _reaches(driver, lowest):
-        return "minor"
+        return "some" if native is None and before and _reaches(driver, before) else "minor"
     return "none" if native or lowest else "unknown"
+
+
+def _neighbors(
+    cuda: Version, system: System, policy: DriverPolicy
+) -> tuple[str | None, str | None]:
+    """Return the stated drivers of the releases before and after one, with all features."""
+    stated = {
+        label: native
+        for label in map(parse_label, policy.releases)
+        if (native := _lowest_drivers(label, system, policy)[0]) is not None
+    }
+    before = max((label for label in stated if label < cuda), default=None)
+    after = min((label for label in stated if label > cuda), default=None)
+    return (
+        None if before is None else stated[before],
+        None if after is None else stated[after],
+    )
 
 
 def compiles_ptx(driver: Version, ptx: Version, system: System, policy: DriverPolicy) -> Support:
@@ -98,7 +121,7 @@ def explain_driver(
     The lists contain the documented CUDA releases and the given ones.
     """
     driver = parse_driver(name, policy)
-    known = sorted({*map(parse_label, policy.releases), *releases})
+    known = _known(policy, releases)
     branch = str(driver.components[0])
     topics = {
         f"driver {name} on {title}": _releases(driver, known, system, policy)
@@ -157,21 +180,76 @@ def _lowest_drivers(
 
 
 def _releases(
-    driver: Version, releases: Iterable[Version], system: System, policy: DriverPolicy
+    driver: Version, releases: Sequence[Version], system: System, policy: DriverPolicy
 ) -> Iterator[Fact]:
+    by_support = _by_support(driver, releases, system, policy)
+    origin = documented("NVIDIA's release notes, by release")
+    for support, words in _WORDS.items():
+        if labels := by_support.get(support):
+            unstated = [str(x) for x in labels if _lowest_drivers(x, system, policy)[0] is None]
+            reason = None
+            if support in {"native", "some"} and unstated:
+                reason = "No source states the lowest driver with all features of "
+                reason += ", ".join(unstated)
+                reason += ", but a later release runs with all" * (support == "native")
+            name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
+            fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
+            spans = ", ".join(_spans(labels, releases))
+            yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
+
+
+def _by_support(
+    driver: Version, releases: Iterable[Version], system: System, policy: DriverPolicy
+) -> dict[Support, list[Version]]:
     by_support: dict[Support, list[Version]] = defaultdict(list)
     for label in releases:
         by_support[supports(driver, label, system, policy)].append(label)
-    origin = documented("NVIDIA's release notes, by release")
-    for support, words in _WORDS.items():
-        if labels := by_support[support]:
-            unstated = [str(x) for x in labels if _lowest_drivers(x, system, policy)[0] is None]
-            reason = None
-            if support == "minor" and unstated:
-                reason = "No source states the lowest driver with all features of "
-                reason += ", ".join(unstated)
-            name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
-            yield make_fact(name, statement, tuple(map(str, labels)), origin, reason)
+    return by_support
+
+
+def _spans(labels: Collection[Version], known: Sequence[Version]) -> list[str]:
+    """Return releases as ranges, such as `11.0 to 12.2`: minors if all of their patches count."""
+    spans: list[list[Version]] = []
+    for number, label in enumerate(known):
+        if label not in labels:
+            continue
+        if number and spans and spans[-1][-1] == known[number - 1]:
+            spans[-1].append(label)
+        else:
+            spans.append([label])
+    lines = {line: [label for label in known if label.line == line] for line in _lines(known)}
+
+    def name(label: Version, span: Sequence[Version]) -> str:
+        return label.line if {*lines[label.line]} <= {*span} else str(label)
+
+    ends = [dict.fromkeys((name(span[0], span), name(span[-1], span))) for span in spans]
+    return [" to ".join(each) for each in ends]
+
+
+def _lines(labels: Iterable[Version]) -> set[str]:
+    return {label.line for label in labels}
+
+
+def driver_answer(
+    name: str, policy: DriverPolicy, releases: Collection[Version] = ()
+) -> str | None:
+    """Return the releases that run on a driver for Linux, in one sentence."""
+    driver, known = parse_driver(name, policy), _known(policy, releases)
+    by_support = _by_support(driver, known, "linux", policy)
+    branch = str(driver.components[0])
+    forward = {line for line, entry in policy.forward.items() if branch in entry.branches}
+    parts = {
+        "with all features": by_support.get("native", []),
+        "with limited features": by_support.get("minor", []),
+        "with all or limited features": by_support.get("some", []),
+        "with cuda_compat": [x for x in by_support.get("none", []) if x.line in forward],
+    }
+    words = [f"{', '.join(_spans(x, known))} {how}" for how, x in parts.items() if x]
+    return f"Driver {name} runs CUDA {'; '.join(words)} (Linux)." if words else None
+
+
+def _known(policy: DriverPolicy, releases: Collection[Version]) -> list[Version]:
+    return sorted({*map(parse_label, policy.releases), *releases})
 
 
 def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:

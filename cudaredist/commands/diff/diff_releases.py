@@ -97,8 +97,8 @@ def compare_in_order(
 ) -> dict[Version, DiffReport]:
     """Return the changes of each release since the one before it.
 
-    The first release has none. File moves are left out, because only a cache knows them. Symbols
-    are left out, because their names would be most of the report.
+    The first release has none. Symbols are left out, because their names would be most of the
+    report.
     """
     names = read_own_file(store.read_policy("names"), NamePolicy)
     sides = [

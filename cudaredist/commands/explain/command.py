@@ -104,7 +104,7 @@ def _show_driver(options: ExplainOptions, session: Session) -> None:
     from cudaredist.formats.registry import read_own_file
     from cudaredist.redists import CUDA
     from cudaredist.store.data_folder import Store
-    from cudaredist.tables.explain_driver import explain_driver
+    from cudaredist.tables.explain_driver import driver_answer, explain_driver
 
     store = session.read_store(options.data, is_channel_used=False)
     policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
@@ -112,5 +112,11 @@ def _show_driver(options: ExplainOptions, session: Session) -> None:
     stores = (Store(layer.root, channel) for layer in layers for channel in get_args(Channel))
     releases = {label for one in stores for label in one.manifests(CUDA).labels()}
     topics = explain_driver(options.name, policy, releases)
-    report = ExplainReport(kind="driver", asked=options.name, topics=topics, exit_code=EXIT_OK)
+    report = ExplainReport(
+        kind="driver",
+        asked=options.name,
+        answer=driver_answer(options.name, policy, releases),
+        topics=topics,
+        exit_code=EXIT_OK,
+    )
     session.show(report, explain_text)

@@ -66,6 +66,7 @@ class ExplainReport(Report):
     command: Literal["explain"] = "explain"
     kind: Literal["nvcc", "gpu", "cuda", "driver"]
     asked: str
+    answer: str | None = Field(default=None, description="For driver: the releases in one sentence")
     newest: tuple[NewestTogether, ...] = Field(
         default=(), description="For gpu: CUDA, cuDNN, NCCL and cuTENSOR, from the feature files"
     )

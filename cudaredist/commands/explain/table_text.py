@@ -9,8 +9,10 @@ from cudaredist.commands.explain.report import ExplainReport, PackageCoverage, R
 def explain_text(report: ExplainReport) -> Iterator[str]:
     """Yield the facts of each topic with sources and other claims."""
     yield from (part.statement for part in report.newest)
+    if report.answer is not None:
+        yield report.answer
     for number, topic in enumerate(report.topics):
-        if number or report.newest:
+        if number or report.newest or report.answer:
             yield ""
         yield topic.title
         for fact in topic.facts:

@@ -14,6 +14,7 @@ from cudaredist.tables.explain_driver import (
     Support,
     System,
     compiles_ptx,
+    driver_answer,
     explain_driver,
     gpu_facts,
     parse_driver,
@@ -49,8 +50,13 @@ DRIVERS = {
         ("576.56", "12.9.1", "windows", "minor"),
         ("527.41", "12.0.0", "windows", "native"),
         ("527.41", "12.0.1", "windows", "none"),
-        ("616.10", "13.3.1", "windows", "minor"),
-        ("545.23.08", "12.3.2", "linux", "minor"),
+        # No source states a driver of these releases: those before and after are the bounds.
+        ("616.10", "13.3.1", "windows", "some"),
+        ("545.23.08", "12.3.2", "linux", "some"),
+        ("525.60.13", "12.3.2", "linux", "minor"),
+        ("600", "12.3.2", "linux", "native"),
+        ("600", "13.0.3", "linux", "native"),
+        ("600", "13.1.2", "linux", "native"),
         ("610.43.02", "14.0.0", "linux", "unknown"),
     ],
 )
@@ -121,18 +127,44 @@ def test_branch_has_packages_and_gpus(
 
 def test_release_without_stated_driver_has_reason() -> None:
     _, windows, _ = explain_driver("610.43", POLICY)
-    minor = next(fact for fact in windows.facts if fact.name == "driver.windows.minor")
-    assert "13.0.2" in (minor.value or ())  # type: ignore[operator]
-    assert minor.reason
-    assert "13.0.2" in minor.reason
+    some = next(fact for fact in windows.facts if fact.name == "driver.windows.some")
+    assert "13.0.2" in (some.value or ())  # type: ignore[operator]
+    assert "features of 13.0.0, 13.0.1, 13.0.2" in (some.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("driver", "answer"),
+    [
+        (
+            "535",
+            "Driver 535 runs CUDA 11.0 to 12.2 with all features; 12.3 to 12.9 with limited "
+            "features; 13.0 to 13.4 with cuda_compat (Linux).",
+        ),
+        (
+            "580.82.07",
+            "Driver 580.82.07 runs CUDA 11.0 to 13.0.1 with all features; 13.0.2 to 13.3 with "
+            "limited features (Linux).",
+        ),
+        ("100", None),
+    ],
+)
+def test_answer_names_ranges_of_releases(driver: str, answer: str | None) -> None:
+    releases = [Version.parse("13.4.3")] if driver == "535" else []
+    assert driver_answer(driver, POLICY, releases) == answer
+
+
+def test_releases_of_a_fact_are_ranges_in_words() -> None:
+    (native, *_) = explain_driver("535", POLICY)[0].facts
+    assert native.statement == "CUDA releases that run with all features: 11.0 to 12.2"
+    assert len(native.value or ()) > 20  # type: ignore[arg-type]
 
 
 def test_release_without_documented_driver_is_listed_by_its_major() -> None:
     releases = [Version.parse(text) for text in ("12.3.2", "13.4.3", "14.0.0")]
     facts = {fact.name: fact for fact in explain_driver("575.57.08", POLICY, releases)[0].facts}
-    for support, label in (("minor", "12.3.2"), ("none", "13.4.3"), ("unknown", "14.0.0")):
+    for support, label in (("native", "12.3.2"), ("none", "13.4.3"), ("unknown", "14.0.0")):
         assert label in (facts[f"driver.linux.{support}"].value or ())  # type: ignore[operator]
-    assert "features of 12.3.2" in (facts["driver.linux.minor"].reason or "")
+    assert "features of 12.3.2, but a later" in (facts["driver.linux.native"].reason or "")
 
 
 @pytest.mark.parametrize("name", ["abc", "58", "580.", "580.95-1", "", "v580"])
