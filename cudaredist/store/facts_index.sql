@@ -88,7 +88,8 @@ CREATE TABLE binaries (
     soname TEXT, -- of a DLL its own name. Null: none
     library TEXT, -- the library's name in tables of symbols. Null: a program
     glibc TEXT, -- the newest required version
-    libstdcxx TEXT -- the newest required version
+    libstdcxx TEXT, -- the newest required version
+    runpath TEXT NOT NULL -- DT_RUNPATH, or else DT_RPATH, with `:` between folders. Empty: none
 );
 CREATE INDEX binaries_of_contents ON binaries (contents);
 CREATE INDEX binaries_with_soname ON binaries (soname);

@@ -77,7 +77,8 @@ def _add_contents(
             names = (_KINDS[binary.stub], binary.soname, table_name(binary))
             links = binary.links
         values = (binary.path, binary.output, *names, binary.glibc, binary.libstdcxx)
-        number = add_row(database, "binaries", (row, *values))
+        run_path = ":".join(binary.runpath)
+        number = add_row(database, "binaries", (row, *values, run_path))
         _add(database, "links", ((number, link) for link in links))
         _add(database, "needs", ((number, name, "needed") for name in binary.needed))
         _add(database, "needs", ((number, name, "opens") for name in binary.opens))
