@@ -78,6 +78,7 @@ def _rules(depth: int) -> Iterator[Callable[[PackageFile], Hashable]]:
         if size > 1:
             yield partial(_end, size=size)
     yield lambda file: (file.package, _replace_numbers("#", file.path))
+    yield lambda file: (file.package, _replace_numbers("#", posixpath.basename(file.path)))
 
 
 def _end(file: PackageFile, size: int) -> str:
@@ -160,7 +161,7 @@ def _moves(
         (old[len(start) :].partition("/")[0] if "/" in old[len(start) :] else "", (old, new))
         for old, new in pairs
     ).items():
-        is_renamed = start == files[0][0] and not target
+        is_renamed = posixpath.dirname(start) == posixpath.dirname(end) and not target
         status: FileStatus = "renamed" if is_renamed else "moved"
         for kind, of_kind in grouped((kind_of(new), (old, new)) for old, new in files).items():
             whole = top and len(of_kind) >= _FOLDED

@@ -59,6 +59,11 @@ MOVED = ["include/cccl/cub/a.cuh", "include/cccl/cub/b.cuh", "include/cccl/cub/x
             [("renamed", "p", "lib/libx.so.12", "lib/libx.so.13", 1)],
         ),
         (
+            {"p": ["bin/x64_12.dll"]},
+            {"p": ["bin/x64/x64_13.dll"]},
+            [("moved", "p", "bin/x64_12.dll", "bin/x64/x64_13.dll", 1)],
+        ),
+        (
             {"p": ["lib/libx_static.a", "lib/k"]},
             {"p": ["lib/k"]},
             [("gone", "p", "lib/libx_static.a", None, 1)],
