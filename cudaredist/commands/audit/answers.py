@@ -94,7 +94,7 @@ class Answers:
             message += f": {some_of(others)}" if others else ""
         else:
             message = f"{use.user.display_path} loads {title}, which does not export {name}{since}"
-        hint = None if is_exported else self._symbol_fix(name, chosen, first)
+        hint = None if is_exported else self._symbol_fix(chosen, first)
         return ErrorAnswer(
             kind="symbol",
             name=name,
@@ -134,8 +134,9 @@ class Answers:
         library = min(fitting, key=lambda lib: lib.label, default=None)
         return None if library is None else _First(library.label, library)
 
-    def _symbol_fix(self, name: str, uses: Sequence[Use], first: _First | None) -> str | None:
-        if any(name in use.lacking for use in uses) or uses[0].loaded.file is None:
+    def _symbol_fix(self, uses: Sequence[Use], first: _First | None) -> str | None:
+        # Other symbols may need a later version.
+        if any(use.lacking for use in uses) or uses[0].loaded.file is None:
             return self._environment.fix(uses[0].soname, uses).command
         version = None if first is None else wheel_version(first.library)
         if version is None or first is None or first.library.project is None:
@@ -229,11 +230,19 @@ class Answers:
             return
         for gpu in gpus:
             found = list(self._environment.gpu_findings([gpu]))
-            for finding in found:
+            projects = self._data.catalog.projects()
+            nvidias = [each for each in found if each.message.partition(" ")[0] in projects]
+            others = [each for each in found if each not in nvidias]
+            for finding in others or nvidias[:1]:
                 first = self._data.rules.first_cuda(gpu) if self._data.rules else None
                 message = finding.message
                 message += f". Builds for CUDA {first} or later may run on it" if first else ""
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message, path=finding.path)
+            rest = nvidias if others else nvidias[1:]
+            if rest:
+                titles = [each.message.partition(":")[0] for each in rest]
+                message = f"GPUs of capability {gpu} do not run {some_of(titles)} either"
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message)
             if not found:
                 message = f"GPUs of capability {gpu} run the device code of all packages"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)

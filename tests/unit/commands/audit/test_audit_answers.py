@@ -251,3 +251,20 @@ def test_driver_is_compared_with_the_runtime(tmp_path: Path, project: str, messa
     install(tmp_path, project, "12.4.127", {"example/a.so": elf()})
     (answer,) = answers(tmp_path, is_driver=True, supported="11.4")
     assert answer.message == f"{message}; the driver supports CUDA 11.4"
+
+
+def test_packages_of_others_are_the_first_answer_about_a_gpu(tmp_path: Path) -> None:
+    code = elf(sections={".nv_fatbin": fatbin([("sm", 80, "")], payload=bytes(4096))})
+    install(tmp_path, "nvidia-cublas-cu12", "12.4.1.7", {"a/libcublas.so.12": code})
+    install(tmp_path, "nvidia-cudnn-cu12", "9.5.1", {"b/libcudnn.so.9": code})
+    nvidias = answers(tmp_path, "9.0", is_gpu=True)
+    assert [each.message.partition(":")[0] for each in nvidias] == [
+        "nvidia-cublas-cu12 12.4.1.7",
+        "GPUs of capability 9.0 do not run nvidia-cudnn-cu12 9.5.1 either",
+    ]
+    install(tmp_path, "torch", "2.9", {"torch/a.so": code})
+    first, second = answers(tmp_path, "9.0", is_gpu=True)
+    assert first.message.startswith("torch 2.9: GPUs of capability 9.0 do not run it")
+    assert second.message.endswith(
+        "do not run nvidia-cublas-cu12 12.4.1.7, nvidia-cudnn-cu12 9.5.1 either"
+    )
