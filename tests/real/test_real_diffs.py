@@ -34,8 +34,13 @@ def diffed(run: Run, data: Path, old: str, new: str, *more: str) -> Result:
 
 def test_diff_of_12_and_13_lists_packages_and_split_of_nvcc(run: Run, data_folder: Path) -> None:
     lines = diffed(run, data_folder, "cuda@12.9.1", "cuda@13.0.2").stdout.splitlines()
-    assert lines[:5] == [
+    assert lines[:3] == [
         "cuda@12.9.1 -> cuda@13.0.2",
+        "summary:",
+        "  5 packages gone, 2 packages split",
+    ]
+    start = lines.index("platforms:")
+    assert lines[start : start + 4] == [
         "platforms:",
         "  linux-aarch64: gone altogether (from 27 packages)",
         "gone:",
