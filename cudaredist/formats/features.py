@@ -198,7 +198,7 @@ class SharedHeaders(OwnModel):
     archives: tuple[Count, ...] = _POSITIONS
     headers: MissingHeaders = Field(
         description="Headers that the archive includes but does not contain, except those of C, "
-        "C++ and POSIX. Each has the headers that include it, with the condition. Empty: no "
+        "C++ and POSIX. Each has one of the headers that include it for each condition. Empty: no "
         "condition"
     )
 

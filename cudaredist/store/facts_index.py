@@ -200,6 +200,26 @@ class Index:
         for redist, label, *archive, row in self.rows(query):
             yield redist, Version.parse(label), ArchiveId(*archive), row
 
+    def without_device_code(self) -> dict[tuple[str, str], list[Version]]:
+        """Return the releases whose examined archives have no device code, by package.
+
+        Keys are the redistributable and the package.
+        """
+        query = """
+            SELECT redist, package, label
+            FROM releases JOIN archives ON release = releases.id JOIN contents
+                ON contents.id = contents
+            WHERE layer = (
+                SELECT min(layer) FROM releases AS layers
+                WHERE (layers.redist, layers.label) = (releases.redist, releases.label)
+                    AND layers.has_features)
+            GROUP BY redist, package, label HAVING NOT max(has_code)
+            ORDER BY redist, package, sort_key"""
+        found: dict[tuple[str, str], list[Version]] = {}
+        for redist, package, label in self.rows(query):
+            found.setdefault((redist, package), []).append(Version.parse(label))
+        return found
+
     def exporting(self, pattern: SymbolPattern) -> tuple[str, ...]:
         """Return the libraries that export a symbol that fits, sorted.
 

@@ -4,7 +4,7 @@ Reads the local feature files.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, product
 from typing import NamedTuple
@@ -73,17 +73,32 @@ def read_coverage(
 
 
 def coverage_of_releases(
-    capabilities: Iterable[str], archives: Iterable[ArchiveCoverage], gpus: Gpus
+    capabilities: Iterable[str],
+    archives: Iterable[ArchiveCoverage],
+    gpus: Gpus,
+    without_code: Mapping[tuple[str, str], Sequence[Version]],
 ) -> tuple[PackageCoverage, ...]:
     """Return the releases of each package that run on GPUs.
 
-    Only packages with device code have an entry. If builds for several CUDA majors differ, each has
+    `without_code` has the releases without device code, by redistributable and package. Only
+    packages with device code have an entry. If builds for several CUDA majors differ, each has
     its own entry. The best archive of a release counts.
     """
     packages = grouped(((archive.redist, archive.package), archive) for archive in archives)
     pairs = product(capabilities, sorted(packages.items()))
     parts = (_summaries(name, gpus.capabilities[name].base, *item) for name, item in pairs)
-    return tuple(chain.from_iterable(parts))
+    return tuple(_with_any(part, without_code) for part in chain.from_iterable(parts))
+
+
+def _with_any(
+    part: PackageCoverage, without_code: Mapping[tuple[str, str], Sequence[Version]]
+) -> PackageCoverage:
+    """Add the releases without device code, which run on every GPU."""
+    labels = without_code.get((part.redist, part.package))
+    if not labels or part.cuda is not None:
+        return part
+    span = ReleaseSpan(first=str(labels[0]), newest=str(labels[-1]))
+    return part.model_copy(update={"any": span})
 
 
 def _summaries(

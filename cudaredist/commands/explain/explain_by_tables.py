@@ -57,8 +57,9 @@ def _explain_gpu(name: str, store: Store, cache: Cache) -> ExplainReport:
     names = capabilities_called(name, gpus)
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
     topics = (explain_gpu(one, gpus, policy, drivers) for one in names)
-    archives = read_coverage(names, Index(store, cache), gpus, CoverageRules(gpus))
-    coverage = coverage_of_releases(names, archives, gpus)
+    index = Index(store, cache)
+    archives = read_coverage(names, index, gpus, CoverageRules(gpus))
+    coverage = coverage_of_releases(names, archives, gpus, index.without_device_code())
     return ExplainReport(
         kind="gpu",
         asked=name,

@@ -42,6 +42,9 @@ class PackageCoverage(OwnModel):
         default=None,
         description="CUDA major of the builds. Null: the coverage does not depend on it",
     )
+    any: ReleaseSpan | None = Field(
+        default=None, description="Releases without device code, for every GPU. Null: none"
+    )
     native: ReleaseSpan | None = Field(description="Releases with native code. Null: none")
     ptx: ReleaseSpan | None = Field(description="Releases with PTX only. Null: none")
     without: ReleaseCoverage | None = Field(

@@ -28,7 +28,7 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
     for name in dict.fromkeys(entry.capability for entry in report.coverage):
         yield ""
         yield f"releases that run on {name}, according to the device code in feature files"
-        rows = [("  package", "CUDA", "native", "PTX only", "first without")]
+        rows = [("  package", "CUDA", "any GPU", "native", "PTX only", "first without")]
         rows += (_coverage_row(part) for part in report.coverage if part.capability == name)
         yield from columns(rows)
     if report.hint is not None:
@@ -39,14 +39,15 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
         )
 
 
-def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str, str]:
+def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str, str, str]:
     package = part.package if part.redist in part.package else f"{part.package} ({part.redist})"
     without = "-" if part.without is None else part.without.release
     if part.without is not None and part.without.coverage != "none":
         without += f" ({part.without.coverage})"
     unknown = f"; {part.unknown} of {part.releases} releases unknown" if part.unknown else ""
     cuda = "all" if part.cuda is None else str(part.cuda)
-    return f"  {package}", cuda, _span(part.native), _span(part.ptx), f"{without}{unknown}"
+    spans = _span(part.any), _span(part.native), _span(part.ptx)
+    return f"  {package}", cuda, *spans, f"{without}{unknown}"
 
 
 def _span(span: ReleaseSpan | None) -> str:

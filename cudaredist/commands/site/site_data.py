@@ -139,7 +139,7 @@ def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
         # GPUs have only capabilities without a variant.
         plain = [name for name, entry in gpus.table.capabilities.items() if entry.variant is None]
         read = read_coverage(plain, index, gpus.table, compared.rules)
-        coverage = coverage_of_releases(plain, read, gpus.table)
+        coverage = coverage_of_releases(plain, read, gpus.table, index.without_device_code())
         newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
     return SiteData(
         channel=store.channel,

@@ -58,6 +58,7 @@ def test_explain_gpu_lists_native_ptx_and_first_unsupported_release(explain: Any
             "redist": "cuda",
             "package": "libcublas",
             "cuda": None,
+            "any": None,
             "native": span("12.9.1", "12.9.1"),
             "ptx": None,
             "without": {"release": "13.0.2", "coverage": "none"},
@@ -69,6 +70,7 @@ def test_explain_gpu_lists_native_ptx_and_first_unsupported_release(explain: Any
             "redist": "cutensor",
             "package": "libcutensor",
             "cuda": None,
+            "any": None,
             "native": span("2.0.0", "2.1.0"),
             "ptx": span("1.9.0", "1.9.0"),
             "without": {
@@ -113,10 +115,10 @@ def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
 def test_explain_gpu_text_ends_with_releases(explain: Any) -> None:
     assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
         "releases that run on 7.0, according to the device code in feature files",
-        "  package           CUDA  native          PTX only  first without",
-        "  libcublas (cuda)  all   12.9.1          -         13.0.2",
-        "  libcutensor       all   2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 files, "
-        "native 5 of 10 modules)",
+        "  package           CUDA  any GPU  native          PTX only  first without",
+        "  libcublas (cuda)  all   -        12.9.1          -         13.0.2",
+        "  libcutensor       all   -        2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 "
+        "files, native 5 of 10 modules)",
     ]
 
 

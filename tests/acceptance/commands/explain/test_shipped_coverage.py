@@ -16,7 +16,7 @@ from cudaredist.commands.explain.coverage_history import (
     read_coverage,
 )
 from cudaredist.commands.explain.newest_together import newest_together
-from cudaredist.commands.explain.report import PackageCoverage
+from cudaredist.commands.explain.report import PackageCoverage, ReleaseSpan
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
@@ -48,14 +48,25 @@ def set_data() -> SetData:
 
 @cache
 def archives() -> tuple[ArchiveCoverage, ...]:
-    with tempfile.TemporaryDirectory() as folder:
-        return read_coverage(PLAIN, Index(STORE, Cache(Path(folder))), GPUS, CoverageRules(GPUS))
+    return read_coverage(PLAIN, index(), GPUS, CoverageRules(GPUS))
+
+
+@cache
+def index() -> Index:
+    return Index(STORE, Cache(Path(tempfile.mkdtemp())))
 
 
 @cache
 def history() -> dict[tuple[str, str], list[PackageCoverage]]:
-    found = coverage_of_releases(NAMES, archives(), GPUS)
+    found = coverage_of_releases(NAMES, archives(), GPUS, index().without_device_code())
     return grouped(((entry.package, entry.capability), entry) for entry in found)
+
+
+def test_releases_without_device_code_run_on_every_gpu() -> None:
+    (cudart,) = history()["cuda_cudart", "7.0"]
+    assert cudart.any == ReleaseSpan(first="11.8.0", newest="12.8.2")
+    assert cudart.native == ReleaseSpan(first="12.9.1", newest="12.9.2")
+    assert [entry.any for entry in history()["libcublas", "7.0"]] == [None]
 
 
 def newest(redist: str) -> str:
