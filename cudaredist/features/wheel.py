@@ -29,6 +29,8 @@ _is_license = re.compile(
     r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e(?:\.txt)?", re.IGNORECASE
 ).fullmatch
 _PREFIX = re.compile(r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?")
+LINK_ADDED = "link added, as wheels have none"
+"""The beginning of the note on a link that every wheel lacks."""
 _VERSIONED = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]{1,18}(?:\.[0-9]{1,18})*)")
 _EXECUTABLE = 0o755
 _GLUE = "__init__.py"
@@ -101,7 +103,7 @@ def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple
             placed.append(_with_mode(replace(entry, name=f"{_TOP}/{path}"), path))
     links = _missing_links(placed)
     added = (link.name.removeprefix(f"{_TOP}/") for link in links)
-    notes = tuple(f"link added, as wheels have none: {path}" for path in added)
+    notes = tuple(f"{LINK_ADDED}: {path}" for path in added)
     return [*placed, *links], notes
 
 

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError
+from cudaredist.features.wheel import LINK_ADDED
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import LicensePolicy, LicenseText, OutputPolicy
@@ -122,6 +123,8 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
         "architectures": tuple(sorted(set(targets), key=architecture_order)),
         "needed": tuple(sorted({name for file in binaries for name in file.needed})),
         "opens": tuple(sorted({name for file in binaries for name in file.opens})),
+        # Links that wheels lack are usual.
+        "notes": tuple(note for note in split.examined.notes if not note.startswith(LINK_ADDED)),
     }
 
 

@@ -50,4 +50,5 @@ def _facts(archive: ExplainedArchive) -> dict[str, str]:
             f"{name} ({', '.join(shortened(names, _SHOWN))})"
             for name, names in archive.depends.items()
         ),
+        "notes": "; ".join(shortened(archive.notes, _SHOWN)),
     }

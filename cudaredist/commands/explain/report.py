@@ -108,6 +108,9 @@ class ExplainedArchive(ArchiveName):
     depends: dict[str, tuple[str, ...]] = Field(
         default={}, description="Required libraries or headers, by their package in the release"
     )
+    notes: tuple[str, ...] = Field(
+        default=(), description="What is unusual in the archive, such as links to nothing"
+    )
 
 
 class PackageReport(Answer):

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support.running import expect_output
 from support.set_inputs import build
 from support.small_sets import make_data
@@ -141,3 +141,9 @@ def test_history_without_symbols_is_unknown(run: Run, data: Path) -> None:
 def test_explain_package_of_unknown_name_suggests_package(run: Run, data: Path) -> None:
     result = expect_output(run("explain", "package", "libcublass", "--data-dir", data), 2)
     assert "did you mean libcublas" in result.output
+
+
+def test_unusual_contents_of_a_shipped_archive_are_notes(run: Run) -> None:
+    result = run("explain", "package", "cuda_opencl", "--data-dir", REPOSITORY / "data")
+    assert "  notes: binaries for several machines: x86 (1), x86_64 (1)" in result.stdout
+    assert "link added" not in result.stdout
