@@ -218,23 +218,33 @@ class Session(contextlib.ExitStack):
         *,
         is_layered: bool = True,
         is_channel_used: bool = True,
+        reads_features: bool = False,
     ) -> "Store":
         """Return the data to read.
 
         The channel is the selected one, or redist if there is a base URL. Otherwise, it is the
-        data's own channel, and a note reports wheels if `is_channel_used` is true.
+        data's own channel, and a note reports wheels if `is_channel_used` is true. With
+        `reads_features`, manifests without feature files do not select the channel.
         """
-        from cudaredist.store.data_folder import shipped_data
+        from cudaredist.store.data_folder import Store, shipped_data
         from cudaredist.store.locate import store_to_read
 
         named = data.channel or ("redist" if base_url else None)
         store = store_to_read(
-            data.data_dir, named, use_shipped=data.shipped_data, is_layered=is_layered
+            data.data_dir,
+            named,
+            use_shipped=data.shipped_data,
+            is_layered=is_layered,
+            reads_features=reads_features,
         )
         if named is None and store.channel != "redist" and is_channel_used:
             is_shipped = store.manifest_root == shipped_data()
             folder = "the data shipped with cudaredist" if is_shipped else str(store.root)
-            self.console.note(f"using --channel {store.channel}, the only one in {folder}")
+            note = f"using --channel {store.channel}, the only one in {folder}"
+            if store.root != shipped_data() and Store(store.root, "redist").redists():
+                note = f"using --channel {store.channel} of {folder}"
+                note += f": {store.root} has no feature files of redist"
+            self.console.note(note)
         return store
 
     def lock(self, root: Path) -> Callable[[], None]:

@@ -46,18 +46,22 @@ def store_to_read(
     *,
     use_shipped: bool = True,
     is_layered: bool = True,
+    reads_features: bool = False,
 ) -> Store:
     """Return the data folder to read, over the shipped data.
 
     The shipped data is left out unless `is_layered` and `use_shipped`.
 
-    The channel is the given one, else the channel of the manifests.
+    The channel is the given one, else the channel of the manifests. With `reads_features`, it is
+    that of the shipped data if no feature file describes the manifests.
     """
     root, shipped = data_folder(given, writing=False, use_shipped=use_shipped), shipped_data()
     is_other = root.resolve() != shipped.resolve()
     base = shipped if is_layered and use_shipped and is_other else None
     if channel is None:
         channel = local_channel(root if base is None or _has_manifests(root) else base)
+        if reads_features and base is not None and not _has_features(root, channel):
+            channel = local_channel(base)
     return Store(root, channel, None if base is None else Store(base, channel))
 
 
@@ -77,6 +81,11 @@ def _has_data(root: Path) -> bool:
     """
     tables = (Store(root).table_path(name) for name in TABLE_NAMES)
     return _has_manifests(root) or any(table.exists() for table in tables)
+
+
+def _has_features(root: Path, channel: Channel) -> bool:
+    store = Store(root, channel)
+    return any(store.features(name).labels() for name in store.redists())
 
 
 def _has_manifests(root: Path) -> bool:

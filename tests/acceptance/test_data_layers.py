@@ -186,6 +186,30 @@ def test_channel_with_local_manifest_ignores_shipped_data(run: Run) -> None:
     expect_error(run("build", "--cuda", "12.9", "--check"), 2, "13.0.2")
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("which", "libcublas.so.12"),
+        ("explain", "package", "libcublas"),
+        ("explain", "gpu", "7.0"),
+        ("query", "SELECT count(*) FROM archives"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_manifests_without_features_hide_no_shipped_data(
+    run: Run, question: tuple[str, ...]
+) -> None:
+    before = run(*question)
+    path = Path("data/manifests/cuda/redistrib_12.9.1.json")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(manifest("12.9.1"))
+    after = run(*question)
+    assert (after.exit_code, after.stdout) == (before.exit_code, before.stdout)
+    note = "using --channel wheels of the data shipped with cudaredist: data has no feature files"
+    assert (note in after.stderr) == (question[1] != "gpu")
+    assert run(*question, "--channel", "redist").stdout != before.stdout
+
+
 def test_folder_with_manifests_of_both_channels_is_of_redist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,7 +128,10 @@ def audit(options: AuditOptions, session: Session) -> int:
     from cudaredist.commands.audit import needed_lists, text
     from cudaredist.commands.audit.audit_program import audit_programs
 
-    store, cache = session.read_store(options.data), open_cache(options.cache_dir)
+    store, cache = (
+        session.read_store(options.data, reads_features=True),
+        open_cache(options.cache_dir),
+    )
     cache.sweep()
     report = audit_programs(
         options.programs(),

@@ -72,7 +72,9 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.commands.explain.explain_by_tables import explain_by_tables
         from cudaredist.commands.explain.table_text import explain_text
 
-        store = session.read_store(options.data, is_channel_used=False)
+        store = session.read_store(
+            options.data, is_channel_used=False, reads_features=options.subject == "gpu"
+        )
         cache = open_cache(options.cache_dir)
         report = explain_by_tables(options.subject, options.name, store, cache)
         errors = [("", error) for error in report.errors]
@@ -83,7 +85,9 @@ def explain(options: ExplainOptions, session: Session) -> int:
 def _show_package(options: ExplainOptions, session: Session) -> None:
     from cudaredist.store.facts_index import Index
 
-    index = Index(session.read_store(options.data), open_cache(options.cache_dir))
+    index = Index(
+        session.read_store(options.data, reads_features=True), open_cache(options.cache_dir)
+    )
     if options.history:
         from cudaredist.commands.explain.package_history import explain_history, history_text
 

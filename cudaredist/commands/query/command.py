@@ -72,7 +72,9 @@ def query(options: QueryOptions, session: Session) -> int:
     if options.tables:
         report = list_tables()
     else:
-        index = Index(session.read_store(options.data), open_cache(options.cache_dir))
+        index = Index(
+            session.read_store(options.data, reads_features=True), open_cache(options.cache_dir)
+        )
         if options.output is not None:
             report = write_database(index, options.output)
         else:
