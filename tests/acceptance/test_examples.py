@@ -129,6 +129,8 @@ def test_maintenance_commands_run_in_order_in_new_folder(
         server.files[address.partition(base)[2]] = archive
     monkeypatch.setenv("CUDAREDIST_BASE_URL", server.url)
     for example in SOURCES["maintenance.md"]:
+        if "needs a checkout" in example.line:  # test_nixpkgs_page.py runs such commands
+            continue
         words = (word.replace(NVIDIA_BASE, server.url) for word in example.words)
         result = run(*(word.replace(base, server.url) for word in words))
         is_check = example.line.startswith("cudaredist check")
