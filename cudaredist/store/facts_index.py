@@ -2,9 +2,9 @@
 
 The files are the only source. Their sizes and times are compared with those in the index at each
 start, and the rows of changed files are replaced. A changed index replaces its file as a whole, so
-that it needs no locks: several processes can read and refresh it at once. Its header has a checksum
-of the file, so that a damaged or edited index is made again. If the cache cannot be written, the
-index is in memory.
+that it needs no locks: several processes can read and refresh it at once. If its checksum shows
+that it is damaged or edited, it is made again. If the cache cannot be written, the index is in
+memory.
 """
 
 import json
@@ -12,13 +12,12 @@ import os
 import sqlite3
 import time
 import weakref
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, printable
@@ -30,6 +29,7 @@ from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
 from cudaredist.store.files import read_file
+from cudaredist.store.index_checksum import has_checksum, write_checksum
 from cudaredist.store.index_rows import add_release, add_row, add_symbols, add_table
 from cudaredist.store.read_data import load_features, load_manifest, require_manifests
 from cudaredist.store.symbol_folder import SymbolFolder
@@ -38,12 +38,6 @@ from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
-
-_CHECKSUM = slice(60, 64)
-"""The bytes of `user_version` in the header of an SQLite file."""
-_CHUNK = 1 << 18
-_verified: set[tuple[int, ...]] = set()
-"""Files that this process has verified, by device, inode, size and time."""
 
 _Result = TypeVar("_Result")
 
@@ -85,7 +79,7 @@ class Index:
         # If no index of all layers exists, begin with a copy of the shipped data's index.
         keys = (index_key(layer) for layer in (store, store.base) if layer is not None)
         paths = filter(None, map(cache.stored_index, keys))
-        path = next(filter(_has_checksum, paths), None)
+        path = next(filter(has_checksum, paths), None)
         self._is_new = False
         if path is None:
             self._make()
@@ -314,11 +308,7 @@ class Index:
                 self._database.backup(file)
         except sqlite3.Error as error:
             raise OSError(str(error)) from error
-        with path.open("r+b") as file:
-            checksum = _checksum(file)
-            file.seek(_CHECKSUM.start)
-            file.write(checksum)
-        _verified.add(_identity(path.stat()))
+        write_checksum(path)
 
     def _add(self, document: _Document) -> None:
         """Add the rows of a document. A broken file has none."""
@@ -408,37 +398,6 @@ def _state(*paths: Path | str) -> str:
                 return ""
             states.append((about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
     return repr(sorted(states))
-
-
-def _checksum(file: BinaryIO) -> bytes:
-    """Return the checksum of an index: the CRC-32 of all other bytes.
-
-    A cryptographic hash would take longer than most queries, and nobody else can write the cache.
-    """
-    file.seek(0)
-    checksum = zlib.crc32(file.read(_CHECKSUM.start))
-    file.seek(_CHECKSUM.stop)
-    while chunk := file.read(_CHUNK):
-        checksum = zlib.crc32(chunk, checksum)
-    return checksum.to_bytes(4, "big")
-
-
-def _identity(about: os.stat_result) -> tuple[int, ...]:
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
-
-
-def _has_checksum(path: Path) -> bool:
-    """Return whether an index is undamaged."""
-    try:
-        with path.open("rb") as file:
-            identity = _identity(os.fstat(file.fileno()))
-            if identity not in _verified:
-                if file.read(_CHECKSUM.stop)[_CHECKSUM] != _checksum(file):
-                    return False
-                _verified.add(identity)
-            return True
-    except OSError:
-        return False
 
 
 def _open_file(path: Path) -> sqlite3.Connection:

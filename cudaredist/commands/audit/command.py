@@ -151,22 +151,22 @@ def audit(options: AuditOptions, session: Session) -> int:
         session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), outputs)
         session.errors(errors)
         return report.exit_code
-    needs_wheels = is_list and options.format == "requirements"
-    if needs_wheels and any(map(needed_lists.lacks_wheels, report.programs)):
-        hint = f"run `{again(channel='wheels')}`"
-        raise UsageError("--format requirements requires --channel wheels", hint=hint)
-    formats = {
-        "text": text.audit_text,
-        "markdown": text.audit_markdown,
-        "requirements": needed_lists.requirement_lines,
-        "packages": needed_lists.package_lines,
-        "nix": needed_lists.nix_lines,
-        "auditwheel-exclude": needed_lists.exclude_lines,
-    }
+    if is_list and options.format == "requirements":
+        _require_wheels(report)
+    formats = {"text": text.audit_text, "markdown": text.audit_markdown, **needed_lists.LISTS}
     findings = (finding for program in report.programs for finding in program.findings)
     warnings = (f"{n.kind}: {n.message}" for n in findings if is_list and n.ignored is None)
     lines = formats.get(options.format)
     return session.finish(report, lines, warnings=warnings, errors=errors)
+
+
+def _require_wheels(report: "AuditReport | AuditReports") -> None:
+    """Raise `UsageError` if the packages of a program are not wheels."""
+    from cudaredist.commands.audit.needed_lists import lacks_wheels
+
+    if any(map(lacks_wheels, report.programs)):
+        hint = f"run `{again(channel='wheels')}`"
+        raise UsageError("--format requirements requires --channel wheels", hint=hint)
 
 
 def _written_report(report: "AuditReport | AuditReports", session: Session) -> Path | None:

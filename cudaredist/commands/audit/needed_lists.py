@@ -109,3 +109,12 @@ def needed_packages(report: AuditReport) -> list[str]:
     needed = (library for library in report.libraries if library.kind in {"needed", "unlinked"})
     provided = (library for library in needed if library.status == "provided")
     return sorted({provider.package for library in provided for provider in library.providers})
+
+
+LISTS = {
+    "requirements": requirement_lines,
+    "packages": package_lines,
+    "nix": nix_lines,
+    "auditwheel-exclude": exclude_lines,
+}
+"""The functions that yield the lines of each list."""
