@@ -28,17 +28,18 @@ from cudaredist.sets.host_compiler import choose_host
 from cudaredist.sets.inputs import InputManifest, SetData
 from cudaredist.sets.libraries import (
     external_sonames,
-    find_external,
     note,
     resolve_dependencies,
     soname_index,
     warning,
 )
+from cudaredist.sets.library_names import find_external
 from cudaredist.sets.metadata import make_package
 from cudaredist.sets.platforms import JETSON, SBSA, UNSUPPORTED, threshold_of
 from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.set_coverage import coverage_diagnostics
 from cudaredist.sets.spec import SetSpec
+from cudaredist.sets.stated_cuda import is_cuda_known
 from cudaredist.sets.version_choice import Choice, choose_releases, is_for_later_cuda
 
 ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
@@ -297,6 +298,13 @@ def _release_diagnostics(
         if draft.archive is None or draft.redist is None or not draft.is_available:
             continue
         yield from _doubtful_versions(draft, drafts, spec)
+        if not is_cuda_known(draft, spec):
+            text = (
+                f"{draft.pname} {draft.archive.version} has no variants, so nothing states its "
+                f"CUDA major; if it is not for CUDA {spec.cuda.components[0]}, add its CUDA "
+                "releases to policy/constraints.json of an overlay"
+            )
+            yield warning("cuda-unstated", attr, text)
         path, own = draft.archive.relative_path, draft.archive.sha256
         releases = spec.data.releases_by_path[draft.redist, path]
         others = [str(label) for sha256, label in releases if sha256 != own]

@@ -10,9 +10,10 @@ from cudaredist.formats.packageset import ReasonCode, Status
 from cudaredist.formats.policy import Fixup
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version
+from cudaredist.sets.cuda_libraries import CudaLibraries
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData, is_within
-from cudaredist.sets.outputs import nested_refusal, order_outputs, split_outputs
+from cudaredist.sets.outputs import order_outputs, split_outputs
 from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.spec import SetSpec
@@ -47,9 +48,10 @@ def make_entries(spec: SetSpec, choices: Mapping[str, Choice]) -> dict[str, Draf
                 )
             draft = Draft(attr=attr, pname=name, redist=manifest.redist, manifest=manifest)
             entries[attr] = _with_archive(draft, spec)
+    libraries = CudaLibraries(spec.cuda, spec.platform, spec.data)
     for attr, draft in entries.items():
         allowed = _with_fixups(with_requirements(draft, spec), spec)
-        entries[attr] = _with_outputs(allowed, spec) if allowed.has_files else allowed
+        entries[attr] = _with_outputs(allowed, spec, libraries) if allowed.has_files else allowed
     return entries
 
 
@@ -123,6 +125,11 @@ def _with_constraints(draft: Draft, manifest: InputManifest, spec: SetSpec) -> D
     other = built_for_other(label, spec.cuda)
     if other is not None:
         draft = draft.refused("unsupported", code, other, manifest.source)
+    if draft.archive is not None:
+        majors = spec.data.cuda_majors
+        stated = majors.refusal(manifest.redist, label, draft.archive.id, spec.cuda)
+        if stated is not None:
+            draft = draft.refused("unsupported", code, stated.text, stated.source)
     for entry in broken_constraints(manifest.redist, label, spec.cuda, policies.constraints):
         text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
         draft = draft.refused("broken", code, text, policies.source("constraints", entry))
@@ -236,7 +243,7 @@ def _with_fixups(draft: Draft, spec: SetSpec) -> Draft:
 # -- outputs
 
 
-def _with_outputs(draft: Draft, spec: SetSpec) -> Draft:
+def _with_outputs(draft: Draft, spec: SetSpec, libraries: CudaLibraries) -> Draft:
     """Split a package into outputs, or note missing features."""
     name, manifest, archive = draft.pname, draft.manifest, draft.archive
     if manifest is None or archive is None or archive.sha256 is None:
@@ -261,7 +268,7 @@ def _with_outputs(draft: Draft, spec: SetSpec) -> Draft:
             return replace(draft, missing=_reason_against(name, archive.sha256, features))
         is_fixed = fixed is not None or name in policy.collapse
         return draft if is_fixed else replace(draft, outputs=order_outputs(legacy))
-    refusal = nested_refusal(examined, spec.cuda)
+    refusal = libraries.refusal(examined)
     if refusal is not None:
         source = f"{manifest.redist}/feature_{manifest.label}.json"
         return draft.refused("unsupported", "cuda-version-unsupported", refusal, source)

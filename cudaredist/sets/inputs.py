@@ -39,6 +39,7 @@ from cudaredist.primitives import (
     manifest_name,
 )
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
@@ -190,11 +191,25 @@ class SetData:
     """By CUDA release and platform."""
     inputs: tuple[Input, ...]
     """Tables and policies. Manifests and features are added when a set uses them."""
+    shipped_wheels: Callable[[str], Iterable[StatedRelease]] = lambda _: ()
+    """Returns the releases of a redistributable in the shipped wheels, for archives of NVIDIA's
+    server without variants."""
 
     @cached_property
     def coverage_rules(self) -> CoverageRules:
         """The rules that relate device code to GPUs."""
         return CoverageRules(self.gpus)
+
+    @cached_property
+    def cuda_majors(self) -> CudaMajors:
+        """The CUDA majors that manifests and the shipped wheels state."""
+
+        def releases_of(redist: str) -> Iterator[StatedRelease]:
+            for label, entry in self.manifests.get(redist, {}).items():
+                yield StatedRelease(label, entry.manifest, is_wheel=False)
+            yield from self.shipped_wheels(redist)
+
+        return CudaMajors(releases_of)
 
     @cached_property
     def cuda_labels(self) -> list[Version]:

@@ -1,11 +1,8 @@
 """Shared libraries of a set: providers and dependents."""
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import translate
-from functools import lru_cache
 from operator import attrgetter
 from typing import Literal
 
@@ -24,7 +21,6 @@ from cudaredist.formats.packageset import (
     SonameProvider,
 )
 from cudaredist.formats.policy import (
-    External,
     LibraryPolicy,
     LoadedLibrary,
     OptionalLibrary,
@@ -39,6 +35,7 @@ from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import fixups_for, with_requirements
 from cudaredist.sets.headers import Included, header_depends, included_headers
 from cudaredist.sets.inputs import is_within
+from cudaredist.sets.library_names import find_external, key_of, name_pattern, stem_of
 from cudaredist.sets.outputs import ORDER, resolve
 from cudaredist.sets.spec import SetSpec
 
@@ -207,10 +204,8 @@ class _Connection:
         """Return policy's entry for a library that a package can do without, or None."""
         entries = self.spec.policies.libraries.optional_libraries
         name = key_of(soname)
-        return next(
-            (e for e in entries if _pattern(e.packages)(draft.pname) and _pattern(e.names)(name)),
-            None,
-        )
+        of_package = (entry for entry in entries if name_pattern(entry.packages)(draft.pname))
+        return next((entry for entry in of_package if name_pattern(entry.names)(name)), None)
 
     def _gone(self, sonames: Iterable[str]) -> set[str]:
         """Return the libraries that no distribution has.
@@ -315,22 +310,6 @@ def external_sonames(entries: Iterable[Draft], policy: LibraryPolicy) -> dict[st
     return sonames
 
 
-def find_external(soname: str, policy: LibraryPolicy) -> External | None:
-    """Return policy's entry for an external library, or None."""
-    name = key_of(soname)
-    return next((entry for entry in policy.external if _pattern(entry.names)(name)), None)
-
-
-def key_of(soname: str) -> str:
-    """Return a library name for comparison: DLL names ignore case."""
-    return soname.lower() if soname.lower().endswith(".dll") else soname
-
-
-@lru_cache(maxsize=4096)
-def _pattern(names: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    return re.compile("|".join(translate(key_of(name)) for name in names) or "(?!)").match
-
-
 # -- facts of the files
 
 
@@ -376,11 +355,6 @@ def _loaded(libraries: Sequence[Provided], rules: Iterable[LoadedLibrary]) -> It
 
 def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "dlopen"]) -> Needed:
     return Needed(soname=soname, by_path=path, output=output, satisfied_by=None, kind=kind)
-
-
-def stem_of(name: str) -> str:
-    """Return a library's name without `.so` and its version."""
-    return name.partition(".so")[0]
 
 
 def _library_depends(draft: Draft) -> Iterator[Depends]:

@@ -21,6 +21,7 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, label_of_manifest_name, published_sha256, sha256_of
+from cudaredist.sets.cuda_majors import StatedRelease
 from cudaredist.sets.inputs import (
     POLICY_MODELS,
     InputFeatures,
@@ -65,7 +66,17 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         policies=policies,
         runfiles=read_runfiles(runfiles).runfiles,
         inputs=tuple(inputs),
+        shipped_wheels=shipped_wheels if store.channel == "redist" else lambda _: (),
     )
+
+
+def shipped_wheels(redist: str) -> Iterator[StatedRelease]:
+    """Yield the releases of a redistributable in the shipped wheels."""
+    folder = Store(shipped_data(), "wheels").manifests(redist)
+    for label in folder.labels():
+        data = folder.read(label)
+        if data is not None:
+            yield StatedRelease(label, read_manifest(data, label=label), is_wheel=True)
 
 
 def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:

@@ -1,9 +1,13 @@
 """Archives of all redistributables that are usable with a CUDA release."""
 
+from collections.abc import Iterator
+
 from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.primitives import Platform, Version, find_release
+from cudaredist.primitives import ArchiveId, Platform, Version, find_release
 from cudaredist.redists import CUDA
+from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
+from cudaredist.sets.load import shipped_wheels
 from cudaredist.sets.platforms import variants_of
 from cudaredist.sets.requirements import SetTarget, requirements_of, target_problems
 from cudaredist.sets.version_choice import (
@@ -13,7 +17,7 @@ from cudaredist.sets.version_choice import (
     missing_release,
 )
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import require_manifests
+from cudaredist.store.read_data import load_manifest, require_manifests
 
 
 def find_local_cuda(text: str, store: Store) -> Version:
@@ -31,8 +35,10 @@ class UsableWithCuda:
 
     def __init__(self, cuda: Version, store: Store) -> None:
         self.cuda = cuda
+        self._store = store
         self._constraints = read_own_file(store.read_policy("constraints"), ConstraintPolicy)
         self._requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
+        self._majors = CudaMajors(self._releases)
 
     def has(
         self, redist: str, label: Version, package: str, platform: str, variant: str | None
@@ -40,6 +46,8 @@ class UsableWithCuda:
         """Check if an archive is usable with the CUDA release."""
         if redist == CUDA:
             return label == self.cuda
+        if self._majors.refusal(redist, label, ArchiveId(package, platform, variant), self.cuda):
+            return False
         target = SetTarget(self.cuda, Platform(platform), ())
         problems = (
             code
@@ -53,3 +61,9 @@ class UsableWithCuda:
             and not broken_constraints(redist, label, self.cuda, self._constraints)
             and "cuda-version-unsupported" not in problems
         )
+
+    def _releases(self, redist: str) -> Iterator[StatedRelease]:
+        for label in self._store.manifests(redist).labels():
+            yield StatedRelease(label, load_manifest(self._store, redist, label), is_wheel=False)
+        if self._store.channel == "redist":
+            yield from shipped_wheels(redist)

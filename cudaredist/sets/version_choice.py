@@ -13,8 +13,8 @@ from cudaredist.hints import command_line, correction_line
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.cuda_libraries import CudaLibraries
 from cudaredist.sets.inputs import InputManifest, SetData, is_within
-from cudaredist.sets.outputs import nested_refusal
 from cudaredist.sets.platforms import Absence, select_archive
 from cudaredist.sets.requirements import (
     SetTarget,
@@ -121,7 +121,8 @@ def choose_releases(
     fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
     requirements = data.policies.requirements.requirements
     requiring = {data.names[entry.package].redist for entry in requirements if entry.needs_packages}
-    chooser = _Chooser(target, data, coverage)
+    libraries = CudaLibraries(target.cuda, target.platform, data)
+    chooser = _Chooser(target, data, coverage, libraries)
     for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
         manifest = fixed.get(redist)
         if manifest is None:
@@ -180,6 +181,7 @@ class _Chooser:
     target: SetTarget
     data: SetData
     coverage: RequiredCoverage | None
+    libraries: CudaLibraries
     choices: dict[str, Choice] = field(default_factory=dict)
     """The choices so far."""
 
@@ -215,10 +217,14 @@ class _Chooser:
         problem = coverage_problem(examined, archive, self.target, self.coverage, self.data)
         return _Refusal(problem, lacks_coverage=True) if problem else None
 
-    def _nested(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
+    def _for_other_cuda(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
         """Return a refusal if a release's package is for other CUDA releases, or None."""
+        redist, label, cuda = manifest.redist, manifest.label, self.target.cuda
+        stated = self.data.cuda_majors.refusal(redist, label, archive.id, cuda)
+        if stated is not None:
+            return _Refusal(stated.text)
         examined = examined_archive(manifest, archive, self.data)
-        problem = nested_refusal(examined, self.target.cuda) if examined else None
+        problem = self.libraries.refusal(examined) if examined else None
         return _Refusal(problem) if problem else None
 
     def _newest(self, redist: str, *checks: _Check, names_newest: bool = False) -> Choice:
@@ -274,7 +280,7 @@ class _Chooser:
                 is_unpublished = selection.code in _UNPUBLISHED
                 refusals.append(_Refusal(selection.text, is_unpublished=is_unpublished))
             else:
-                results = (check(manifest, selection) for check in (self._nested, *checks))
+                results = (check(manifest, selection) for check in (self._for_other_cuda, *checks))
                 refusal = next(filter(None, results), None)
                 if refusal is None:
                     return None

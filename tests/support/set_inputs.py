@@ -273,6 +273,7 @@ def set_data_of(
         "policies": _changed_policies(policies or {}),
         "runfiles": {},
         "inputs": (),
+        "shipped_wheels": lambda _: (),
     }
     return replace(_shipped(), **(values | more))
 

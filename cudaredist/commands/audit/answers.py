@@ -19,7 +19,7 @@ from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.features.library_symbols import import_groups
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
-from cudaredist.sets.libraries import stem_of
+from cudaredist.sets.library_names import stem_of
 from cudaredist.tables.explain_driver import lowest_driver
 
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})

@@ -31,7 +31,7 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
-from cudaredist.sets.libraries import stem_of
+from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import Catalog, Majors, ProgramFile, majors_of
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 
 
 class FileMajors(NamedTuple):

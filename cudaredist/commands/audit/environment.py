@@ -44,7 +44,7 @@ from cudaredist.errors import listed
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.hints import command_line
-from cudaredist.sets.libraries import stem_of
+from cudaredist.sets.library_names import stem_of
 from cudaredist.store.files import foreign_text
 from cudaredist.tables.symbols.symbol_table import Import
 from cudaredist.wheels import other_project

@@ -8,7 +8,7 @@ from cudaredist.commands.audit.program import Catalog
 from cudaredist.errors import UsageError
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.hints import again
-from cudaredist.sets.libraries import find_external, stem_of
+from cudaredist.sets.library_names import find_external, stem_of
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 
 _RENAMED_SO = re.compile(r"(?P<stem>.+)[-.][0-9a-f]{8,64}(?P<rest>\.so(?:\.[0-9]+)*)").fullmatch
 _RENAMED_DLL = re.compile(r"(?P<stem>.+)-[0-9a-f]{32,64}(?P<rest>\.dll)", re.IGNORECASE).fullmatch

@@ -14,7 +14,7 @@ from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile,
 from cudaredist.commands.audit.report import AuditedRelease, BoundKind
 from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.primitives import Version
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns
 
 _of_cxx_library = re.compile(r"_Z(?:T[IVSCT])?N?K?S[abdiost]|_Z(?:nw|na|dl|da)").match

@@ -7,7 +7,7 @@ from pydantic import SkipValidation
 from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.program import AuditData, KnownLibrary, ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedLibrary, NeedKind, NeedStatus
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 
 IS_OF_GPU = frozenset({"driver", "jetson"})
 """Owners of libraries that only machines with a GPU have."""

@@ -16,7 +16,7 @@ from cudaredist.commands.audit.library_names import original_name, possible_sona
 from cudaredist.commands.audit.loader import FoundFile, Loaded, Loader, Loading, fitting_names
 from cudaredist.commands.audit.program import AuditData, ProgramFile
 from cudaredist.features.library_symbols import import_groups
-from cudaredist.sets.libraries import stem_of
+from cudaredist.sets.library_names import stem_of
 
 _OWN_PATH = "dladdr"
 """The function with which a library finds its own folder."""

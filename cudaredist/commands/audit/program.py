@@ -13,7 +13,7 @@ from cudaredist.commands.audit.library_names import family_of, original_name, po
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.primitives import Version
-from cudaredist.sets.libraries import find_external, key_of, stem_of
+from cudaredist.sets.library_names import find_external, key_of, stem_of
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 

@@ -13,7 +13,7 @@ from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile
 from cudaredist.errors import printable
 from cudaredist.primitives import Version
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 
 ORIGIN = "$ORIGIN"
 _FIXED = "fixed"

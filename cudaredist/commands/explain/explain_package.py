@@ -20,7 +20,7 @@ from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_draft
 from cudaredist.sets.headers import ROOTS, holds
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 from cudaredist.sets.load import read_policies
 from cudaredist.sets.metadata import find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs

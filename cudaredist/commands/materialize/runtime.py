@@ -17,7 +17,7 @@ from cudaredist.errors import ContentError, UsageError, listed
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform
-from cudaredist.sets.libraries import stem_of
+from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.locate import store_to_read
 

@@ -17,7 +17,7 @@ from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import natural_order
-from cudaredist.sets.libraries import find_external
+from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import is_for_other_cuda, resolve, split_outputs
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index

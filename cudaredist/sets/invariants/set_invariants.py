@@ -24,7 +24,7 @@ from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
 from cudaredist.sets.invariants.coverage_invariant import check_coverage
 from cudaredist.sets.invariants.flags_invariant import check_flags
-from cudaredist.sets.libraries import key_of
+from cudaredist.sets.library_names import key_of
 from cudaredist.sets.outputs import ORDER
 
 Broken: TypeAlias = tuple[str, str]

@@ -31,9 +31,8 @@ def of_earlier_rules(features: ArchiveFeatures) -> ArchiveFeatures:
 
 
 def cutensor(label: str, *modules: dict[str, int] | None) -> Release:
-    return Release(
-        "cutensor", label, {"libcutensor": [LINUX]}, {"libcutensor": with_code(*modules)}
-    )
+    features = {"libcutensor": with_code(*modules)}
+    return Release("cutensor", label, {"libcutensor": [f"{LINUX}/cuda12"]}, features)
 
 
 VOLTA, TURING = {"sm_70 sm_80": 65}, {"sm_75 sm_80": 200}

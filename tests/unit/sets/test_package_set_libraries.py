@@ -27,7 +27,7 @@ from cudaredist.formats.features import ArchiveFeatures
 from cudaredist.formats.packageset import InSet, Needed, OutsideSet, PackageSet
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.set_invariants import check_set
-from cudaredist.sets.libraries import find_external
+from cudaredist.sets.library_names import find_external
 
 
 def dll(name: str, *needed: str) -> Binary:

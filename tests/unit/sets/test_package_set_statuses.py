@@ -399,7 +399,7 @@ def test_missing_features_require_permission() -> None:
     known = {"cuda_nvcc": x, "cuda_cudart": x, "cuda_cccl": x}
     data = set_data_of(
         cuda(features=known, cuda_cccl=[LINUX], packages={f"lib{n}": [LINUX] for n in range(7)}),
-        Release("cudnn", "9.1.0", {"cudnn": [LINUX]}),
+        Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12"]}),
     )
     with pytest.raises(IncompleteError, match="8 packages have no features") as raised:
         build(data, allow_missing_features=False)

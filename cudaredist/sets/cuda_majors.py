@@ -1,0 +1,89 @@
+"""CUDA majors of archives whose manifest has no variants.
+
+A flat archive does not state its CUDA major. Its upper end follows from the variants of the same
+version in NVIDIA's wheels, or from those of a later release: no product supports a later CUDA major
+in an older release.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.primitives import LINUX_ALL, SOURCE, ArchiveId, Version, manifest_name
+from cudaredist.redists import CUDA
+
+_MAJOR = re.compile(r"cuda(\d+)")
+
+
+class StatedRelease(NamedTuple):
+    """A release whose manifest may state CUDA majors by variants."""
+
+    label: Version
+    manifest: Manifest
+    is_wheel: bool
+
+
+class CudaEvidence(NamedTuple):
+    """A statement about the CUDA releases of an archive, and the file that has it."""
+
+    text: str
+    source: str
+
+
+class CudaMajors:
+    """The CUDA majors of releases, by the variants in manifests."""
+
+    def __init__(self, releases_of: Callable[[str], Iterable[StatedRelease]]) -> None:
+        """Use a function that returns the known releases of a redistributable."""
+        self._releases_of = cache(lambda redist: tuple(releases_of(redist)))
+
+    def refusal(
+        self, redist: str, label: Version, archive: ArchiveId, cuda: Version
+    ) -> CudaEvidence | None:
+        """Return the evidence that a flat archive is for older CUDA majors only, or None."""
+        if states_cuda(redist, label, archive):
+            return None
+        stated = sorted(self._stated_from(redist, label, archive.package), key=_by_label)
+        for release, majors in stated:
+            if max(majors) < cuda.components[0]:
+                what = "its wheels support"
+                if release.label != label:
+                    what = f"the later release {release.label} supports"
+                known = " and ".join(map(str, sorted(majors)))
+                text = f"{archive.package} of {redist} {label} has no variants, and {what} CUDA "
+                path = f"{redist}/{manifest_name(release.label)}"
+                source = f"shipped wheels {path}" if release.is_wheel else path
+                return CudaEvidence(f"{text}{known}, not CUDA {cuda}", source)
+        return None
+
+    def is_stated(self, redist: str, label: Version, package: str, cuda: Version) -> bool:
+        """Check if wheels of the same version are for the CUDA major of a release."""
+        stated = self._stated_from(redist, label, package)
+        return any(x.label == label and cuda.components[0] in majors for x, majors in stated)
+
+    def _stated_from(
+        self, redist: str, label: Version, package: str
+    ) -> Iterator[tuple[StatedRelease, frozenset[int]]]:
+        """Yield the releases from a label on that state CUDA majors of a package."""
+        for release in self._releases_of(redist):
+            archives = release.manifest.archives if release.label >= label else ()
+            variants = (a.variant for a in archives if a.package == package and a.variant)
+            majors = frozenset(int(match[1]) for name in variants if (match := _MAJOR.match(name)))
+            if majors:
+                yield release, majors
+
+
+def states_cuda(redist: str, label: Version, archive: ArchiveId) -> bool:
+    """Check if a manifest states the CUDA release of an archive, or it is for all of them.
+
+    Labels of NCCL contain the CUDA release. Sources and `linux-all` have no CUDA major.
+    """
+    is_portable = archive.platform in {SOURCE, LINUX_ALL}
+    return redist == CUDA or bool(label.suffix) or archive.variant is not None or is_portable
+
+
+def _by_label(stated: tuple[StatedRelease, frozenset[int]]) -> tuple[Version, bool]:
+    """Return a key that sorts by release, and a wheel first."""
+    return stated[0].label, not stated[0].is_wheel
