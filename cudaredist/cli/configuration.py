@@ -1,17 +1,34 @@
 """Read the configuration file of a project."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudaredist.errors import ReadingFrom, UnknownNameError, UsageError
 from cudaredist.private import is_safe_to_trust
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+    from cudaredist.formats.settings import DeclaredSet
 
 _TABLES = {"cudaredist.toml": (), "pyproject.toml": ("tool", "cudaredist")}
 """The tables with the configuration, by file name."""
 _LIMIT = 1 << 20
 """Bytes of a configuration file."""
+_SETS = re.compile(r"""\s*\[\[\s*(tool\s*\.\s*cudaredist\s*\.\s*)?sets\s*\]\]""")
+
+
+class DeclaredSets(NamedTuple):
+    """The package sets of a configuration file."""
+
+    path: Path
+    folder: Path
+    """The folder of the sets."""
+    sets: Sequence["DeclaredSet"]
+    alias_fallback: bool
+    """Whether an alias follows to the newest local minor."""
 
 
 class ConfigurationFile(NamedTuple):
@@ -20,12 +37,28 @@ class ConfigurationFile(NamedTuple):
     path: Path | None
     values: Mapping[str, Any]
     audit: Mapping[str, Any]
+    declared: DeclaredSets | None = None
 
     def defaults(self, command: str) -> Mapping[str, Any]:
         """Return the values of a command's options."""
         if command == "export":  # exported addresses are never implicit
             return {name: value for name, value in self.values.items() if name != "base_url"}
         return {**self.values, **self.audit} if command == "audit" else self.values
+
+
+def sets_given(paths: Sequence[Path] | None) -> Sequence[Path]:
+    """Return the given package sets, else the index of the declared sets, else none.
+
+    Raises `UsageError` if sets are declared, but were never built.
+    """
+    declared = read_configuration().declared
+    if paths or declared is None or not declared.sets:
+        return paths or ()
+    index = declared.folder / "index.json"
+    if not index.is_file():
+        message = f"{declared.path} declares package sets, but {index} does not exist"
+        raise UsageError(message, hint="run `cudaredist build`")
+    return [index]
 
 
 def read_configuration() -> ConfigurationFile:
@@ -72,24 +105,13 @@ def _table(path: Path, keys: tuple[str, ...]) -> object:
 def _configuration(path: Path, table: object) -> ConfigurationFile:
     from pydantic import ValidationError
 
-    from cudaredist.formats.registry import validation_problems
-    from cudaredist.formats.settings import AuditSettings, Configuration, IgnoredFinding
+    from cudaredist.formats.settings import Configuration
 
     try:
-        values = Configuration.model_validate(table).model_dump(exclude_unset=True)
+        configuration = Configuration.model_validate(table)
     except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            *parents, name = map(str, problem["loc"] or ("",))
-            if problem["type"] == "extra_forbidden":
-                model = (Configuration, AuditSettings, IgnoredFinding)[min(len(parents), 2)]
-                known = [field.alias or "" for field in model.model_fields.values()]
-                raise UnknownNameError(f"setting of {path}", name, known) from None
-            if problem["type"] == "literal_error":
-                known = re.findall(r"'(.*?)'", problem["ctx"]["expected"])
-                raise UnknownNameError(f"{name} of {path}", str(problem["input"]), known) from None
-        problems = "; ".join(map(str, validation_problems(error)))
-        hint = "run `cudaredist schema configuration` for all settings"
-        raise UsageError(f"{path}: {problems}", hint=hint) from None
+        raise _wrong_settings(path, error) from None
+    values = configuration.model_dump(exclude_unset=True)
     for name in ("data_dir", "cache_dir"):
         if name in values:
             values[name] = str(path.parent / values[name])
@@ -98,4 +120,62 @@ def _configuration(path: Path, table: object) -> ConfigurationFile:
             address if "://" in address else str(path.parent / address)
             for address in values["base_url"]
         ]
-    return ConfigurationFile(path, values, values.pop("audit", {}))
+    for name in ("sets", "sets_folder", "alias_fallback"):
+        values.pop(name, None)
+    sets = DeclaredSets(
+        path,
+        path.parent / configuration.sets_folder,
+        tuple(configuration.sets),
+        alias_fallback=configuration.alias_fallback,
+    )
+    return ConfigurationFile(path, values, values.pop("audit", {}), sets)
+
+
+def _wrong_settings(path: Path, error: "ValidationError") -> UsageError:
+    """Return the error of a configuration with wrong settings, with the line of sets."""
+    from cudaredist.formats.registry import validation_problems
+    from cudaredist.formats.settings import (
+        AuditSettings,
+        Configuration,
+        DeclaredSet,
+        IgnoredFinding,
+    )
+
+    for problem in error.errors(include_url=False):
+        *parents, name = map(str, problem["loc"] or ("",))
+        place = str(path)
+        if parents[:1] == ["sets"]:
+            place = place_in_sets(path, int(parents[1]), name)
+        if problem["type"] == "extra_forbidden":
+            models: tuple[type[BaseModel], ...] = (Configuration, AuditSettings, IgnoredFinding)
+            if parents[:1] == ["sets"]:
+                models = (Configuration, Configuration, DeclaredSet)
+            model = models[min(len(parents), 2)]
+            known = [field.alias or "" for field in model.model_fields.values()]
+            return UnknownNameError(f"setting of {place}", name, known)
+        if problem["type"] == "literal_error":
+            known = re.findall(r"'(.*?)'", problem["ctx"]["expected"])
+            return UnknownNameError(f"{name} of {place}", str(problem["input"]), known)
+        if parents[:1] == ["sets"]:
+            hint = "run `cudaredist schema configuration` for all settings"
+            return UsageError(f"{place}: {name}: {problem['msg']}", hint=hint)
+    problems = "; ".join(map(str, validation_problems(error)))
+    hint = "run `cudaredist schema configuration` for all settings"
+    return UsageError(f"{path}: {problems}", hint=hint)
+
+
+def place_in_sets(path: Path, number: int, key: str = "") -> str:
+    """Return a configuration file and the line of a key in its `[[sets]]`, counted from 0.
+
+    Without such a key, the line is that of the table. If the sets are in another form, such as an
+    array of inline tables, it is only the file.
+    """
+    found, count = 0, -1
+    for line, text in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+        if re.match(r"\s*\[", text):
+            count += bool(_SETS.match(text))
+            if count == number and _SETS.match(text):
+                found = line
+        elif count == number and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", text) and key:
+            return f"{path}:{line}"
+    return f"{path}:{found}" if found else str(path)

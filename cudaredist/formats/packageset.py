@@ -418,6 +418,7 @@ class PackageSet(OwnFile):
     cuda: CudaRelease
     platform: SetPlatform
     cross: Cross | None = optional("Pair to which the set belongs. Absent: none")
+    name: str | None = optional("Name of a declared set. Absent: it has no name of its own")
     capabilities: Flags
     host_compiler: HostCompiler
     driver: SetDriver | None = optional("Absent: made by an earlier version")
@@ -427,6 +428,15 @@ class PackageSet(OwnFile):
     sonames: dict[str, tuple[SonameProvider, ...]]
     external: dict[str, ExternalSoname]
     diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def full_name(self) -> str:
+        """The attribute with the set's own name, or with its requested capabilities.
+
+        With the platform, it identifies a set of a distribution, such as `cudaPackages_13_0-thor`.
+        """
+        name = self.name or "_".join(self.capabilities.requested)
+        return f"{self.cuda.attribute}-{name}" if name else self.cuda.attribute
 
     @property
     def own(self) -> dict[str, SetPackage]:

@@ -17,6 +17,7 @@ class IndexedSet(OwnModel):
     cuda: Label
     platform: str
     attribute: str
+    name: str | None = optional("Name of a declared set. Absent: it has no name of its own")
     capabilities: tuple[CapabilityName, ...] = Field(
         description="Requested capabilities. Empty: the default"
     )

@@ -8,6 +8,8 @@ from pydantic import ConfigDict, Field, field_validator
 from cudaredist.formats.base import Channel, OwnModel
 from cudaredist.hints import redacted
 
+DEFAULT_NAME = "default"
+"""The name of sets whose attribute and file have no name."""
 CONFIGURATION = "configuration"
 """The name for `schema`."""
 
@@ -62,6 +64,36 @@ class AuditSettings(_Settings):
     ignore: list[IgnoredFinding] = Field([], description="Findings that do not count")
 
 
+class DeclaredSet(_Settings):
+    """Package sets that a distribution maintains: CUDA releases on platforms."""
+
+    name: str = Field(
+        DEFAULT_NAME,
+        description="Name, part of the attribute and of the file's name, except `default`",
+        pattern=r"^[a-z][a-z0-9_]*$",
+    )
+    cuda: Annotated[list[str], Field(min_length=1)] = Field(
+        description="Releases, or lines such as `12.9` for the newest local patch"
+    )
+    platforms: Annotated[list[str], Field(min_length=1)] = Field(
+        description="Platforms, such as linux-x86_64"
+    )
+    capabilities: list[str] = Field([], description="Capabilities or GPUs. Empty: the default")
+    forward_compat: bool | None = Field(None, description="Whether to embed PTX for newer GPUs")
+    overlays: list[str] = Field([], description="Overlays, relative to this file")
+    redist: dict[str, str] = Field({}, description="Releases by redistributable. Default: newest")
+    also: list[str] = Field([], description="Additional releases, such as `cudnn=8.9.7`")
+    default_gcc: int | None = Field(None, description="Preferred GCC, used if nvcc accepts it")
+    available_gcc: list[int] = Field([], description="Other GCCs to choose from. Empty: any")
+    aliases: dict[str, str] = Field(
+        {},
+        description="Release or line by alias of the set, such as cudaPackages_13",
+    )
+    allow_missing_features: bool = Field(
+        default=False, description="Whether to accept archives with unknown outputs and libraries"
+    )
+
+
 class Configuration(_Settings):
     """The table `tool.cudaredist` of `pyproject.toml`, or the file `cudaredist.toml`."""
 
@@ -81,6 +113,13 @@ class Configuration(_Settings):
         None, description="Seconds until a request times out"
     )
     audit: AuditSettings = AuditSettings()
+    sets: list[DeclaredSet] = Field([], description="Package sets of a distribution")
+    sets_folder: str = Field("build", description="Folder of these sets, relative to this file")
+    alias_fallback: bool = Field(
+        default=False,
+        description="Whether an alias such as cudaPackages_13 follows to the newest local minor if "
+        "policy's minor is not local",
+    )
 
     @field_validator("base_url")
     @classmethod

@@ -17,7 +17,7 @@ from cudaredist.formats.packageset import (
 )
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.hints import again, command_line
-from cudaredist.primitives import Version, manifest_name
+from cudaredist.primitives import Version, find_release, manifest_name
 from cudaredist.redists import CUDA
 from cudaredist.sets.distributions import find_distributions, is_old_library, old_library_text
 from cudaredist.sets.draft import PRECEDENCE, Draft
@@ -75,6 +75,7 @@ def build_set(spec: SetSpec) -> PackageSet:
     diagnostics += _diagnostics(drafts, missing, hollow, data)
     diagnostics += coverage_diagnostics(packages)
     diagnostics += _platform_diagnostics(spec)
+    diagnostics += _alias_diagnostics(spec)
     diagnostics += _release_diagnostics(choices, drafts, spec)
     return PackageSet(
         schema_version=1,
@@ -84,6 +85,7 @@ def build_set(spec: SetSpec) -> PackageSet:
         cuda=_cuda_release(spec),
         platform=_set_platform(spec),
         cross=request.cross,
+        name=request.name,
         capabilities=spec.flags,
         host_compiler=choose_host(spec),
         driver=find_driver(spec),
@@ -134,9 +136,12 @@ def _cuda_release(spec: SetSpec) -> CudaRelease:
     # Only the newest local patch of a minor for the platform gets the minor's name.
     newer = [label for label in data.cuda_labels if label.line == cuda.line and label > cuda]
     is_newest = not any(spec.platform in data.cuda_platforms(label) for label in newer)
-    aliases = []
-    if is_newest and short.majors.get(major) == cuda.line:
-        aliases = [f"cudaPackages_{major}", *(["cudaPackages"] if short.default == major else [])]
+    aliases = [f"cudaPackages_{major}", *(["cudaPackages"] if short.default == major else [])]
+    if spec.request.aliases:
+        declared = spec.request.aliases.items()
+        aliases = [name for name, text in declared if find_release(text, data.cuda_labels) == cuda]
+    elif spec.request.name or not is_newest or _alias_line(spec) != cuda.line:
+        aliases = []
     return CudaRelease(
         release=str(cuda),
         major_minor=cuda.line,
@@ -146,6 +151,22 @@ def _cuda_release(spec: SetSpec) -> CudaRelease:
         aliases=tuple(aliases),
         early_access=data.manifests[CUDA][cuda].manifest.is_preview,
     )
+
+
+def _alias_line(spec: SetSpec) -> str | None:
+    """Return the line to which the alias of the set's CUDA major refers.
+
+    If there is no release of policy's line, it is the newest line, if that is allowed.
+    """
+    line = spec.policies.names.sets.majors.get(str(spec.cuda.components[0]))
+    lines = [label.line for label in _alias_labels(spec)]
+    return lines[-1] if line not in lines and spec.request.alias_fallback else line
+
+
+def _alias_labels(spec: SetSpec) -> list[Version]:
+    """Return the releases of the set's CUDA major to which aliases can refer, sorted."""
+    labels = spec.request.alias_labels or spec.data.cuda_labels
+    return [label for label in labels if label.components[0] == spec.cuda.components[0]]
 
 
 def _set_platform(spec: SetSpec) -> SetPlatform:
@@ -330,6 +351,21 @@ def _platform_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
     if spec.platform == JETSON and not jetson:
         text = "linux-aarch64 is the Jetson platform, but no selected capability is a Jetson GPU"
         yield note("no-jetson-capability", ", ".join(spec.flags.effective), text)
+
+
+def _alias_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
+    """Yield a warning in the newest set of a major if policy's alias of the major has no set."""
+    line, labels = _alias_line(spec), _alias_labels(spec)
+    has_set = line is None or line in {label.line for label in labels}
+    is_unnamed = not spec.request.aliases and spec.request.name is None
+    if not has_set and is_unnamed and spec.cuda in labels[-1:]:
+        where = "declared" if spec.request.alias_labels else "local"
+        text = (
+            f"refers to CUDA {line}, which is not {where}, so no set has this alias; with "
+            "`alias-fallback = true` in the configuration file, it follows to CUDA "
+            f"{labels[-1].line}"
+        )
+        yield warning("alias-without-set", f"cudaPackages_{spec.cuda.components[0]}", text)
 
 
 def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:

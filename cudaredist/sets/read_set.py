@@ -4,10 +4,22 @@ from pathlib import Path
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.registry import parse_own_json
+from cudaredist.formats.set_index import PackageSetIndex
 from cudaredist.hints import command_line
 from cudaredist.primitives import sha256_of
 from cudaredist.store.files import read_file
 from cudaredist.store.read_data import read_file_given
+
+
+def indexed_sets(path: Path) -> list[Path]:
+    """Return the paths in an index, or the path of any other file."""
+    data = read_file(path)
+    document = None if data is None else parse_own_json(data, f"JSON file ({path})")
+    if data is None or not isinstance(document, dict) or "sets" not in document:
+        return [path]
+    index = read_file_given(path, data, PackageSetIndex)
+    return [path.parent / entry.path for entry in index.sets] or [path]
 
 
 def read_package_set(path: Path) -> tuple[PackageSet, str]:

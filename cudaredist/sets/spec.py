@@ -56,6 +56,14 @@ class Request:
     """The coverage that selected releases must have for every capability."""
     cross: Cross | None = None
     """The pair to which the set belongs."""
+    name: str | None = None
+    """The name of a declared set. None: it has no name of its own."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Release or line by alias, instead of policy's aliases."""
+    alias_labels: tuple[Version, ...] = ()
+    """The CUDA releases to which aliases can refer. Empty: all local ones."""
+    alias_fallback: bool = False
+    """Whether an alias follows to the newest minor if there is none of policy's minor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

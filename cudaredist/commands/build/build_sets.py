@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from cudaredist.commands.build.report import BuildReport, SetOutcome, SkippedRelease
+from cudaredist.commands.build.report import BuildReport, SetOutcome, SetStatus, SkippedRelease
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
@@ -38,11 +38,13 @@ from cudaredist.sets.spec import (
     resolve_set,
 )
 from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
-from cudaredist.store.files import read_file, update_output
+from cudaredist.store.files import read_file, update_output, write_or_remove
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols
 
+Spec: TypeAlias = SetSpec | RefusedSet
+"""A set to build, or one that cannot be built."""
 INDEX_NAME = "index.json"
 _SHOWN = 5
 _ALLOWED = frozenset({"features-missing", "hollow"})
@@ -151,24 +153,35 @@ def write_sets(
     *,
     skipped: tuple[SkippedRelease, ...] = (),
     may_write: bool = True,
+    is_complete: bool = False,
 ) -> BuildReport:
     """Write sets to a folder, with an index of all its sets.
 
-    If `output` is a `*.json` file, it is the path of a single set, without an index. The outcome of
-    a set that cannot be written has the error. Raises `WriteError` if the index cannot be written.
+    If `output` is a `*.json` file, it is the path of a single set, without an index. If these are
+    all sets (`is_complete`), the folder's other sets are removed. The outcome of a set that cannot
+    be written has the error. Raises `WriteError` if the index cannot be written.
     """
     is_folder = output.suffix != ".json"
-    outcomes, indexed = [], []
+    outcomes, indexed, wanted = [], [], set()
     for spec, result in attempts:
         if isinstance(spec, RefusedSet) and spec.platform is None and is_folder:
             raise spec.error
+        wanted.add(set_path(spec).as_posix() if isinstance(spec, SetSpec) else str(spec.cuda))
         try:
             outcome, entry = _write(spec, result, output, may_write=may_write)
             indexed.append(entry)
         except CudaRedistError as error:
             outcome = _failure(spec, error)
         outcomes.append(outcome)
-    index = _write_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
+    index = None
+    if is_folder:
+        existing = _read_index(output)
+        if is_complete:
+            others = [x for x in existing.sets if not {x.path, x.cuda} & wanted]
+            kept = tuple(x for x in existing.sets if x not in others)
+            existing = existing.model_copy(update={"sets": kept, "skipped": ()})
+            outcomes += [_remove(entry, output, may_write=may_write) for entry in others]
+        index = _write_index(output, existing, indexed, outcomes, may_write=may_write)
     codes = [outcome.exit_code for outcome in outcomes]
     codes += [EXIT_FINDINGS] * (index == "would-write")
     return BuildReport(
@@ -215,9 +228,15 @@ def build_one(
     return package_set
 
 
-def _set_path(spec: SetSpec) -> Path:
-    """Return a set's relative path, such as `linux-sbsa/cuda-13.0.2-9.0a.json`."""
+def set_path(spec: SetSpec) -> Path:
+    """Return a set's relative path, such as `linux-sbsa/cuda-13.0.2-9.0a.json`.
+
+    A set with a name has this name instead of its capabilities.
+    """
+    name = spec.request.name
     parts = [f"cuda-{spec.cuda}"]
+    if name is not None:
+        return Path(spec.platform, f"cuda-{spec.cuda}-{name}.json")
     if spec.flags.requested:
         parts.append("_".join(spec.flags.requested))
     if not spec.flags.forward_compat and spec.flags.has_plain:
@@ -241,13 +260,14 @@ def _write(
         raise package_set
     if isinstance(spec, RefusedSet):
         raise spec.error
-    path = output if output.suffix == ".json" else output / _set_path(spec)
+    path = output if output.suffix == ".json" else output / set_path(spec)
     document, counts = package_set.canonical(), count_statuses(package_set)
     status = update_output(path, document, may_write=may_write)
     flags = package_set.capabilities
     outcome = SetOutcome(
         cuda=package_set.cuda.release,
         platform=package_set.platform.redist_system,
+        name=package_set.name,
         status=status,
         path=str(path),
         size=len(document),
@@ -264,6 +284,7 @@ def _write(
         cuda=outcome.cuda,
         platform=outcome.platform,
         attribute=package_set.cuda.attribute,
+        name=package_set.name,
         capabilities=flags.requested,
         architecture=flags.real_arches[0] if is_single else None,
         counts=counts,
@@ -275,6 +296,7 @@ def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
     return SetOutcome(
         cuda=str(spec.cuda),
         platform=spec.platform or "",
+        name=spec.request.name if isinstance(spec, SetSpec) else None,
         status="failed",
         error=ErrorReport.of(error),
         exit_code=error.exit_code,
@@ -301,19 +323,55 @@ def _refuse_warnings(package_set: PackageSet) -> None:
         raise IncompleteError(f"warnings for {about}: {texts}", hint=hint)
 
 
-def _write_index(
-    output: Path, indexed: Sequence[IndexedSet], outcomes: Sequence[SetOutcome], *, may_write: bool
-) -> ManifestStatus:
-    """Write a folder's index, with the sets of this run and existing sets.
-
-    Removes the entries of sets that no longer exist.
-    """
+def _read_index(output: Path) -> PackageSetIndex:
+    """Return a folder's index, without sets that no longer exist."""
     path = output / INDEX_NAME
     data = read_file(path)
-    existing = () if data is None else read_file_given(path, data, PackageSetIndex).sets
-    sets = {entry.path: entry for entry in existing if (output / entry.path).is_file()}
-    sets |= {entry.path: entry for entry in indexed}
-    skipped = [
+    if data is None:
+        return PackageSetIndex(schema_version=1, sets=(), skipped=())
+    index = read_file_given(path, data, PackageSetIndex)
+    sets = tuple(entry for entry in index.sets if (output / entry.path).is_file())
+    return index.model_copy(update={"sets": sets})
+
+
+def _remove(entry: IndexedSet, output: Path, *, may_write: bool) -> SetOutcome:
+    """Remove a set of the index, unless its file was changed since."""
+    path = output / entry.path
+    status: SetStatus = "removed" if may_write else "would-remove"
+    error: CudaRedistError | None = None
+    if sha256_of(read_file(path) or b"") != entry.sha256:
+        error = UsageError(f"{path} is not declared, but was changed", hint=f"run `rm {path}`")
+    elif may_write:
+        try:
+            write_or_remove(path, None)
+        except WriteError as failure:
+            error = failure
+    code = EXIT_OK if may_write else EXIT_FINDINGS
+    return SetOutcome(
+        cuda=entry.cuda,
+        platform=entry.platform,
+        name=entry.name,
+        status="failed" if error else status,
+        path=str(path),
+        error=ErrorReport.of(error) if error else None,
+        exit_code=error.exit_code if error else code,
+    )
+
+
+def _write_index(
+    output: Path,
+    existing: PackageSetIndex,
+    indexed: Sequence[IndexedSet],
+    outcomes: Sequence[SetOutcome],
+    *,
+    may_write: bool,
+) -> ManifestStatus:
+    """Write a folder's index, with the sets of this run and existing sets."""
+    path = output / INDEX_NAME
+    sets = {entry.path: entry for entry in (*existing.sets, *indexed)}
+    tried = {(outcome.cuda, outcome.platform) for outcome in outcomes}
+    skipped = [entry for entry in existing.skipped if (entry.cuda, entry.platform) not in tried]
+    skipped += [
         SkippedSet(cuda=o.cuda, platform=o.platform, reason=o.error.message)
         for o in outcomes
         if o.error is not None

@@ -28,7 +28,9 @@ from cudaredist.redists import CUDA
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cudaredist.cli.configuration import DeclaredSets
     from cudaredist.formats.base import Channel
+    from cudaredist.sets.inputs import SetData
     from cudaredist.sets.spec import Request
     from cudaredist.store.data_folder import Store
 
@@ -102,6 +104,15 @@ REFUSED: tuple[Refusal[BuildOptions], ...] = (
 )
 
 
+_SELECTION = frozenset(
+    {
+        *("cuda", "platform", "system", "target", "capability", "forward_compat", "redist"),
+        *("redist_map", "also", "default_gcc", "available_gcc", "overlay"),
+    }
+)
+"""The options that select other sets than the declared ones."""
+
+
 @command(BuildOptions, REFUSED)
 def build(options: BuildOptions, session: Session) -> int:
     """Assemble package sets from the data files.
@@ -116,7 +127,8 @@ def build(options: BuildOptions, session: Session) -> int:
     build/PLATFORM/cuda-LABEL.json, and build/index.json lists them. With --json, a single set is
     written to standard output. --target writes a pair of sets for a cross toolkit.
 
-    By default, --cuda selects the newest patch of every local minor. `--cuda all` selects every
+    Without options that select sets, these are the sets that the configuration file declares. If it
+    declares none, --cuda selects the newest patch of every local minor. `--cuda all` selects every
     patch. A prefix such as 13 selects the newest local 13.x.y. The default capabilities are those
     of the release, or on linux-aarch64 those of Jetsons. `--capability all` builds a set for each
     capability, as in nixpkgs' pkgsForCudaArch. An overlay is a folder with its own
@@ -132,19 +144,18 @@ def build(options: BuildOptions, session: Session) -> int:
         specs_for,
         write_sets,
     )
+    from cudaredist.commands.build.declared_sets import declared_sets
     from cudaredist.commands.build.text import build_text
-    from cudaredist.sets.load import read_set_data
-    from cudaredist.store.read_data import require_manifests
     from cudaredist.store.symbol_folder import LayeredSymbols
 
     store = session.read_store(options.data)
     if options.wheel_base and store.channel != "wheels":
         hint = f"run `{again(channel='wheels')}`"
         raise UsageError("--wheel-base requires --channel wheels", hint=hint)
-    overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
-    if not any(CUDA in overlay.redists() for overlay in overlays):
-        require_manifests(store, [CUDA])
-    data = read_set_data(store, overlays)
+    declared = None if options.typed & _SELECTION else declared_sets()
+    if declared is not None:
+        return _build_declared(declared, options, store, session)
+    data = _read_data(store, options)
     symbols = LayeredSymbols(store.symbol_paths)
     specs = specs_for(_request(options), data, options.cuda or ())
     if options.json and options.output is None and not options.check:
@@ -159,6 +170,37 @@ def build(options: BuildOptions, session: Session) -> int:
     results = make_sets(specs, data, symbols, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())
     report = write_sets(results, output, skipped=skipped, may_write=not options.check)
+    return session.finish(report, build_text)
+
+
+def _read_data(store: "Store", options: BuildOptions) -> "SetData":
+    """Return the data with the overlays of the options. Raises `UsageError` without CUDA."""
+    from cudaredist.sets.load import read_set_data
+    from cudaredist.store.read_data import require_manifests
+
+    overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
+    if not any(CUDA in overlay.redists() for overlay in overlays):
+        require_manifests(store, [CUDA])
+    return read_set_data(store, overlays)
+
+
+def _build_declared(
+    declared: "DeclaredSets", options: BuildOptions, store: "Store", session: Session
+) -> int:
+    """Build the sets of the configuration file."""
+    from cudaredist.commands.build.build_sets import write_sets
+    from cudaredist.commands.build.declared_sets import declared_groups, make_groups
+    from cudaredist.commands.build.text import build_text
+    from cudaredist.store.symbol_folder import LayeredSymbols
+
+    groups = declared_groups(declared, store, _request(options))
+    symbols, progress = LayeredSymbols(store.symbol_paths), session.progress("building")
+    attempts = make_groups(groups, symbols, strict=options.strict, progress=progress)
+    output = options.output or declared.folder
+    if output.suffix == ".json":
+        specs = [spec for group in groups for spec in group.specs]
+        _require_one(specs, str(output))
+    report = write_sets(attempts, output, may_write=not options.check, is_complete=True)
     return session.finish(report, build_text)
 
 

@@ -1,6 +1,6 @@
 """The report of build."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
@@ -8,13 +8,16 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import Diagnostic, Status
 from cudaredist.formats.report import ErrorReport, ManifestStatus, Report
 
+SetStatus: TypeAlias = ManifestStatus | Literal["removed", "would-remove"]
+
 
 class SetOutcome(OwnModel):
     """The outcome for a package set."""
 
     cuda: str
     platform: str
-    status: ManifestStatus
+    name: str | None = Field(default=None, description="Name of a declared set. Null: none")
+    status: SetStatus = Field(description="`removed`: no longer declared")
     path: str | None = Field(
         default=None, description="Relative to the output folder. Null: not written"
     )

@@ -15,13 +15,14 @@ def build_text(report: BuildReport) -> Iterator[str]:
     for release in report.skipped:
         yield f"cuda {release.cuda:<8} {'':<14} {'skipped':<11} {release.reason}"
     for outcome in report.sets:
-        name = f"cuda {outcome.cuda:<8} {outcome.platform:<14} {outcome.status:<11}"
+        place = " ".join(filter(None, (outcome.platform, outcome.name)))
+        name = f"cuda {outcome.cuda:<8} {place:<14} {outcome.status:<11}"
         if outcome.error is not None:
             yield f"{name} {outcome.error.message}"
             if outcome.error.hint:
                 yield f"    hint: {outcome.error.hint}"
             continue
-        yield f"{name} {counted(outcome.counts)}"
+        yield f"{name} {counted(outcome.counts) if outcome.counts else outcome.path}"
         requested = (*outcome.capabilities, *outcome.requested)
         if requested:
             yield f"    requested: {', '.join(requested)}"

@@ -10,7 +10,13 @@ from functools import partial
 from typing import TypeVar
 
 from cudaredist.cli.session import Session, find_redists, open_cache, warnings_of
-from cudaredist.commands.build.build_sets import make_sets, specs_for, write_sets
+from cudaredist.commands.build.build_sets import specs_for, write_sets
+from cudaredist.commands.build.declared_sets import (
+    SetGroup,
+    declared_groups,
+    declared_sets,
+    make_groups,
+)
 from cudaredist.commands.build.report import SetOutcome
 from cudaredist.commands.bump.bump_plan import BumpPlan, Step
 from cudaredist.commands.bump.options import BumpOptions
@@ -282,8 +288,9 @@ class Bump:
     def _build_sets(self, local: Sequence[Step]) -> tuple[BumpedSet, ...]:
         """Build and validate the package sets that may have changed.
 
-        If only CUDA was bumped and nothing is written, these are the sets of its new releases.
-        Otherwise they are the sets of the newest patch of every minor release.
+        These are the declared sets, if there are any. Otherwise, they are those of the newest patch
+        of every minor release, or if only CUDA was bumped and nothing is written, those of its new
+        releases.
         """
         options, store = self.options, self.store
         is_cuda_alone = options.output is None and all(s.redist.name == CUDA for s in local)
@@ -292,12 +299,18 @@ class Bump:
         with self.console.progress("building") as progress:
             try:
                 layered = store_to_read(store.root, store.channel, use_shipped=options.shipped_data)
-                data = read_set_data(layered)
-                specs = specs_for(template, data, labels)
-                attempts = list(make_sets(specs, data, progress=progress))
+                declared = declared_sets()
+                if declared is not None:
+                    groups = declared_groups(declared, layered, template)
+                else:
+                    data = read_set_data(layered)
+                    groups = [SetGroup(data, specs_for(template, data, labels))]
+                attempts = list(make_groups(groups, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)
                 if options.output is not None:
-                    written = write_sets(attempts, options.output).sets
+                    is_all = declared is not None
+                    outcomes = write_sets(attempts, options.output, is_complete=is_all).sets
+                    written = outcomes[: len(attempts)]
             except CudaRedistError as error:
                 self._fail(error)
                 return ()

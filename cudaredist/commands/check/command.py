@@ -50,11 +50,13 @@ def check(options: CheckOptions, session: Session) -> int:
 
         cudaredist check
 
-    Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
+    Package sets that the configuration file declares must be what `build` writes. Writes nothing.
+    The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
     if bytes changed in place, and 5 if a file is invalid.
     """
     from cudaredist.commands.check.check_data import check_data
     from cudaredist.commands.check.runfile_findings import runfile_findings
+    from cudaredist.commands.check.set_findings import set_findings
     from cudaredist.commands.check.text import (
         check_annotations,
         check_markdown,
@@ -62,9 +64,12 @@ def check(options: CheckOptions, session: Session) -> int:
         check_text,
     )
     from cudaredist.store.data_folder import Store, shipped_data
+    from cudaredist.store.locate import store_to_read
 
     network = options.network
     store = session.read_store(options.data, network.base_url, is_layered=False)
+    use_shipped = options.data.shipped_data
+    layered = store_to_read(options.data.data_dir, store.channel, use_shipped=use_shipped)
     bases = session.connect(network, store.channel)
     redists = find_redists(options.redist, store.channel) if options.redist else ()
     has_runfiles = not redists or REDISTS[CUDA] in redists
@@ -77,7 +82,7 @@ def check(options: CheckOptions, session: Session) -> int:
         session.workers("checking", options.jobs),
         shipped=Store(shipped_data()) if options.data.shipped_data else None,
         driver=options.driver,
-        further=tuple(runfiles),
+        further=(*runfiles, *set_findings(layered)),
     )
     if options.json or options.format != "github":
         texts = {"text": check_text, "markdown": check_markdown}

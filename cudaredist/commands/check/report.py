@@ -10,6 +10,7 @@ from cudaredist.formats.report import Report
 
 FindingKind = Literal[
     "stale",
+    "stale-set",
     "missing-file",
     "unrecorded",
     "gone",

@@ -187,7 +187,7 @@ class SetSummary(Answer):
     command: Literal["explain"] = "explain"
     kind: Literal["set"] = "set"
     asked: str
-    attribute: str
+    attribute: str = Field(description="With the name or capabilities of the set, if it has any")
     cuda: str
     platform: str
     channel: str

@@ -28,7 +28,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
     with_libraries = [parts for parts in contents if "lib" in parts]
     return SetSummary(
         asked=asked,
-        attribute=package_set.cuda.attribute,
+        attribute=package_set.full_name,
         cuda=package_set.cuda.release,
         platform=package_set.platform.redist_system,
         channel=package_set.channel,

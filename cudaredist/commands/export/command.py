@@ -21,7 +21,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, listed, plural
 from cudaredist.hints import again
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cudaredist.exporters.export_format import Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
@@ -183,7 +183,7 @@ def export(options: ExportOptions, session: Session) -> int:
         cudaredist export requirements set.json -o requirements.txt
 
     - **nix**: the set's document, with Nix code for builds with or without nixpkgs.
-    - **nixpkgs**: tables and manifests of nixpkgs; SET can be an index.json of several sets.
+    - **nixpkgs**: tables and manifests of nixpkgs.
     - **redistrib**: NVIDIA's manifests for one platform.
     - **bazel**: components and toolkit for rules_cuda.
     - **rules-ml-toolchain**: tables of Bazel's rules_ml_toolchain, from all local manifests.
@@ -192,16 +192,21 @@ def export(options: ExportOptions, session: Session) -> int:
     - **urls**, **sha256sums**: lists to download and verify archives.
     - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
     - **env**, **cmake**: a toolkit's root, architectures and host compiler.
+
+    SET can be the index.json of several sets. Each gets a folder such as linux-sbsa/cuda-13.0.2.
     """
     from cudaredist.exporters.export_format import ExportedSet
     from cudaredist.sets.cross import read_target_set
-    from cudaredist.sets.read_set import read_package_set
+    from cudaredist.sets.read_set import indexed_sets, read_package_set
 
     exporter, path = options.exporter, options.package_set
     if exporter.reads_tables:
         return _export_tables(options, session)
     if path is None:
         return _finish(exporter.files(_manifests(options)), options, session)
+    paths = indexed_sets(path)
+    if paths != [path]:
+        return _export_index(path, paths, options, session)
     package_set, sha256 = read_package_set(path)
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
         package_set = _with_addresses(package_set, options, session)
@@ -214,6 +219,36 @@ def export(options: ExportOptions, session: Session) -> int:
     skipped = exporter.skipped(exported)
     if skipped:
         session.console.warning(f"skipped {plural(len(skipped), 'package')} without features")
+    return _finish(files, options, session)
+
+
+def _export_index(
+    index: Path, paths: "Sequence[Path]", options: ExportOptions, session: Session
+) -> int:
+    """Export each set of an index to a folder of its own, such as `linux-sbsa/cuda-13.0.2`."""
+    from cudaredist.exporters.export_format import ExportedSet
+    from cudaredist.exporters.lists import nix_index
+    from cudaredist.sets.read_set import read_package_set
+
+    if options.output is None:
+        call = again(output=options.form)
+        raise UsageError(f"{index} has several package sets", hint=f"run `{call}`")
+    for name in ("root", "target"):
+        if getattr(options, name) is not None:
+            hint = f"run `{again(without=[f'--{name}'])}`, or export one of its sets"
+            raise UsageError(f"--{name} cannot be combined with an index of sets", hint=hint)
+    files: dict[str, bytes] = {}
+    sets = {}
+    for path in paths:
+        package_set, _ = read_package_set(path)
+        if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
+            package_set = _with_addresses(package_set, options, session)
+        folder = path.relative_to(index.parent).with_suffix("").as_posix()
+        sets[folder] = package_set
+        of_set = options.exporter.files(ExportedSet(package_set))
+        files |= {f"{folder}/{name}": content for name, content in of_set.items()}
+    if options.form == "nix":
+        files["default.nix"] = nix_index(sets)
     return _finish(files, options, session)
 
 
@@ -270,7 +305,7 @@ def _finish(
     written = []
     update = edit_output if options.exporter.reads_tables else update_output
     for name, content in files.items():
-        is_named = options.exporter.file is not None and not is_folder(options.output)
+        is_named = name == options.exporter.file and not is_folder(options.output)
         path = options.output if is_named else options.output / name
         status = update(path, content, may_write=not options.check)
         size, sha256 = len(content), sha256_of(content)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cudaredist.commands.export.nixpkgs_diff import Checkout
 from cudaredist.commands.export.resolve_releases import local_sets, sets_to_compare
-from cudaredist.commands.export.shared_tables import indexed_sets, read_shared_tables
+from cudaredist.commands.export.shared_tables import read_shared_tables
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.exporters.nixpkgs_releases import (
     SetReleases,
@@ -18,7 +18,7 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.hints import again
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.load import read_set_data
-from cudaredist.sets.read_set import read_package_set
+from cudaredist.sets.read_set import indexed_sets, read_package_set
 from cudaredist.store.locate import store_to_read
 from cudaredist.store.read_data import require_manifests
 from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy

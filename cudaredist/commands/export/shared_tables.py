@@ -1,29 +1,15 @@
 """Read the tables and manifests for an export of several sets."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from cudaredist.errors import IncompleteError
 from cudaredist.exporters.export_format import SharedTables
-from cudaredist.formats.registry import parse_own_json
-from cudaredist.formats.set_index import PackageSetIndex
 from cudaredist.hints import command_line
 from cudaredist.primitives import parse_label
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import require_layered
-from cudaredist.store.read_data import RUNFILES, read_file_given, read_runfiles
+from cudaredist.store.read_data import RUNFILES, read_runfiles
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
-
-
-def indexed_sets(path: Path) -> list[Path]:
-    """Return the paths in an index, or the path of any other file."""
-    data = read_file(path)
-    document = None if data is None else parse_own_json(data)
-    if data is None or not isinstance(document, dict) or "sets" not in document:
-        return [path]
-    index = read_file_given(path, data, PackageSetIndex)
-    return [path.parent / entry.path for entry in index.sets] or [path]
 
 
 def read_shared_tables(store: Store, releases: Iterable[tuple[str, str]]) -> SharedTables:

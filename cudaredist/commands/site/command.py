@@ -5,6 +5,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudaredist.cli.configuration import sets_given
 from cudaredist.cli.options import (
     Data,
     Options,
@@ -27,7 +28,9 @@ class SiteOptions(Options):
     output: Path = output_path_option(
         "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
     )
-    set: list[Path] | None = select_option("Package set to add. Repeatable.", metavar="FILE")
+    set: list[Path] | None = select_option(
+        "Package set or index.json to add. Repeatable. Default: the declared sets.", metavar="FILE"
+    )
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
@@ -52,9 +55,11 @@ def site(options: SiteOptions, session: Session) -> int:
     from cudaredist.commands.site.set_pages import read_sets
     from cudaredist.commands.site.site_data import read_site_data
     from cudaredist.commands.site.write_site import update_site
+    from cudaredist.sets.read_set import indexed_sets
     from cudaredist.store.facts_index import Index
 
-    sets, hashes = read_sets(options.set or ())
+    paths = [path for given in sets_given(options.set) for path in indexed_sets(given)]
+    sets, hashes = read_sets(paths)
     store = session.read_store(options.data)
     cache = open_cache(options.cache_dir)
     index = Index(store, cache)

@@ -39,16 +39,15 @@ class DependencyGraph(NamedTuple):
 def read_sets(paths: Iterable[Path]) -> tuple[list[PackageSet], list[str]]:
     """Return the package sets, and the hashes of their files.
 
-    Raises `UsageError` for two sets with one attribute and platform.
+    Raises `UsageError` for two sets with one name and platform.
     """
     sets: dict[tuple[str, str], PackageSet] = {}
     hashes: list[str] = []
     for path in paths:
         package_set, sha256 = read_package_set(path)
-        attribute, platform = key = _key(package_set)
+        name, platform = key = _key(package_set)
         if key in sets:
-            names = f"the attribute {attribute} and the platform {platform}"
-            message = f"two package sets have {names}, the second in {path}"
+            message = f"two package sets for {platform} are called {name}, the second in {path}"
             raise UsageError(message, hint="write one site for each of them")
         sets[key] = package_set
         hashes.append(sha256)
@@ -56,13 +55,13 @@ def read_sets(paths: Iterable[Path]) -> tuple[list[PackageSet], list[str]]:
 
 
 def _key(package_set: PackageSet) -> tuple[str, str]:
-    """Return the attribute and platform of a package set, which identify its page."""
-    return package_set.cuda.attribute, package_set.platform.redist_system
+    """Return the name and platform of a package set, which identify its page."""
+    return package_set.full_name, package_set.platform.redist_system
 
 
 def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPage:
     """Return the page of a package set, one of all sets of the site."""
-    attribute, platform = _key(package_set)
+    own_name, platform = _key(package_set)
     available = package_set.available
     requires = {
         name: {needed.attr for needed in package.depends} & available.keys() - {name}
@@ -73,11 +72,11 @@ def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPag
         for name, package in available.items()
     }
     return SetPage(
-        title=f"{attribute} for {platform}",
+        title=f"{own_name} for {platform}",
         others=tuple(
-            other for name, other in map(_key, sets) if name == attribute and other != platform
+            other for name, other in map(_key, sets) if name == own_name and other != platform
         ),
-        summary=summarize(attribute, package_set),
+        summary=summarize(own_name, package_set),
         depends={name: tuple(sorted(others)) for name, others in requires.items()},
         optional={
             name: tuple(sorted(others - required[name])) for name, others in requires.items()

@@ -3,8 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from cudaredist.cli.configuration import sets_given
 from cudaredist.cli.options import Options, argument, cache_dir_option, strict_option
 from cudaredist.cli.session import Session, command, open_cache
+from cudaredist.errors import UsageError
+from cudaredist.hints import again
 
 
 class ValidateOptions(Options):
@@ -12,7 +15,11 @@ class ValidateOptions(Options):
 
     typical = ("strict", "cache_dir", "json")
 
-    files: list[Path] = argument("Manifests or data files.", metavar="FILE...", default=...)
+    files: list[Path] | None = argument(
+        "Manifests or data files. Default: the declared package sets.",
+        metavar="[FILE...]",
+        default=None,
+    )
     strict: bool = strict_option()
     cache_dir: Path | None = cache_dir_option()
 
@@ -37,8 +44,14 @@ def validate(options: ValidateOptions, session: Session) -> int:
     """
     from cudaredist.commands.validate.text import validate_text
     from cudaredist.commands.validate.validate_files import validate_files
+    from cudaredist.sets.read_set import indexed_sets
 
     cache = open_cache(options.cache_dir)
-    report = validate_files(options.files, cache=cache, strict=options.strict)
+    paths = sets_given(options.files)
+    if not paths:
+        raise UsageError("missing FILE", hint=f"run `{again('data/lock.json')}`")
+    if not options.files:
+        paths = [*paths, *(path for index in paths for path in indexed_sets(index))]
+    report = validate_files(paths, cache=cache, strict=options.strict)
     # Warnings are part of this command's result. --quiet removes them from the text.
     return session.finish(report, partial(validate_text, with_warnings=not options.quiet))

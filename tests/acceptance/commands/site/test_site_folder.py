@@ -185,7 +185,7 @@ def test_site_links_sets_of_one_attribute_and_refuses_one_platform_twice(
 ) -> None:
     make_sets(data.parent)
     x86, arm = (data.parent / f"sets/{name}/cuda-12.9.1.json" for name in LINUX)
-    error = "two package sets have the attribute cudaPackages_12_9 and the platform linux-x86_64"
+    error = "two package sets for linux-x86_64 are called cudaPackages_12_9"
     expect_error(run(*CALL, data, "--set", x86, "--set", x86), 2, error, str(x86))
     assert not Path("site").exists()
     write_site(run, data, "--set", x86, "--set", arm)
