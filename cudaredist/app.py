@@ -24,6 +24,7 @@ from cudaredist.commands.check.command import check
 from cudaredist.commands.config.command import config
 from cudaredist.commands.diff.command import diff
 from cudaredist.commands.download.command import download_manifests
+from cudaredist.commands.drop.command import drop
 from cudaredist.commands.explain.command import explain
 from cudaredist.commands.export.command import export
 from cudaredist.commands.manifest.command import manifest
@@ -58,7 +59,7 @@ _PANELS = {
     "Assemble": (build, export, materialize),
     "Mirror": (mirror,),
     "Query": (audit, explain, diff, which, query, versions, site),
-    "Maintain data": (bump, check, config, schema, validate),
+    "Maintain data": (bump, check, drop, config, schema, validate),
 }
 
 _ParserError: Any = typer.BadParameter.__base__

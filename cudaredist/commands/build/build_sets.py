@@ -1,5 +1,6 @@
 """build: package sets from the data files, with an index."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -261,7 +262,7 @@ def _write(
     if isinstance(spec, RefusedSet):
         raise spec.error
     path = output if output.suffix == ".json" else output / set_path(spec)
-    document, counts = package_set.canonical(), count_statuses(package_set)
+    document, counts = _document(package_set, path), count_statuses(package_set)
     status = update_output(path, document, may_write=may_write)
     flags = package_set.capabilities
     outcome = SetOutcome(
@@ -290,6 +291,23 @@ def _write(
         counts=counts,
     )
     return outcome, entry
+
+
+def _document(package_set: PackageSet, path: Path) -> bytes:
+    """Return the document of a set, or the existing one if only the hashes of inputs changed.
+
+    Otherwise, each update of a table would change all sets.
+    """
+    document, existing = package_set.canonical(), read_file(path)
+    if existing is None or existing == document:
+        return document
+    try:
+        old, new = json.loads(existing), json.loads(document)
+    except (ValueError, RecursionError):
+        return document
+    if not isinstance(old, dict):
+        return document
+    return existing if old | {"inputs": ()} == new | {"inputs": ()} else document
 
 
 def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:

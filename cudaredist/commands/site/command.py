@@ -29,7 +29,7 @@ class SiteOptions(Options):
         "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
     )
     set: list[Path] | None = select_option(
-        "Package set or index.json to add. Repeatable. Default: the declared sets.", metavar="FILE"
+        "Package set or index. Repeatable. Default: declared sets.", metavar="FILE"
     )
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)

@@ -350,6 +350,9 @@ def _never_available(package_set: PackageSet) -> Iterator[Broken]:
 # -- several documents
 
 
+_NO_ENTRY = "has no entry, but has one in another set; build both sets from the same data"
+
+
 def _same_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
     """Check I15 by channel, because their packages differ."""
     names: dict[str, set[str]] = defaultdict(set)
@@ -357,7 +360,7 @@ def _same_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broke
         names[package_set.channel] |= package_set.packages.keys()
     for position, package_set in enumerate(package_sets):
         for name in sorted(names[package_set.channel] - package_set.packages.keys()):
-            yield position, (name, "has no entry, but has one in another set")
+            yield position, (name, _NO_ENTRY)
 
 
 def _explained_absence(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:

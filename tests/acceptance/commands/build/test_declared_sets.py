@@ -1,12 +1,13 @@
 """Package sets that a configuration file declares: build, check, bump, validate, site, export."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support.running import expect_error
 from support.set_inputs import (
     JETSON,
@@ -299,3 +300,41 @@ def test_export_of_index_has_a_folder_for_each_set(project: Run) -> None:
     expect_error(project("export", "urls", index), 2, "has several package sets")
     call = ("export", "env", index, "-o", "env", "--root", "/opt/cuda")
     expect_error(project(*call), 2, "--root cannot be combined with an index")
+
+
+# -- unchanged content
+
+
+def test_changed_input_without_effect_keeps_the_file(project: Run) -> None:
+    project("build")
+    before = {path: (Path("sets") / path).read_bytes() for path in (*FILES, "index.json")}
+    shutil.copy(REPOSITORY / "data/policy/meta.json", put_folder(Path("data/policy")))
+    meta = Path("data/policy/meta.json")
+    meta.write_text(meta.read_text().replace("\n}", "\n }"))
+    assert {status for _, status in statuses(project)} == {"unchanged"}
+    assert {path: (Path("sets") / path).read_bytes() for path in before} == before
+
+
+def test_broken_set_is_replaced(project: Run) -> None:
+    project("build")
+    path = Path("sets/linux-sbsa/cuda-13.0.2.json")
+    for text in ("no JSON", "[]"):
+        path.write_text(text)
+        assert project("build").exit_code == 0
+        assert document("linux-sbsa/cuda-13.0.2.json")["cuda"]["release"] == "13.0.2"
+
+
+def test_index_keeps_skipped_sets_of_earlier_runs(project: Run) -> None:
+    Path("data/features/cuda/feature_13.0.2.json").unlink()
+    call = ("build", "--platform", LINUX, "--cuda")
+    assert project(*call, "13.0").exit_code == 3
+    assert project(*call, "12.9").exit_code == 0
+    skipped = json.loads(Path("build/index.json").read_text())["skipped"]
+    assert [(one["cuda"], one["platform"]) for one in skipped] == [("13.0.2", LINUX)]
+    assert project(*call, "13.0", "--allow-missing-features").exit_code == 0
+    assert json.loads(Path("build/index.json").read_text())["skipped"] == []
+
+
+def put_folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path

@@ -1,0 +1,1 @@
+"""drop: remove releases from the data."""
