@@ -159,10 +159,10 @@ let
 in
 packages
 // (if runfile == null then { } else { inherit cudatoolkit; })
-# All tests of the packages: nix-build -A tests --arg pkgs 'import <nixpkgs> { }'.
+# All tests of the packages that need no GPU: nix-build -A tests --arg pkgs 'import <nixpkgs> { }'.
 // (
   if pkgs == null then
     { }
   else
-    { tests = mapAttrs (_: package: package.tests // { recurseForDerivations = true; }) packages; }
+    { tests = mapAttrs (_: package: removeAttrs package.tests [ "gpu" ] // { recurseForDerivations = true; }) packages; }
 )

@@ -71,6 +71,13 @@ let
     }
   '';
 
+  program = test "saxpy" ''
+    mkdir -p $out/bin
+    ${nvcc}/bin/nvcc ${document.capabilities.gencode_string} \
+      -Xlinker -rpath=${pkgs.addDriverRunpath.driverLink}/lib ${saxpy} -o $out/bin/saxpy
+    $out/bin/saxpy
+  '';
+
   # A file that requires the driver or Jetson's libraries is skipped, with a message.
   check = ''
     check() {
@@ -150,10 +157,10 @@ lib.optionalAttrs (libraries != [ ] && isAvailable entry.attr) {
 }
 // lib.optionalAttrs (hasNvcc && entry.attr == "cuda_nvcc") {
   # A program with code for the GPUs of the set runs, until it requires the driver.
-  saxpy = test "saxpy" ''
-    mkdir -p $out/bin
-    ${nvcc}/bin/nvcc ${document.capabilities.gencode_string} \
-      -Xlinker -rpath=${pkgs.addDriverRunpath.driverLink}/lib ${saxpy} -o $out/bin/saxpy
-    $out/bin/saxpy
+  saxpy = program;
+  # The program runs on a GPU. Only machines with the system feature `cuda` build this test.
+  gpu = pkgs.runCommand "${package.name}-gpu" { requiredSystemFeatures = [ "cuda" ]; } ''
+    ${program}/bin/saxpy | tee $out
+    grep -q '^error 0 ' $out
   '';
 }

@@ -1,7 +1,7 @@
 """Feature files in the form of cuda-redist-find-features, for nixpkgs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,9 @@ _NAMES: dict[str, tuple[OutputName, ...]] = {
     "static": ("static",),
 }
 """The six outputs of that form, with the outputs of ours that they include."""
+_DEV = ("include/", "lib/pkgconfig/", "share/pkgconfig/", "lib/cmake/", "share/aclocal/")
+_DOC = ("share/info/", "share/doc/", "share/gtk-doc/", "share/devhelp/", "share/man/")
+"""The folders of these outputs in cuda-redist-find-features."""
 _OURS: dict[str, tuple[OutputName, ...]] = {**_NAMES, "samples": ("samples",)}
 
 
@@ -34,16 +37,37 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
         earlier.update(_stored_outputs(load_json(before or b"{}")))
     packages: dict[str, dict[str, dict[str, object]]] = {}
     for name, package in features.packages.items():
-        for archive in package.archives:
+        for position, archive in enumerate(package.archives):
             outputs = earlier.get(ArchiveId(name, archive.platform, archive.variant))
             if isinstance(archive, ExaminedArchive):
-                known = archive.outputs.keys()
-                outputs = {theirs: not known.isdisjoint(ours) for theirs, ours in _NAMES.items()}
+                outputs = _outputs(archive, package.files_of(position))
             if outputs is not None:
                 entry = {"outputs": outputs}
                 by_variant = packages.setdefault(name, {}).setdefault(archive.platform, {})
                 by_variant |= entry if archive.variant is None else {archive.variant: entry}
     return (json.dumps(packages, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _outputs(archive: ExaminedArchive, files: Iterable[str] | None) -> dict[str, bool]:
+    """Return the outputs of an archive as cuda-redist-find-features finds them.
+
+    It looks for names: stubs count as libraries, and only manual pages and the like as `doc`. If
+    the names of the archive's files are unknown, its outputs are the nearest ones of ours.
+    """
+    known = archive.outputs.keys()
+    outputs = {theirs: not known.isdisjoint(ours) for theirs, ours in _NAMES.items()}
+    if files is not None:
+        links = (link for library in archive.libraries for link in library.links)
+        paths = [*files, *links]
+        in_lib = [path for path in paths if path.startswith("lib/")]
+        outputs |= {
+            "dev": any(path.startswith(_DEV) for path in paths),
+            "doc": any(path.startswith(_DOC) for path in paths),
+            "lib": any(path.endswith(".so") for path in in_lib),
+            "sample": any(path.startswith("samples/") for path in paths),
+            "static": any(path.endswith(".a") for path in in_lib),
+        }
+    return outputs
 
 
 def is_legacy(document: object) -> bool:

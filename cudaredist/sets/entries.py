@@ -98,7 +98,7 @@ def _with_archive(draft: Draft, spec: SetSpec, choice: Choice | None = None) -> 
     systems = spec.data.names[name].systems
     is_for_others = bool(systems) and not systems & {"any", spec.platform.os}
     if is_for_others and spec.platform != UNSUPPORTED:
-        text = f"{name} is published for {' and '.join(sorted(systems))} only"
+        text = f"the local releases of {name} are for {' and '.join(sorted(systems))} only"
         return draft.refused("foreign", "other-operating-system", text, "manifests")
     package = draft.package
     selection = None if package is None else select_archive(package, spec.platform, spec.cuda)

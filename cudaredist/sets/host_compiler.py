@@ -43,7 +43,7 @@ def _choose_gcc(accepted: HostRange, spec: SetSpec) -> HostGcc:
     if not uses_default and available:
         selected = max(filter(accepted.accepts, available), default=None)
         if selected is None:
-            majors = ", ".join(map(str, sorted(available)))
+            majors = ", ".join(map(str, sorted({*available, *([default] if default else [])})))
             raise UsageError(
                 f"nvcc of CUDA {spec.cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
                 f"but the available versions are {majors}",

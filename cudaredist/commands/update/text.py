@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.update.report import SymbolReport, TableReport
-from cudaredist.errors import plural
+from cudaredist.errors import plural, shortened
 from cudaredist.formats.tables import TableFinding
 
 _SHOWN = 20
+_DIFF_LINES = 60
+"""Lines of a table's changes as text. JSON has all."""
 
 
 def symbols_text(report: SymbolReport) -> Iterator[str]:
@@ -47,7 +49,7 @@ def table_text(report: TableReport, *, quiet: bool) -> Iterator[str]:
             yield f"{report.table}: would write"
         return
     if not any(outcome.bounds for outcome in report.releases):
-        yield from report.diff
+        yield from shortened(report.diff, _DIFF_LINES)
     rows = []
     for outcome in report.releases:
         status, sha256 = outcome.status.replace("-", " "), (outcome.archive_sha256 or "")[:12]

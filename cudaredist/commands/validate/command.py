@@ -4,7 +4,13 @@ from functools import partial
 from pathlib import Path
 
 from cudaredist.cli.configuration import sets_given
-from cudaredist.cli.options import Options, argument, cache_dir_option, strict_option
+from cudaredist.cli.options import (
+    Options,
+    argument,
+    cache_dir_option,
+    safety_option,
+    strict_option,
+)
 from cudaredist.cli.session import Session, command, open_cache
 from cudaredist.errors import UsageError
 from cudaredist.hints import again
@@ -21,6 +27,7 @@ class ValidateOptions(Options):
         default=None,
     )
     strict: bool = strict_option()
+    fix: bool = safety_option("Write valid files of ours in canonical form.")
     cache_dir: Path | None = cache_dir_option()
 
 
@@ -52,6 +59,6 @@ def validate(options: ValidateOptions, session: Session) -> int:
         raise UsageError("missing FILE", hint=f"run `{again('data/lock.json')}`")
     if not options.files:
         paths = [*paths, *(path for index in paths for path in indexed_sets(index))]
-    report = validate_files(paths, cache=cache, strict=options.strict)
+    report = validate_files(paths, cache=cache, strict=options.strict, fix=options.fix)
     # Warnings are part of this command's result. --quiet removes them from the text.
     return session.finish(report, partial(validate_text, with_warnings=not options.quiet))

@@ -56,7 +56,7 @@ from cudaredist.sets.invariants.set_invariants import (
 )
 from cudaredist.sets.load import overlay_model, read_overlay_policy
 from cudaredist.store.cache import Cache
-from cudaredist.store.files import read_file
+from cudaredist.store.files import read_file, write_output
 from cudaredist.store.locate import store_to_read
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.store.upstream import validate_manifest
@@ -74,13 +74,16 @@ class SetVerdict(NamedTuple):
         return shortened(self.violations)
 
 
-def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False) -> ValidateReport:
+def validate_files(
+    paths: Sequence[Path], *, cache: Cache, strict: bool = False, fix: bool = False
+) -> ValidateReport:
     """Validate files, after detecting their kind from the contents.
 
     With `strict`, a manifest with warnings is not valid. A file of ours that is not in canonical
-    form is a finding, and so is a package set that violates an invariant.
+    form is a finding, and so is a package set that violates an invariant. With `fix`, valid files
+    of ours are written in canonical form.
     """
-    results = [_verdict(path, strict=strict) for path in paths]
+    results = [_verdict(path, strict=strict, fix=fix) for path in paths]
     verdicts = [verdict for verdict, _ in results]
     sets = {n: model for n, (_, model) in enumerate(results) if isinstance(model, PackageSet)}
     manifests = {n: model for n, (_, model) in enumerate(results) if isinstance(model, Manifest)}
@@ -158,7 +161,9 @@ def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
         yield f"{', '.join(RUN_INVARIANTS)}: no other set of its channel is given"
 
 
-def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Manifest | None]:
+def _verdict(
+    path: Path, *, strict: bool, fix: bool
+) -> tuple[FileVerdict, PackageSet | Manifest | None]:
     """Return a file's verdict, and its package set or manifest."""
     kind: str | None = None
     try:
@@ -169,6 +174,13 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Man
         kind = _kind_at(path, document)
         if kind == "manifest":
             return _manifest_verdict(path, data, strict=strict)
+        canonical = canonical_json(document)
+        if fix and kind in FILE_KINDS and canonical != data:
+            _own_verdict(path, kind, document, data)
+            write_output(path, canonical)
+            verdict, model = _own_verdict(path, kind, document, canonical)
+            summary = f"{verdict.summary}, written in canonical form"
+            return verdict.model_copy(update={"summary": summary}), model
         return _own_verdict(path, kind, document, data)
     except CudaRedistError as error:
         is_unread = isinstance(error, IncompleteError)

@@ -62,3 +62,30 @@ def test_legacy_file_nests_variants_like_manifest(server: FaultServer, run: Run)
     assert run("process-manifests", "--legacy", url, "data/manifests/cudnn").exit_code == 0
     written = json.loads(Path("data/manifests/cudnn/feature_9.1.0.json").read_bytes())
     assert list(written["cudnn"]["linux-x86_64"]) == ["cuda11", "cuda12"]
+
+
+def test_legacy_file_has_the_values_of_the_older_tool(server: FaultServer, run: Run) -> None:
+    """Stubs are libraries, manual pages are `doc`, and a library needs a name that ends in .so."""
+    empty = b""
+    trees: dict[str, tuple[Files, set[str]]] = {
+        "stubs": ({"lib/stubs/libx.so": empty, "lib/stubs/liby.a": empty}, {"lib", "static"}),
+        "versioned": ({"lib/libx.so.1": empty}, set()),
+        "nested": ({"lib/12/libx.so": empty}, {"lib"}),
+        "manual": ({"share/man/man1/x.1": empty}, {"doc"}),
+        "documents": ({"docs/x.html": empty, "doc/x.html": empty}, set()),
+        "headers": ({"include/x.h": b"//\n"}, {"dev"}),
+        "config": ({"lib/cmake/x/x.cmake": empty}, {"dev"}),
+        "package": ({"pkg-config/x.pc": empty}, set()),
+        "samples": ({"samples/x.cu": empty}, {"sample"}),
+        "elsewhere": ({"lib64/libx.so": empty, "x.a": empty}, set()),
+    }
+    packages = {name: {"linux-x86_64": files} for name, (files, _) in trees.items()}
+    publish(server, release("1.0.0", packages, product="cudnn"), "cudnn")
+    url = f"{server.url}/compute/cudnn/redist"
+    assert run("process-manifests", "--legacy", url, "data/manifests/cudnn").exit_code == 0
+    written = json.loads(Path("data/manifests/cudnn/feature_1.0.0.json").read_bytes())
+    found = {
+        name: {key for key, value in written[name]["linux-x86_64"]["outputs"].items() if value}
+        for name in trees
+    }
+    assert found == {name: expected for name, (_, expected) in trees.items()}

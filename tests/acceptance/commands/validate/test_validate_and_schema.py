@@ -105,6 +105,22 @@ def test_validate_of_non_canonical_file_exits_1(run: Run) -> None:
     assert "not in canonical form" in result.stdout
 
 
+def test_fix_writes_valid_files_of_ours_in_canonical_form(run: Run) -> None:
+    policy = {"constraints": [], "schema_version": 1}
+    Path("policy").mkdir()
+    files = {
+        "lock.json": (LOCK, 0),
+        "policy/constraints.json": (policy, 0),
+        "bad.json": ({**LOCK, "redists": 3}, 5),
+    }
+    for name, (document, code) in files.items():
+        before = json.dumps(document, indent=7).encode()
+        Path(name).write_bytes(before)
+        assert run("validate", "--fix", name).exit_code == code, name
+        assert Path(name).read_bytes() == (before if code else canonical_json(document))
+        assert run("validate", name).exit_code == code
+
+
 def test_validate_of_pipe_or_device_exits_3(run: Run) -> None:
     os.mkfifo("pipe")
     result = expect_output(run("validate", "pipe", "/dev/zero"), 3)
