@@ -1,7 +1,7 @@
 """Settings for shells and CMake: toolkit root, architectures, host compiler."""
 
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter, filled_template
-from cudaredist.formats.packageset import HostRange
+from cudaredist.formats.host_compilers import HostRange
 from cudaredist.primitives import Platform
 
 _MACHINE = "aarch64"

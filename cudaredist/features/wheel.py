@@ -28,7 +28,9 @@ _METADATA = re.compile(r"[^/]+\.(?:dist-info|data)/")
 _is_license = re.compile(
     r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e(?:\.txt)?", re.IGNORECASE
 ).fullmatch
-_PREFIX = re.compile(r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?")
+WHEEL_PREFIX = r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?"
+"""The beginning of paths in a wheel, such as `nvidia/cublas/`, `nvidia/cu13/` and `cutensor/`."""
+_PREFIX = re.compile(WHEEL_PREFIX)
 LINK_ADDED = "link added, as wheels have none"
 """The beginning of the note on a link that every wheel lacks."""
 _VERSIONED = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]{1,18}(?:\.[0-9]{1,18})*)")

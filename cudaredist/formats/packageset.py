@@ -15,6 +15,7 @@ from cudaredist.formats.base import (
     optional,
 )
 from cudaredist.formats.features import OutputSize
+from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.policy import Owner
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import CapabilityName
@@ -120,36 +121,6 @@ class Flags(OwnModel):
         return any(name[-1].isdigit() for name in self.effective)
 
 
-class HostRange(OwnModel):
-    """The accepted versions of a host compiler. Null means no limit."""
-
-    min: int | None
-    max: int | None
-
-    def accepts(self, major: int) -> bool:
-        """Check if a version is in the range."""
-        return (self.min is None or self.min <= major) and (self.max is None or major <= self.max)
-
-
-class HostGcc(HostRange):
-    """The selected GCC."""
-
-    default: int | None = Field(description="The distribution's GCC. Null: not specified")
-    selected: int | None
-    uses_default: bool
-
-
-class HostCompiler(OwnModel):
-    """The host compilers. Null means that nvcc accepts no version."""
-
-    gcc: HostGcc | None
-    clang: HostRange | None
-    msvc: HostRange | None = Field(description="Values of _MSC_VER")
-    cxx_runtime: Literal["default", "selected"] = Field(
-        description="The compiler that provides libstdc++: the newer one"
-    )
-
-
 class RejectedRelease(OwnModel):
     """A newer release of a redistributable that was not selected."""
 
@@ -180,7 +151,9 @@ class Reason(OwnModel):
 class SetArchive(OwnModel):
     """The archive of a package."""
 
-    relative_path: str
+    relative_path: str = Field(
+        description="Below the product's folder on the server. Of a wheel: its project and file"
+    )
     url: str | None = Field(description="Null: unknown address, as for wheels")
     sha256: HexSha256
     sri: str = Field(description="The hash in the form of Nix and browsers")
@@ -193,6 +166,10 @@ class SetArchive(OwnModel):
     format: ArchiveFormat | None
     strip_prefix: str | None = Field(
         description="The single top directory of the archive. Null: detect it"
+    )
+    strip_pattern: str | None = optional(
+        "Regular expression for the beginning of a wheel's paths that is not part of the package. "
+        "Absent: no wheel"
     )
 
 
@@ -333,6 +310,13 @@ class SetPackage(OwnModel):
     )
     contents: dict[OutputName, OutputSize] = Field(
         description="The archive's outputs before `normalise`. Empty: not inspected"
+    )
+    files: dict[OutputName, tuple[str, ...]] | None = optional(
+        "Regular files by output, without the archive's prefix and before `normalise`. Absent: "
+        "not requested (`build --files`), or unknown"
+    )
+    links: dict[str, str] | None = optional(
+        "Links to libraries, by path, with the path of the library. Absent: as `files`"
     )
     normalise: tuple[TreeChange, ...]
     propagates: dict[OutputName, tuple[OutputName, ...]]

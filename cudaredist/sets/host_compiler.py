@@ -1,7 +1,7 @@
 """Host compiler of a set."""
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.packageset import HostCompiler, HostGcc, HostRange
+from cudaredist.formats.host_compilers import HostCompiler, HostGcc, HostRange
 from cudaredist.formats.tables import CompilerRange
 from cudaredist.hints import again, command_line
 from cudaredist.sets.spec import SetSpec

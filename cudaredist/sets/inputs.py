@@ -191,6 +191,10 @@ class SetData:
     """By CUDA release and platform."""
     inputs: tuple[Input, ...]
     """Tables and policies. Manifests and features are added when a set uses them."""
+    read_files: Callable[[str, Version, ArchiveId], Mapping[str, OutputName] | None] = lambda *_: (
+        None
+    )
+    """Returns the files of an archive of a release with their outputs, None if unknown."""
     shipped_wheels: Callable[[str], Iterable[StatedRelease]] = lambda _: ()
     """Returns the releases of a redistributable in the shipped wheels, for archives of NVIDIA's
     server without variants."""

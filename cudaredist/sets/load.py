@@ -3,13 +3,13 @@
 import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.features.legacy import legacy_outputs
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import OutputName, OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.registry import (
@@ -20,7 +20,13 @@ from cudaredist.formats.registry import (
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, label_of_manifest_name, published_sha256, sha256_of
+from cudaredist.primitives import (
+    ArchiveId,
+    Version,
+    label_of_manifest_name,
+    published_sha256,
+    sha256_of,
+)
 from cudaredist.sets.cuda_majors import StatedRelease
 from cudaredist.sets.inputs import (
     POLICY_MODELS,
@@ -61,6 +67,7 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         channel=store.channel,
         manifests=_manifests(stores),
         read_features=_features_reader(stores),
+        read_files=_files_reader(stores),
         nvcc=nvcc,
         gpus=gpus,
         policies=policies,
@@ -159,6 +166,30 @@ def _features_reader(stores: Sequence[Store]) -> Callable[[str, Version], InputF
             if data is not None:
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     return _features(data, is_overlay=store is not stores[0])
+        return None
+
+    return read
+
+
+def _files_reader(
+    stores: Sequence[Store],
+) -> Callable[[str, Version, ArchiveId], Mapping[str, OutputName] | None]:
+    # The files of all packages of all releases would need much memory.
+    @lru_cache(maxsize=4)
+    def document(redist: str, label: Version) -> Features | None:
+        for store in reversed(stores):
+            data = store.features(redist).read(label)
+            if data is not None and names_schema_version(data):
+                return read_own_file(data, Features)
+        return None
+
+    def read(redist: str, label: Version, archive: ArchiveId) -> Mapping[str, OutputName] | None:
+        features = document(redist, label)
+        package = None if features is None else features.packages.get(archive.package)
+        archives = () if package is None else package.archives
+        for position, own in enumerate(archives):
+            if (own.platform, own.variant) == archive[1:] and package is not None:
+                return package.files_of(position)
         return None
 
     return read

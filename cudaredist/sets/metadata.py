@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 
 from cudaredist.features.license_files import main_license
+from cudaredist.features.wheel import WHEEL_PREFIX
+from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
 from cudaredist.formats.policy import License, LicensePolicy, LicenseText, PackageMeta
@@ -12,7 +14,7 @@ from cudaredist.primitives import is_pool_path, join_address, natural_order, sri
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS, REDISTS
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.inputs import Policies
-from cudaredist.sets.outputs import OutputSplit, propagated
+from cudaredist.sets.outputs import OutputSplit, propagated, resolve
 from cudaredist.sets.set_coverage import package_coverage
 from cudaredist.sets.spec import SetSpec
 
@@ -65,6 +67,8 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
         outputs=outputs,
         collapsed=split.collapsed if split else None,
         contents=dict(split.contents) if split else {},
+        files=_files(files, spec),
+        links=_links(files, spec),
         normalise=split.changes if split else (),
         propagates=propagated(draft.pname, outputs, policies.outputs),
         provides=tuple(sorted(files.provides, key=lambda p: (p.stub, p.path))),
@@ -79,6 +83,29 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
         meta=_meta(of_redist, own),
         overlay=draft.noted(*notes).overlay,
     )
+
+
+def _files(draft: Draft, spec: SetSpec) -> dict[OutputName, tuple[str, ...]] | None:
+    """Return a package's files by output, if they are requested and known."""
+    manifest, archive, split = draft.manifest, draft.archive, draft.split
+    if not spec.request.with_files or manifest is None or archive is None or split is None:
+        return None
+    files = spec.data.read_files(manifest.redist, manifest.label, archive.id)
+    if files is None:
+        return None
+    by_output: dict[OutputName, list[str]] = {output: [] for output in split.outputs}
+    for path, output in sorted(files.items()):
+        if split.place(path) is not None:
+            by_output[resolve((output,), split.outputs)].append(path)
+    return {output: tuple(paths) for output, paths in by_output.items() if paths}
+
+
+def _links(draft: Draft, spec: SetSpec) -> dict[str, str] | None:
+    """Return the links to a package's libraries, if its files are requested and known."""
+    if not spec.request.with_files or draft.split is None:
+        return None
+    libraries = draft.split.examined.libraries
+    return {link: file.path for file in libraries for link in file.links}
 
 
 def _address(draft: Draft, spec: SetSpec) -> str | None:
@@ -117,7 +144,7 @@ def archive_base(redist: str, archive: Archive | None, urls: Mapping[str, str]) 
 def _archive(archive: Archive, address: str | None) -> SetArchive:
     path, sha256 = archive.relative_path, archive.sha256 or ""
     name = path.rpartition("/")[2]
-    top = _top(name)
+    top, is_wheel = _top(name), name.endswith(".whl")
     return SetArchive(
         relative_path=path,
         url=None if address is None else join_address(address, path),
@@ -129,6 +156,7 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
         cuda_variant=archive.variant,
         format=next((form for form in _FORMATS if name.endswith(f".{form}")), None),
         strip_prefix=top[1] if top else None,
+        strip_pattern=WHEEL_PREFIX if is_wheel else None,
     )
 
 

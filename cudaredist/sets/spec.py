@@ -56,6 +56,8 @@ class Request:
     """The coverage that selected releases must have for every capability."""
     cross: Cross | None = None
     """The pair to which the set belongs."""
+    with_files: bool = False
+    """Whether packages list their files by output."""
     name: str | None = None
     """The name of a declared set. None: it has no name of its own."""
     aliases: Mapping[str, str] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Tests of real wheels: pinned versions and equality with archives."""
 
+import ctypes
 import json
 import os
 import re
@@ -154,3 +155,20 @@ def test_wheels_and_archives_have_the_same_features(
             assert facts(archive) == facts(same[0]), (name, archive["platform"])
             compared += 1
     assert compared >= 2 * len(packages) - 2
+
+
+def test_package_set_alone_is_enough_to_install_wheels(tmp_path: Path) -> None:
+    options = ("--channel", "wheels", "--cuda", "13.0", "--platform", "linux-x86_64", "--files")
+    cudaredist(tmp_path, "build", *options, "--output", tmp_path / "set.json")
+    packages = json.loads((tmp_path / "set.json").read_text())["packages"]
+    project, name = packages["libnvjitlink"]["archive"]["relative_path"].split("/")
+    assert packages["libnvjitlink"]["depends"] == []
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
+    pin = f"{project}=={name.split('-')[1]}"
+    subprocess.run([*download, "-d", str(tmp_path / "base" / project), pin], check=True)
+    consumer = [sys.executable, str(SHIPPED.parent / "examples/unpack_set.py"), "set.json", "root"]
+    base = ("--base", (tmp_path / "base").as_uri(), "--outputs", "lib,include")
+    subprocess.run([*consumer, *base, "libnvjitlink"], check=True, cwd=tmp_path)
+    assert (tmp_path / "root/lib/libnvJitLink.so").resolve().name == "libnvJitLink.so.13"
+    assert (tmp_path / "root/include/nvJitLink.h").exists()
+    ctypes.CDLL(str(tmp_path / "root/lib/libnvJitLink.so.13"))

@@ -14,6 +14,7 @@ from cudaredist.cli.options import (
     folder_option,
     host_option,
     label_option,
+    output_flag,
     output_option,
     output_path_option,
     platform_option,
@@ -78,6 +79,7 @@ class BuildOptions(Options):
     output: Path | None = output_path_option(
         "Folder, or FILE.json for one set. Default: build.", metavar="PATH"
     )
+    files: bool = output_flag("Also list the files of each package by output.")
     overlay: list[Path] | None = folder_option(
         "Folder that overrides the data. Repeatable.", metavar="FOLDER"
     )
@@ -232,6 +234,7 @@ def _request(options: BuildOptions) -> "Request":
         allow_missing_features=options.allow_missing_features,
         allow_hollow=options.allow_hollow,
         require_coverage=options.require_coverage,
+        with_files=options.files,
     )
 
 

@@ -5,14 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import OutputName, OwnModel
-from cudaredist.formats.packageset import (
-    Coverage,
-    Diagnostic,
-    HostCompiler,
-    Reason,
-    SetDriver,
-    Status,
-)
+from cudaredist.formats.host_compilers import HostCompiler
+from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
 from cudaredist.formats.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
 from cudaredist.tables.explanation import Topic
 

@@ -8,7 +8,8 @@ from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, rule, 
 
 from cudaredist.commands.build.build_sets import specs_for
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.packageset import Flags, HostCompiler
+from cudaredist.formats.host_compilers import HostCompiler
+from cudaredist.formats.packageset import Flags
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.spec import RefusedSet, Request, SetSpec
 
