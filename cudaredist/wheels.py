@@ -21,6 +21,9 @@ from packaging.version import InvalidVersion, Version
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import ArchiveId
 
+SIMPLE = "simple"
+"""The folder of wheels in a mirror, with one folder per project."""
+
 _PROGRAMS = (
     *("cccl", "crt", "culibos", "cuobjdump", "cupti", "cuxxfilt", "nvcc", "nvdisasm", "nvrtc"),
     *("opencl", "profiler-api", "sanitizer-api", "tileiras"),

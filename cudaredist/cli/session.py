@@ -263,8 +263,13 @@ class Session(contextlib.ExitStack):
         if with_group:
             os.umask(umask & 0o022)
 
-    def connect(self, network: Network, channel: "Channel") -> tuple[str, ...]:
-        """Return the addresses of manifests and archives, by default the channel's."""
+    def connect(
+        self, network: Network, channel: "Channel", *, takes_wheel_mirror: bool = False
+    ) -> tuple[str, ...]:
+        """Return the addresses of manifests and archives, by default the channel's.
+
+        With `takes_wheel_mirror`, the addresses for wheels can be those of mirrors.
+        """
         from cudaredist.sources.chain import WHEELS
         from cudaredist.sources.protocol import Settings
 
@@ -276,6 +281,8 @@ class Session(contextlib.ExitStack):
         )
         if channel == "redist":
             return tuple(network.base_url or [NVIDIA_BASE])
+        if takes_wheel_mirror and network.base_url:
+            return tuple(network.base_url)
         if "base_url" in self._options.typed:
             hint = "to select an index of wheels, run `pip config set global.index-url URL`"
             raise UsageError("--base-url cannot be combined with --channel wheels", hint=hint)

@@ -38,11 +38,14 @@ def _nvcc(exported: ExportedSet) -> str | None:
 
     NVIDIA's wheels of CUDA 12 have a package cuda_nvcc without this program.
     """
-    package = (exported.host or exported.package_set).packages.get("cuda_nvcc")
+    package_set = exported.host or exported.package_set
+    package = package_set.packages.get("cuda_nvcc")
     name = "nvcc.exe" if _is_windows(exported) else "nvcc"
     if package is None or package.status != "available":
         return None
     record = exported.record
+    if record is None and package_set.lacks_nvcc:
+        return None
     return name if record is None or f"bin/{name}" in record.files else None
 
 

@@ -423,6 +423,17 @@ class PackageSet(OwnFile):
         return f"{self.cuda.attribute}-{name}" if name else self.cuda.attribute
 
     @property
+    def lacks_nvcc(self) -> bool:
+        """Whether the package cuda_nvcc has programs, but not nvcc, as the wheels of CUDA 12.
+
+        They are dynamically linked, so that a set has the libraries that they need.
+        """
+        package = self.packages.get("cuda_nvcc")
+        paths = {need.by_path for need in package.needs} if package else set()
+        programs = {path.removesuffix(".exe") for path in paths if path.startswith("bin/")}
+        return bool(programs) and "bin/nvcc" not in programs
+
+    @property
     def own(self) -> dict[str, SetPackage]:
         """The packages, except aliases."""
         return {name: entry for name, entry in self.packages.items() if entry.alias_of is None}

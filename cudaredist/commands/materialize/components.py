@@ -1,37 +1,23 @@
 """Select the packages of a toolkit from a package set."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from cudaredist.commands.materialize.merge import CrossTarget
 from cudaredist.commands.materialize.options import MaterializeOptions
-from cudaredist.errors import UnknownNameError, UsageError, find_name
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.toolkit_record import ComponentPolicy, ComponentSet, PackageName
-from cudaredist.hints import again
+from cudaredist.formats.toolkit_record import ComponentPolicy, PackageName
+from cudaredist.sets.components import SelectedPackages, select
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import data_folder
 
 _log = logging.getLogger(__name__)
 
-ALL = "all"
 _COMPILER = "compiler"
 _STATIC_LIBRARY = "libnvptxcompiler"
 """The package of the component `compiler` that only programs for the target use."""
 _PROGRAM_OUTPUTS = frozenset({"out", "bin", "doc", "samples", "python"})
-
-
-class SelectedPackages(NamedTuple):
-    """Packages of a toolkit."""
-
-    packages: dict[str, SetPackage]
-    """By name, sorted."""
-    required: tuple[ComponentSet, ...]
-    """Named sets selected as a whole; all their programs must exist."""
-    warnings: tuple[str, ...]
-    """One for each broken or withheld package of the named sets."""
 
 
 def select_packages(
@@ -74,115 +60,6 @@ def select_packages(
     for warning in selection.warnings:
         _log.warning("%s", warning)
     return selection
-
-
-def select(
-    package_set: PackageSet,
-    components: Sequence[str],
-    exclude: Iterable[str],
-    sets: Mapping[str, ComponentSet],
-    *,
-    with_dependencies: bool = True,
-) -> SelectedPackages:
-    """Return the selected packages and, by default, their dependencies.
-
-    A component is a package, a named set, or `all`, the default. `all` selects every available
-    package in its main version. Excluded packages are skipped even if others depend on them. Raises
-    `UsageError` for unknown names, and for a package that is not available, with its reasons.
-    """
-    packages = package_set.packages
-    component_names = {ALL, *sets, *packages}
-    names: set[str] = set()
-    warnings: list[str] = []
-    for component in components or [ALL]:
-        if component not in component_names:
-            raise UnknownNameError("component", component, component_names)
-        if component == ALL:
-            available = package_set.available.items()
-            names |= {name for name, package in available if name == package.pname}
-        elif component in sets:
-            names |= _of_set(component, sets[component], packages)
-            warnings += [
-                f"{component} will not include {name}, which is {packages[name].status}: "
-                f"{_reasons(packages[name])}"
-                for name in sets[component].packages
-                if name in packages and packages[name].status in {"broken", "withheld"}
-            ]
-        else:
-            names.add(_single(component, packages))
-    excluded = {find_name("package", name, packages).alias_of or name for name in exclude}
-    names -= excluded
-    if with_dependencies:
-        names = _closure(names, excluded, packages)
-    if not names:
-        raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
-    selected = [sets[name] for name in dict.fromkeys(components) if name in sets]
-    whole = (s for s in selected if excluded.isdisjoint(_real(n, packages) for n in s.packages))
-    return SelectedPackages(
-        {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)
-    )
-
-
-def _closure(
-    names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
-) -> set[str]:
-    """Add the dependencies of packages, except excluded ones."""
-    closure = set(names)
-    pending = sorted(closure)
-    while pending:
-        package = packages[pending.pop()]
-        for dependency in package.depends:
-            name = _real(dependency.attr, packages)
-            if name not in closure and name not in excluded:
-                _require(name, package, packages)
-                closure.add(name)
-                pending.append(name)
-    return closure
-
-
-def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
-    return packages[name].alias_of or name if name in packages else name
-
-
-def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
-    name = _real(component, packages)
-    if packages[name].status != "available":
-        message = f"{component} is {packages[name].status}: {_reasons(packages[name])}"
-        call = again(without=["--component"])
-        hint = f"build a package set for another release, platform or channel, or run `{call}`"
-        raise UsageError(message, hint=hint)
-    return name
-
-
-def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPackage]) -> set[str]:
-    """Return a named set's available members.
-
-    Raises `UsageError` if no member is available.
-    """
-    names = {_real(name, packages) for name in members.packages if name in packages}
-    available = {name for name in names if packages[name].status == "available"}
-    if not available:
-        message = f"no package of component {component} is available in this package set"
-        install = f"to install all, run `{again(without=['--component'])}`"
-        hint = f"{component} is {', '.join(members.packages)}; {install}"
-        raise UsageError(message, hint=hint)
-    return available
-
-
-def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> None:
-    """Raise `UsageError` if a dependency is not available.
-
-    `build` never creates such a set.
-    """
-    package = packages.get(name)
-    if package is None or package.status != "available":
-        why = "not in the set" if package is None else _reasons(package) or package.status
-        hint = f"run `{again('--exclude', name)}`" if package else None
-        raise UsageError(f"{by.attr} requires {name}, which is not available: {why}", hint=hint)
-
-
-def _reasons(package: SetPackage) -> str:
-    return "; ".join(reason.text for reason in package.reasons)
 
 
 def _has_programs_only(package: SetPackage) -> bool:

@@ -37,6 +37,7 @@ from cudaredist.errors import (
     CudaRedistError,
     IntegrityError,
     InvalidFileError,
+    NotAtSourceError,
     Problem,
     SourceError,
     StoppedError,
@@ -45,12 +46,13 @@ from cudaredist.errors import (
     listed,
     plural,
 )
-from cudaredist.formats.packageset import SetPackage
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.toolkit_record import RECORD_NAME, PackageName, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
+from cudaredist.sets.components import SelectedPackages
 from cudaredist.sets.cross import read_target_set
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sets.read_set import read_package_set
@@ -59,6 +61,7 @@ from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.kept_archive import kept_bytes
 from cudaredist.store.read_data import read_record
 from cudaredist.tasks import each, raise_if_stopped
+from cudaredist.wheels import SIMPLE
 
 _log = logging.getLogger(__name__)
 
@@ -82,9 +85,12 @@ class Materialization:
         self.runtime = runtime_libraries(value, options, session) if options.programs else None
         libraries = () if self.runtime is None else tuple(self.runtime.paths)
         selection = select_packages(value, target, options, libraries)
-        bases = session.connect(network, value.channel)
-        if network.offline and (value.channel == "wheels" or not network.base_url):
+        _check_nvcc(selection, value)
+        bases = session.connect(network, value.channel, takes_wheel_mirror=True)
+        if network.offline and not network.base_url:
             bases = ()
+        self._is_wheel_mirror = value.channel == "wheels" and bool(network.base_url)
+        self._folders = [folder for folder in (archives, *map(Path, bases)) if folder is not None]
         if not bases and archives is None:
             call = again(without=["--offline"])
             hint = f"set the folder with the archives with --archives FOLDER, or run `{call}`"
@@ -227,6 +233,7 @@ class Materialization:
         folder = self._staging.archives
         pending = [p for sha256, p in archives.items() if not is_unpacked(folder / sha256)]
         requests = [self._request(package) for package in pending]
+        self._check_missing(requests)
         downloads = [item for item in requests if not self._is_local(item)]
         if self.sources is not None:
             downloads = self.sources.sized(downloads)
@@ -319,7 +326,7 @@ class Materialization:
             field_path = f"packages.{package.attr}.archive.relative_path"
             raise InvalidFileError("package-set file", [Problem(field_path, problem)])
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
-        folders: Sequence[str] = ("",)
+        folders: Sequence[str] = (SIMPLE, "") if self._is_wheel_mirror else ("",)
         if self.toolkit.package_set.channel == "redist":
             redist = REDISTS.get(package.redist or "")
             folders = redist.archive_folders if redist else (f"compute/{package.redist}/redist",)
@@ -329,6 +336,23 @@ class Materialization:
         inside = [path for path in paths if not path.startswith(("../", "/"))]
         size = archive.size or self._sizes.get(archive.sha256)
         return ArchiveRequest(name, tuple(dict.fromkeys(inside)), archive.sha256, size)
+
+    def _check_missing(self, requests: Sequence[ArchiveRequest]) -> None:
+        """Raise `NotAtSourceError` with all archives that are missing in local folders.
+
+        If there is a server, it may have them.
+        """
+        if any(service.chains[()].has_server for service in self._services):
+            return
+        missing = [
+            item.name
+            for item in requests
+            if not any((folder / path).exists() for folder in self._folders for path in item.paths)
+        ]
+        if missing:
+            folders = " or ".join(map(str, self._folders))
+            number = plural(len(missing), "archive")
+            raise NotAtSourceError(folders, f"lacks {number}: {', '.join(sorted(missing))}")
 
     def _is_local(self, request: ArchiveRequest) -> bool:
         """Check if a local file has the archive's path and size."""
@@ -396,11 +420,7 @@ class Materialization:
         for component in self.required:
             missing = [name for name in component.programs if name not in names]
             if missing:
-                source = self.toolkit.package_set
-                release = f"CUDA {source.cuda.release} in the {source.channel} channel"
-                message = f"the packages of {release} do not include {', '.join(missing)}"
-                option = "select single packages with --component NAME"
-                raise UsageError(message, hint=f"try another release or channel, or {option}")
+                raise _without_programs(missing, self.toolkit.package_set)
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
         about: dict[str, object] = {"fetched_bytes": self.sources.fetched if self.sources else 0}
@@ -413,6 +433,23 @@ class Materialization:
                 "image": self._image,
             }
         return toolkit_report(self.root, record, status, **about)
+
+
+def _check_nvcc(selection: SelectedPackages, package_set: PackageSet) -> None:
+    """Raise `UsageError` if a component requires nvcc, and its package lacks it.
+
+    NVIDIA's wheels of CUDA 12 do. Other programs are checked after the archives are read.
+    """
+    wanted = any("nvcc" in component.programs for component in selection.required)
+    if wanted and "cuda_nvcc" in selection.packages and package_set.lacks_nvcc:
+        raise _without_programs(["nvcc"], package_set)
+
+
+def _without_programs(names: Sequence[str], package_set: PackageSet) -> UsageError:
+    release = f"CUDA {package_set.cuda.release} in the {package_set.channel} channel"
+    message = f"the packages of {release} do not include {', '.join(names)}"
+    option = "select single packages with --component NAME"
+    return UsageError(message, hint=f"try another release or channel, or {option}")
 
 
 def _unpacked_size(package: SetPackage) -> int:

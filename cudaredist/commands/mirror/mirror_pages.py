@@ -12,9 +12,8 @@ from jinja2 import Environment, PackageLoader
 from packaging.utils import parse_wheel_filename
 
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
+from cudaredist.wheels import SIMPLE
 
-SIMPLE = "simple"
-"""The folder of wheels, one folder per project below it."""
 METADATA_SUFFIX = ".metadata"
 SUMS = "SHA256SUMS"
 _PAGE, _JSON = "index.html", "index.json"

@@ -4,14 +4,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.cli.session import find_redists
-from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE
+from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.formats.base import Channel
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.toolkit_record import ComponentPolicy
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Sha256, Version, manifest_name, parse_label
 from cudaredist.redists import Redist, find_redist
+from cudaredist.sets.components import select
 from cudaredist.sets.read_set import read_package_set
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.targets import (
     Filter,
@@ -20,7 +23,7 @@ from cudaredist.store.targets import (
     read_local_manifests,
     targets_in_store,
 )
-from cudaredist.wheels import FAMILIES, newest_builds, parse_wheel
+from cudaredist.wheels import FAMILIES, SIMPLE, newest_builds, parse_wheel
 
 _RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)
 
@@ -49,7 +52,12 @@ class MirrorSelection:
                 filter=options.archives.filter,
             )
         value, _ = read_package_set(options.package_set)
-        packages = [p for p in value.packages.values() if p.archive and p.redist and p.release]
+        selected = value.packages
+        if options.component:
+            policy = Store(shipped_data()).read_policy("components")
+            components = read_own_file(policy, ComponentPolicy).components
+            selected = select(value, options.component, (), components).packages
+        packages = [p for p in selected.values() if p.archive and p.redist and p.release]
         labels = frozenset((p.redist or "", parse_label(p.release or "")) for p in packages)
         return cls(
             channel=value.channel,

@@ -43,6 +43,9 @@ class MirrorOptions(Options):
     package_set: Path | None = select_option(
         "Package set with the releases and archives to select.", names="--set"
     )
+    component: list[str] | None = select_option(
+        "Of --set: compiler, runtime, math or a package. Repeatable."
+    )
     accept_changed: bool = safety_option("Replace manifests that changed in place upstream.")
     checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")
     check: bool = safety_option("List the files to prune. Exit 1 if there are any.")
@@ -56,6 +59,7 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
         lambda o: o.package_set is not None and o.typed & _SELECTING,
         "--set cannot be combined with other options of the selection",
     ),
+    (lambda o: o.component and o.package_set is None, "--component requires --set"),
     (
         lambda o: o.action == "verify" and (o.package_set or o.typed & _SELECTING),
         "verify cannot be combined with a selection",

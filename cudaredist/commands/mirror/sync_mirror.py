@@ -12,7 +12,7 @@ from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.download.download import ManifestDownload, store_destination
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
-from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE, generated_files
+from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
@@ -33,7 +33,7 @@ from cudaredist.store.targets import (
     targets_in_store,
 )
 from cudaredist.tasks import each, raise_if_stopped
-from cudaredist.wheels import Wheel
+from cudaredist.wheels import SIMPLE, Wheel
 
 _SAVE_EVERY = 32
 """Archives after which the lock is saved, so that a killed run verifies few of them again."""

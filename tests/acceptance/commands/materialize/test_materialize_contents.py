@@ -314,7 +314,15 @@ def test_root_from_wheels_equals_root_from_archives(
     # A local file, by its name alone and without an index.
     expect_output(materialize("--archives", pip_folder, "--offline", base=None, root="two"), 0)
     assert listing(Path("two")) == listing(Path("root"))
-    expect_error(materialize(base="source", root="three"), 2, "--base-url cannot be combined with")
+    # A mirror of wheels.
+    name = path.rpartition("/")[2]
+    missing = materialize("--offline", base="source", root="three")
+    expect_error(missing, 3, f"source: lacks 1 archive: {name}")
+    mirrored = Path("source/simple") / path
+    mirrored.parent.mkdir(parents=True)
+    shutil.copy(pip_folder / name, mirrored)
+    expect_output(materialize("--offline", base="source", root="three"), 0)
+    assert listing(Path("three")) == listing(Path("root"))
 
 
 # -- from data files to a root

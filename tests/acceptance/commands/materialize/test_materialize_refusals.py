@@ -233,3 +233,28 @@ def test_broken_record_exits_5(materialize: Materialize, run: Run) -> None:
         assert result.exit_code == 5
         assert "root/.cudaredist.json" in result.stderr
     assert Path("root/bin/nvcc").is_file()
+
+
+# -- missing parts
+
+
+def test_all_missing_archives_are_named_at_once(materialize: Materialize) -> None:
+    names = set()
+    for package in ("libcublas", "cuda_cudart"):
+        archive = next(Path("source", FOLDER).glob(f"{package}/*/*"))
+        names.add(archive.name)
+        archive.unlink()
+    expect_error(materialize(), 3, "source: lacks 2 archives: ", *names)
+    assert_nothing_left()
+
+
+def test_compiler_without_nvcc_is_refused_before_downloads(
+    made_set: MadeSet, materialize: Materialize
+) -> None:
+    needed = {"soname": "libc.so.6", "output": "out", "kind": "needed"}
+    ptxas = {**needed, "by_path": "bin/ptxas", "satisfied_by": {"external": "glibc"}}
+    made_set.packages["cuda_nvcc"]["needs"] = [ptxas]
+    made_set.write(Path("set.json"))
+    result = materialize("--component", "compiler")
+    expect_error(result, 2, "do not include nvcc", "another release or channel")
+    assert_nothing_left()

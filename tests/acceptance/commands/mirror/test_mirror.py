@@ -112,6 +112,32 @@ def test_sync_of_a_package_set_copies_its_archives(sync: Run, server: FaultServe
     assert set(published(MIRROR)) == {path, f"{FOLDER}redistrib_{OLD}.json"}
 
 
+def test_component_selects_packages_of_a_set_with_what_they_need(
+    sync: Run, server: FaultServer
+) -> None:
+    files = serve_releases(server)
+    paths = {
+        name: path_of(files, f"{name}/linux-x86_64", OLD) for name in ("cuda_cudart", "cuda_nvcc")
+    }
+    packages = {
+        name: set_package(
+            name, release=OLD, archive=set_archive(path.removeprefix(FOLDER), files[path])
+        )
+        for name, path in paths.items()
+    }
+    Path("set.json").write_text(json.dumps(package_set(packages, release=OLD)))
+    expect_output(sync("--set", "set.json", "--component", "cuda_cudart"), 0)
+    manifest = f"{FOLDER}redistrib_{OLD}.json"
+    assert set(published(MIRROR)) == {paths["cuda_cudart"], manifest}
+    depends = {"attr": "cuda_cudart", "output": "out", "kind": "runtime"}
+    packages["cuda_nvcc"]["depends"] = [depends]
+    Path("set.json").write_text(json.dumps(package_set(packages, release=OLD)))
+    expect_output(sync("--set", "set.json", "--component", "cuda_nvcc"), 0)
+    assert set(published(MIRROR)) == {*paths.values(), manifest}
+    expect_error(sync("--set", "set.json", "--component", "cuda_nvc"), 2, "did you mean")
+    expect_error(sync("--component", "cuda_nvcc"), 2, "--component requires --set")
+
+
 def test_sync_reports_archives_of_a_set_that_no_manifest_has(
     sync: Run, server: FaultServer
 ) -> None:

@@ -11,7 +11,6 @@ from support.cost import calls
 from support.toolkits import MadeSet
 
 from cudaredist.archives.members import MemberKind
-from cudaredist.commands.materialize.components import select
 from cudaredist.commands.materialize.merge import Content, Plan, make_plan
 from cudaredist.commands.materialize.options import LayoutName
 from cudaredist.errors import (
@@ -25,6 +24,7 @@ from cudaredist.features.facts import Entry
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.toolkit_record import ComponentSet
 from cudaredist.primitives import Platform
+from cudaredist.sets.components import select
 from cudaredist.sets.package_tree import PackageTree, make_tree, with_origins
 from cudaredist.sets.pkgconfig import relocatable
 
