@@ -266,10 +266,7 @@ class Session(contextlib.ExitStack):
     def connect(
         self, network: Network, channel: "Channel", *, takes_wheel_mirror: bool = False
     ) -> tuple[str, ...]:
-        """Return the addresses of manifests and archives, by default the channel's.
-
-        With `takes_wheel_mirror`, the addresses for wheels can be those of mirrors.
-        """
+        """Return the addresses of manifests and archives: those given, else the channel's."""
         from cudaredist.sources.chain import WHEELS
         from cudaredist.sources.protocol import Settings
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from cudaredist.commands.materialize.merge import CrossTarget
 from cudaredist.commands.materialize.options import MaterializeOptions
+from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.toolkit_record import ComponentPolicy, PackageName
@@ -66,3 +67,21 @@ def _has_programs_only(package: SetPackage) -> bool:
     """Check if a package certainly has no headers or libraries."""
     is_unclear = package.collapsed or package.normalise or not package.contents
     return not is_unclear and package.contents.keys() <= _PROGRAM_OUTPUTS
+
+
+def check_nvcc(selection: SelectedPackages, package_set: PackageSet) -> None:
+    """Raise `UsageError` if a component requires nvcc, and its package lacks it.
+
+    NVIDIA's wheels of CUDA 12 do. Other programs are checked after the archives are read.
+    """
+    wanted = any("nvcc" in component.programs for component in selection.required)
+    if wanted and "cuda_nvcc" in selection.packages and package_set.lacks_nvcc:
+        raise without_programs(["nvcc"], package_set)
+
+
+def without_programs(names: Sequence[str], package_set: PackageSet) -> UsageError:
+    """Return the error of a component without programs that it requires."""
+    release = f"CUDA {package_set.cuda.release} in the {package_set.channel} channel"
+    message = f"the packages of {release} do not include {', '.join(names)}"
+    option = "select single packages with --component NAME"
+    return UsageError(message, hint=f"try another release or channel, or {option}")

@@ -14,7 +14,11 @@ from pathlib import Path
 
 from cudaredist.cli.options import ArchiveJobs, parse_size
 from cudaredist.cli.session import Session
-from cudaredist.commands.materialize.components import select_packages
+from cudaredist.commands.materialize.components import (
+    check_nvcc,
+    select_packages,
+    without_programs,
+)
 from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
 from cudaredist.commands.materialize.merge import VERSION_NAME, CrossTarget, Plan, make_plan
 from cudaredist.commands.materialize.missing_run_paths import missing_run_paths
@@ -46,13 +50,12 @@ from cudaredist.errors import (
     listed,
     plural,
 )
-from cudaredist.formats.packageset import PackageSet, SetPackage
+from cudaredist.formats.packageset import SetPackage
 from cudaredist.formats.toolkit_record import RECORD_NAME, PackageName, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
-from cudaredist.sets.components import SelectedPackages
 from cudaredist.sets.cross import read_target_set
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sets.read_set import read_package_set
@@ -85,7 +88,7 @@ class Materialization:
         self.runtime = runtime_libraries(value, options, session) if options.programs else None
         libraries = () if self.runtime is None else tuple(self.runtime.paths)
         selection = select_packages(value, target, options, libraries)
-        _check_nvcc(selection, value)
+        check_nvcc(selection, value)
         bases = session.connect(network, value.channel, takes_wheel_mirror=True)
         if network.offline and not network.base_url:
             bases = ()
@@ -420,7 +423,7 @@ class Materialization:
         for component in self.required:
             missing = [name for name in component.programs if name not in names]
             if missing:
-                raise _without_programs(missing, self.toolkit.package_set)
+                raise without_programs(missing, self.toolkit.package_set)
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
         about: dict[str, object] = {"fetched_bytes": self.sources.fetched if self.sources else 0}
@@ -433,23 +436,6 @@ class Materialization:
                 "image": self._image,
             }
         return toolkit_report(self.root, record, status, **about)
-
-
-def _check_nvcc(selection: SelectedPackages, package_set: PackageSet) -> None:
-    """Raise `UsageError` if a component requires nvcc, and its package lacks it.
-
-    NVIDIA's wheels of CUDA 12 do. Other programs are checked after the archives are read.
-    """
-    wanted = any("nvcc" in component.programs for component in selection.required)
-    if wanted and "cuda_nvcc" in selection.packages and package_set.lacks_nvcc:
-        raise _without_programs(["nvcc"], package_set)
-
-
-def _without_programs(names: Sequence[str], package_set: PackageSet) -> UsageError:
-    release = f"CUDA {package_set.cuda.release} in the {package_set.channel} channel"
-    message = f"the packages of {release} do not include {', '.join(names)}"
-    option = "select single packages with --component NAME"
-    return UsageError(message, hint=f"try another release or channel, or {option}")
 
 
 def _unpacked_size(package: SetPackage) -> int:
