@@ -33,6 +33,9 @@ class CheckOptions(Options):
     driver: str | None = select_option(
         "Require that the local CUDA releases run on this driver.", metavar="VERSION"
     )
+    max_closure: list[str] | None = select_option(
+        "Size limit of a package in declared sets. Repeatable.", metavar="NAME=SIZE"
+    )
     data: Data = field(default_factory=Data)
     format: CheckFormat = format_option("Output: text, markdown or github.")
 
@@ -50,13 +53,19 @@ def check(options: CheckOptions, session: Session) -> int:
 
         cudaredist check
 
-    Package sets that the configuration file declares must be what `build` writes. Writes nothing.
-    The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
+    Package sets that the configuration file declares must be what `build` writes. --max-closure
+    limits the unpacked size of a package's libraries with all that they need, as in cudnn=1.2G.
+
+    Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
     if bytes changed in place, and 5 if a file is invalid.
     """
     from cudaredist.commands.check.check_data import check_data
     from cudaredist.commands.check.runfile_findings import runfile_findings
-    from cudaredist.commands.check.set_findings import set_findings
+    from cudaredist.commands.check.set_findings import (
+        closure_findings,
+        closure_limits,
+        set_findings,
+    )
     from cudaredist.commands.check.text import (
         check_annotations,
         check_markdown,
@@ -68,6 +77,7 @@ def check(options: CheckOptions, session: Session) -> int:
 
     network = options.network
     store = session.read_store(options.data, network.base_url, is_layered=False)
+    limits = closure_limits(options.max_closure or ())
     use_shipped = options.data.shipped_data
     layered = store_to_read(options.data.data_dir, store.channel, use_shipped=use_shipped)
     bases = session.connect(network, store.channel)
@@ -82,7 +92,7 @@ def check(options: CheckOptions, session: Session) -> int:
         session.workers("checking", options.jobs),
         shipped=Store(shipped_data()) if options.data.shipped_data else None,
         driver=options.driver,
-        further=(*runfiles, *set_findings(layered)),
+        further=(*runfiles, *set_findings(layered), *closure_findings(limits)),
     )
     if options.json or options.format != "github":
         texts = {"text": check_text, "markdown": check_markdown}

@@ -11,6 +11,7 @@ from cudaredist.formats.report import Report
 FindingKind = Literal[
     "stale",
     "stale-set",
+    "closure",
     "missing-file",
     "unrecorded",
     "gone",

@@ -17,6 +17,7 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.tables import CompilerAnswer, Gpus, NvccCompat, span
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Place, Version, parse_label, place_name
+from cudaredist.sets.closures import closure_of
 from cudaredist.store.read_data import examined_archives
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
@@ -155,6 +156,9 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
         }
         if package.contents:
             values["size"] = str(sum(part.bytes for part in package.contents.values()))
+        closure = closure_of(package_set, attr) if package.status == "available" else None
+        if closure is not None:
+            values["closure size"] = str(closure.size)
         fields = _fields(values)
         if package.archive is not None:
             # With the place, archives of different platforms are not compared.

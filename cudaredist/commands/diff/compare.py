@@ -30,10 +30,11 @@ _BREAKING_FIRST = (
     "version",
     "size",
     "archive size",
+    "closure size",
 )
 """Fields, most important first."""
 
-SIZES = frozenset({"size", "archive size"})
+SIZES = frozenset({"size", "archive size", "closure size"})
 _SIGNIFICANT_RATIO = 1.1
 """All sizes change between versions. Report those that changed by a tenth."""
 

@@ -158,6 +158,13 @@ class SummarizedPackage(OwnModel):
     size: dict[OutputName, int] = Field(
         description="Unpacked bytes by output. Empty: not inspected"
     )
+    closure: int | None = Field(
+        description="Unpacked bytes of its libraries and of all that they need or open. Null: "
+        "unknown"
+    )
+    optional_closure: int | None = Field(
+        description="Further bytes of libraries that they can do without. Null: unknown"
+    )
     coverage: dict[str, Coverage] = Field(description="By capability")
 
 

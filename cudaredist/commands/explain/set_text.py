@@ -29,17 +29,21 @@ def set_text(summary: SetSummary) -> Iterator[str]:
         texts = [f"{driver.version} is {words}" for words, driver in drivers.items() if driver]
         yield f"driver: {', '.join(texts) or 'unknown'}"
     yield ""
-    rows = [("package", "version", "outputs, MB unpacked")]
+    rows = [("package", "version", "closure, MB", "outputs, MB unpacked")]
     for package in summary.packages:
         sizes = [f"{name} {_megabytes(size)}" for name, size in package.size.items()]
-        rows.append((package.package, package.version, ", ".join(sizes or package.outputs)))
+        closure = "unknown" if package.closure is None else _megabytes(package.closure)
+        more = package.optional_closure
+        closure += f" (+{_megabytes(more)})" if more else ""
+        row = (package.package, package.version, closure, ", ".join(sizes or package.outputs))
+        rows.append(row)
     yield from columns(rows)
+    yield "closure: its libraries and all that they need or open; +: what they can do without"
     yield from _coverage_text(summary)
     if summary.totals:
         yield ""
-        rows = [("output", "files", "MB")]
-        rows += ((t.output, f"{t.files:,}", _megabytes(t.size)) for t in summary.totals)
-        yield from columns(rows)
+        totals = [(t.output, f"{t.files:,}", _megabytes(t.size)) for t in summary.totals]
+        yield from columns([("output", "files", "MB"), *totals])
     if summary.library_bytes:
         share = 100 * summary.library_lib_bytes / summary.library_bytes
         yield (

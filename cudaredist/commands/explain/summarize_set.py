@@ -10,6 +10,7 @@ from cudaredist.commands.explain.report import (
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.assemble import count_statuses
+from cudaredist.sets.closures import closure_of
 
 _ORDER: tuple[OutputName, ...] = (
     *("out", "bin", "lib", "include", "dev", "static", "stubs", "samples", "python", "doc"),
@@ -23,6 +24,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
     difference is the saving of split outputs for a program's run time.
     """
     available = package_set.available
+    closures = {name: closure_of(package_set, name) for name in available}
     contents = [package.contents for package in available.values()]
     outputs = grouped(item for parts in contents for item in parts.items())
     with_libraries = [parts for parts in contents if "lib" in parts]
@@ -43,6 +45,8 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
                 redist=package.redist or "",
                 outputs=package.outputs,
                 size={output: part.bytes for output, part in package.contents.items()},
+                closure=None if (closure := closures[name]) is None else closure.size,
+                optional_closure=None if closure is None else closure.optional,
                 coverage=package.coverage,
             )
             for name, package in available.items()

@@ -264,6 +264,28 @@ def test_check_reports_stale_sets(project: Run) -> None:
     assert any("13.0.2 for linux-x86_64: " in one["message"] for one in found)
 
 
+def test_check_limits_closures_of_declared_sets(project: Run) -> None:
+    call = ("check", "--offline", "--json", "--max-closure")
+    expect_error(project(*call, "libcublas=1G"), 2, "sets/index.json does not exist")
+    project("build")
+
+    def closures(*limits: str) -> list[tuple[str, int]]:
+        found = json.loads(project(*call, *limits).stdout)["findings"]
+        return [(one["message"], one["exit_code"]) for one in found if one["kind"] == "closure"]
+
+    assert closures("libcublas=1G") == []
+    above = closures("libcublas=10")
+    assert [code for _, code in above] == [1]
+    assert above[0][0].startswith(
+        "the closure of libcublas in cudaPackages_13_0 for windows-x86_64"
+    )
+    expect_error(project(*call, "libcubla=1G"), 2, "did you mean libcublas")
+    expect_error(project(*call, "libcublas"), 2, "expected NAME=SIZE")
+    expect_error(project(*call, "libcublas=much"), 2, "invalid size")
+    PROJECT.unlink()
+    expect_error(project(*call, "libcublas=1G"), 2, "requires declared package sets")
+
+
 def test_validate_without_files_checks_declared_sets(project: Run) -> None:
     expect_error(project("validate"), 2, "sets/index.json does not exist")
     project("build")
