@@ -31,14 +31,13 @@ CudaRedistError
 Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli/session.py`).
 """
 
-import difflib
 import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import ClassVar, NamedTuple, Self, TypeVar
 
-from cudaredist.hints import again, corrected, help_line, quoted, retry_line, server_line
+from cudaredist.hints import again, did_you_mean, help_line, quoted, retry_line, server_line
 
 T = TypeVar("T")
 
@@ -116,11 +115,7 @@ class UnknownNameError(UsageError):
     def __init__(
         self, what: str, name: str, known: Iterable[str], similar: Sequence[str] = ()
     ) -> None:
-        names = sorted(known)
-        similar = similar or difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(names)}"
-        call = corrected(name, similar or names)
-        hint += f" Run `{call}`" if call and similar else f"; run `{call}`" if call else ""
+        hint = did_you_mean(name, sorted(known), similar)
         super().__init__(f"no {what} is called {shown(name)}", hint=hint)
 
 

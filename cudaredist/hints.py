@@ -6,10 +6,13 @@ suggested commands contain the same data folder, cache folder and addresses.
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+_SUGGESTIONS = 3
+_SUBSTRING = 4
+"""Characters of a name that is searched for within other names."""
 _SHARED = (
     "--data-dir",
     "--no-shipped-data",
@@ -108,6 +111,31 @@ def server_line(hint: str) -> str:
     return f"{hint}; for NVIDIA's server, run `{again(without=['--base-url'])}`"
 
 
+def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -> str:
+    """Return the similar names, by default those of the known ones, or all of these.
+
+    The hint has the call with the most similar name.
+    """
+    similar = similar or _similar_names(name.lower(), known)
+    hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(known)}"
+    if call := corrected(name, similar[:1] or known):
+        hint += f" Run `{call}`" if similar else f"; run `{call}`"
+    return hint
+
+
+def _similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
+    """Return at most three names with the same word, else with this text, else similar ones."""
+    # Users name a package by its library or with its version, such as libnvrtc and cudnn9.
+    words = {name, name.removeprefix("lib"), name.rstrip("0123456789")}
+    of_letters = {word for word in words if re.search("[a-z]", word)}
+    by_word = [known for known in names if of_letters & {*re.split(r"[^a-z0-9]+", known.lower())}]
+    # A short text is in many names by chance.
+    by_text = [known for known in names if len(name) >= _SUBSTRING and name in known.lower()]
+    by_text.sort(key=len)
+    close = get_close_matches(name, names, n=_SUGGESTIONS, cutoff=0.5)
+    return tuple(dict.fromkeys((*by_word, *by_text, *close)))[:_SUGGESTIONS]
+
+
 def corrected(wrong: str, names: Collection[str]) -> str | None:
     """Return the call with the name that is most similar to a wrong one.
 
@@ -137,6 +165,11 @@ def redacted(location: str) -> str:
     scheme = r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*|\s*(?:[A-Za-z]+)?//|/*(?=.*:)"
     name = r"[a-z0-9_+.-]+=(?=[A-Za-z][A-Za-z0-9+.-]*://)"
     return re.sub(rf"^((?:{name})?(?:{scheme})).*@", r"\1", location, flags=re.DOTALL)
+
+
+def in_shell(value: object) -> str:
+    """Return the words of an option's value for a call in a shell."""
+    return shlex.join(map(str, value if isinstance(value, list) else [value]))
 
 
 def quoted(word: str) -> str:

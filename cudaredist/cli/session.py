@@ -6,7 +6,6 @@ import inspect
 import logging
 import os
 import re
-import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from cudaredist.cli.options import (
     parameters_of,
 )
 from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError, WritingTo
-from cudaredist.hints import again, calling
+from cudaredist.hints import again, calling, in_shell
 from cudaredist.locks import exit_interrupted
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
@@ -156,7 +155,7 @@ def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
                 names = _OPTION.findall(subject) or _OPTION.findall(message)
                 raise UsageError(text, hint=f"run `{again(without=names)}`")
             quoted = {
-                name: name.rpartition("_")[2].upper() if value is None else shlex.quote(str(value))
+                name: name.rpartition("_")[2].upper() if value is None else in_shell(value)
                 for name, value in values.items()
             }
             quoted["call"] = again()

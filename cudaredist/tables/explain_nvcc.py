@@ -14,7 +14,7 @@ from cudaredist.tables.explanation import Claim, Fact, FactValue, Origin, Topic,
 from cudaredist.tables.nvcc.compilers import visual_studio
 from cudaredist.tables.nvcc.nvcc_table import newest_of
 
-_COMPILER_NAMES = {
+COMPILER_NAMES = {
     "gcc": "GCC",
     "clang": "Clang",
     "msvc": "Visual C++",
@@ -24,6 +24,7 @@ _COMPILER_NAMES = {
     "icx": "Intel ICX",
     "nvhpc": "NVIDIA HPC",
 }
+"""The titles of compilers."""
 _VERDICTS = {"refused": "every version is refused", "unchecked": "nvcc does not check the version"}
 
 
@@ -45,7 +46,7 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
         if isinstance(answer, CompilerRange):
             facts += _range_facts(label, compiler, answer, compat, policy)
         else:
-            words = f"{_COMPILER_NAMES.get(compiler, compiler)}: {_VERDICTS[answer.status]}"
+            words = f"{COMPILER_NAMES.get(compiler, compiler)}: {_VERDICTS[answer.status]}"
             claims = _other_answers(label, compiler, "status", answer.status, compat)
             facts.append(make_fact(compiler, words, answer.status, origin, answer.note, claims))
     return Topic(title=f"nvcc of CUDA {label}", facts=tuple(facts))
@@ -73,7 +74,7 @@ def _range_facts(
             claims.append(Claim(value=stated.max, source=unseen.reference, reason=stated.note))
         if field == "max" and answer.note is not None:
             claims.append(Claim(value=answer.note, source=origin.source, reason="a note"))
-        words = _bound_in_words(_COMPILER_NAMES.get(compiler, compiler), end, value, answer)
+        words = _bound_in_words(COMPILER_NAMES.get(compiler, compiler), end, value, answer)
         reason = bound.reason if bound else None
         yield make_fact(f"{compiler}.{field}", words, value, origin, reason, claims)
 

@@ -142,9 +142,12 @@ def test_shipped_tables_complete_local_tables(run: Run) -> None:
         "13.5.0": {"shipped"},
     }
     assert layers_of(run, "cuda", "13.0.2")["13.0.2"] == {"local"}
-    text = run("explain", "nvcc", "13.0").stdout
+    text = run("explain", "nvcc", "13.0", "--sources").stdout
     assert "cuda_crt 13.0.88 (wheels), shipped data" in text
-    assert "cuda_crt 13.0.88 (wheels), local data" in run("explain", "nvcc", "13.0.2").stdout
+    assert (
+        "cuda_crt 13.0.88 (wheels), local data"
+        in run("explain", "nvcc", "13.0.2", "--sources").stdout
+    )
 
 
 def test_explain_cuda_names_layer_of_drivers_and_skips_broken_manifest(run: Run) -> None:
@@ -156,7 +159,7 @@ def test_explain_cuda_names_layer_of_drivers_and_skips_broken_manifest(run: Run)
     assert layers["13.0.1"] == {"local"}
     assert layers[None] == {None}  # the lowest driver of the shipped policy
     (folder / "redistrib_13.0.2.json").write_text("{")
-    result = run("explain", "cuda", "13.0")
+    result = run("explain", "cuda", "13.0", "--sources")
     assert result.exit_code == 5
     assert "published with CUDA 13.0.1: driver 580.82.07" in result.stdout
     assert "error: not a valid manifest: manifests/cuda/redistrib_13.0.2.json" in result.stderr
@@ -174,9 +177,12 @@ def test_merged_capabilities_equal_shipped_table(run: Run) -> None:
 
 def test_local_table_entry_overrides_shipped_entry(run: Run) -> None:
     put_table("nvcc_compat", nvcc="13.0.999")
-    assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0.2").stdout
-    assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0", "--no-shipped-data").stdout
-    assert "  nvcc 13.0.88\n" in run("explain", "nvcc", "13.0.3").stdout
+    assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0.2", "--sources").stdout
+    assert (
+        "  nvcc 13.0.999\n"
+        in run("explain", "nvcc", "13.0", "--sources", "--no-shipped-data").stdout
+    )
+    assert "  nvcc 13.0.88\n" in run("explain", "nvcc", "13.0.3", "--sources").stdout
 
 
 def test_channel_with_local_manifest_ignores_shipped_data(run: Run) -> None:

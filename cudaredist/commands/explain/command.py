@@ -1,6 +1,7 @@
 """explain: show facts about a compiler, GPU, release, driver, package or set."""
 
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -19,21 +20,33 @@ class ExplainOptions(Options):
     subject: Subject = argument(
         "Subject: nvcc, gpu, cuda, driver, package or set.", metavar="SUBJECT", default=...
     )
-    name: str = argument(
+    words: list[str] = argument(
         "CUDA release; gpu: capability, chip or product; driver: version; else a name or file.",
         metavar="NAME",
         default=...,
     )
     history: bool = output_flag("Show the changes of a package by release.")
+    all: bool = output_flag("List all releases of a package.")
+    sources: bool = output_flag("Show the source of each fact, and other statements.")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
+
+    @property
+    def name(self) -> str:
+        """The name. That of a GPU can have several words."""
+        return " ".join(self.words)
 
 
 REFUSED: tuple[Refusal[ExplainOptions], ...] = (
     (
         lambda o: o.history and o.subject != "package",
         "--history requires the subject package",
-        "run `cudaredist explain package {name} --history`",
+        "run `cudaredist explain package {words} --history`",
+    ),
+    (lambda o: o.all and o.subject != "package", "--all requires the subject package"),
+    (
+        lambda o: o.sources and o.subject in {"package", "set"},
+        "--sources cannot be combined with the subject {subject}",
     ),
 )
 
@@ -44,14 +57,14 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist explain gpu "Jetson Orin"
+        cudaredist explain gpu Jetson Orin
         cudaredist explain driver 580.95
         cudaredist explain package libcublas --history
 
-    Every fact has its source. If documentation or policy differs from NVIDIA's files, both are
-    shown. A GPU lists the library releases that run on it, a driver lists the CUDA releases that
-    run on it, a package lists its releases and platforms, and a set lists its contents and the
-    reasons for missing packages.
+    The answer comes first. With --sources, every fact has its source, and if documentation or
+    policy differs from NVIDIA's files, both are shown. A GPU lists the library releases that run on
+    it, a driver lists the CUDA releases that run on it, a package lists its releases and platforms,
+    and a set lists its contents and the reasons for missing packages.
 
     Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables override the
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
@@ -78,7 +91,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
         cache = open_cache(options.cache_dir)
         report = explain_by_tables(options.subject, options.name, store, cache)
         errors = [("", error) for error in report.errors]
-        return session.finish(report, explain_text, errors=errors)
+        text = partial(explain_text, with_sources=options.sources)
+        return session.finish(report, text, errors=errors)
     return EXIT_OK
 
 
@@ -96,7 +110,8 @@ def _show_package(options: ExplainOptions, session: Session) -> None:
         from cudaredist.commands.explain.explain_package import explain_package
         from cudaredist.commands.explain.package_text import package_text
 
-        session.show(explain_package(options.name, index), package_text)
+        text = partial(package_text, has_all=options.all)
+        session.show(explain_package(options.name, index), text)
 
 
 def _show_driver(options: ExplainOptions, session: Session) -> None:
@@ -123,4 +138,4 @@ def _show_driver(options: ExplainOptions, session: Session) -> None:
         topics=topics,
         exit_code=EXIT_OK,
     )
-    session.show(report, explain_text)
+    session.show(report, partial(explain_text, with_sources=options.sources))

@@ -6,6 +6,7 @@ from typing import Literal
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainReport
+from cudaredist.commands.explain.table_answers import cuda_answer, nvcc_answer
 from cudaredist.errors import EXIT_OK, CudaRedistError, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
@@ -13,7 +14,7 @@ from cudaredist.formats.report import ErrorReport
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Package
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.sets.drivers import driver_facts
 from cudaredist.store.cache import Cache
@@ -43,12 +44,29 @@ def explain_by_tables(
     compat = require_layered(store, NVCC_TABLE)
     if subject == "nvcc":
         topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
-        topics = (_with_layers(topic, compat.layers),)
-        return ExplainReport(kind=subject, asked=name, topics=topics, exit_code=EXIT_OK)
+        return ExplainReport(
+            kind=subject,
+            asked=name,
+            answer="\n".join(nvcc_answer(name, compat.table)),
+            topics=(_with_layers(topic, compat.layers),),
+            exit_code=EXIT_OK,
+        )
     tables = CudaTables(compat, require_layered(store, GPU_TABLE), store)
+    local = find_release(name, store.manifests(CUDA).labels())
+    if local is not None and not tables.has(name):
+        command = command_line("update-nvcc-compat", channel=store.channel)
+        answer = f"CUDA {local} is local, but its compilers are unknown: run `{command}`"
+        return ExplainReport(kind=subject, asked=name, answer=answer, topics=(), exit_code=EXIT_OK)
     all_topics, errors = tables.explain(name)
     code = worst_exit_code(error.exit_code for error in errors)
-    return ExplainReport(kind=subject, asked=name, topics=all_topics, errors=errors, exit_code=code)
+    return ExplainReport(
+        kind=subject,
+        asked=name,
+        answer="\n".join(cuda_answer(name, compat.table, all_topics)),
+        topics=all_topics,
+        errors=errors,
+        exit_code=code,
+    )
 
 
 def _explain_gpu(name: str, store: Store, cache: Cache) -> ExplainReport:
@@ -81,8 +99,10 @@ class CudaTables:
         self._compat, self._gpus, self._store = compat, gpus, store
         self._nvcc_policy = read_nvcc_policy(store)
         self._driver_policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
-        self.lines = {parse_label(label).line for label in compat.table.releases}
-        """The release lines in the table of host compilers."""
+
+    def has(self, name: str) -> bool:
+        """Check if the table of host compilers has a release or a line."""
+        return find_release(name, map(parse_label, self._compat.table.releases)) is not None
 
     def explain(self, name: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
         """Return the facts about a release, and the errors of its manifests.

@@ -1,31 +1,39 @@
 """Reports of `explain package` as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cudaredist.cli.text import columns, grouped
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import shortened
 
+_ROWS = 12
+"""Maximum number of releases to list."""
 _SHOWN = 3
 """Maximum number of libraries and headers to list for a dependency."""
 
 
-def package_text(report: PackageReport) -> Iterator[str]:
-    """Yield a package's versions, then the facts for each platform.
+def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[str]:
+    """Yield the newest version, then the releases, then the facts for each platform.
 
-    The date of a version is that of its first release.
+    The date of a version is that of its first release. Without `has_all`, only the newest releases
+    are listed.
     """
     labels = grouped(((a.redist, a.version, a.id.place), a.release) for a in report.archives)
     newest = {(archive.redist, archive.id.place): archive for archive in report.archives}
     for reason in report.reasons:
         yield f"not in package sets: {reason.text} ({reason.source})"
+    yield from _newest(newest.values())
     if labels:
+        yield ""
         dates = {(a.redist, a.release): a.date for a in report.archives}
-        rows = (
+        rows = [
             (*key, dates[key[0], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
             for key, releases in labels.items()
-        )
-        yield from columns([("redist", "version", "platform", "date", "releases"), *rows])
+        ]
+        hidden = 0 if has_all else max(0, len(rows) - _ROWS)
+        yield from columns([("redist", "version", "platform", "date", "releases"), *rows[hidden:]])
+        if hidden:
+            yield f"{hidden:,} older rows: see them with --all"
     for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
@@ -35,6 +43,16 @@ def package_text(report: PackageReport) -> Iterator[str]:
         for title, words in _facts(archive).items():
             if words:
                 yield f"  {title}: {words}"
+
+
+def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
+    """Yield a line for each version that is the newest on some platforms."""
+    places = grouped(
+        ((a.package, a.version, a.redist, a.release, a.date), a.id.place) for a in archives
+    )
+    for (package, version, redist, release, date), names in reversed(places.items()):
+        day = f", {date}" if date else ""
+        yield f"{package} {version} ({redist} {release}{day}) for {', '.join(names)}"
 
 
 def _facts(archive: ExplainedArchive) -> dict[str, str]:

@@ -63,7 +63,9 @@ class ExplainReport(Report):
     command: Literal["explain"] = "explain"
     kind: Literal["nvcc", "gpu", "cuda", "driver"]
     asked: str
-    answer: str | None = Field(default=None, description="For driver: the releases in one sentence")
+    answer: str | None = Field(
+        default=None, description="For driver, nvcc and cuda: the answer, one line for each part"
+    )
     newest: tuple[NewestTogether, ...] = Field(
         default=(), description="For gpu: CUDA, cuDNN, NCCL and cuTENSOR, from the feature files"
     )

@@ -4,19 +4,26 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.explain.report import ExplainReport, PackageCoverage, ReleaseSpan
+from cudaredist.errors import plural
 
 
-def explain_text(report: ExplainReport) -> Iterator[str]:
-    """Yield the facts of each topic with sources and other claims."""
+def explain_text(report: ExplainReport, *, with_sources: bool = False) -> Iterator[str]:
+    """Yield the answer, then the facts of each topic, with or without their sources.
+
+    Without sources, an answer replaces the facts about host compilers and those of a CUDA release.
+    """
     yield from (part.statement for part in report.newest)
     if report.answer is not None:
-        yield report.answer
-    for number, topic in enumerate(report.topics):
+        yield from report.answer.split("\n")
+    is_answered = report.kind in {"nvcc", "cuda"} and not with_sources
+    for number, topic in enumerate(() if is_answered else report.topics):
         if number or report.newest or report.answer:
             yield ""
         yield topic.title
         for fact in topic.facts:
             yield f"  {fact.statement}"
+            if not with_sources:
+                continue
             because = f"; {fact.reason}" if fact.reason else ""
             layer = f", {fact.layer} data" if fact.layer else ""
             yield f"      {fact.basis}: {fact.source}{layer}{because}"
@@ -25,6 +32,8 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
                 value = "none" if claim.value is None else claim.value
                 text = ", ".join(value) if isinstance(value, tuple) else value
                 yield f"      otherwise: {text}{reason}: {claim.source}"
+    if not with_sources and report.topics:
+        yield from _sources(report)
     for name in dict.fromkeys(entry.capability for entry in report.coverage):
         yield ""
         yield f"releases that run on {name}, according to the device code in feature files"
@@ -37,6 +46,18 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
             "The releases that run on it are unknown, because there are no feature files. "
             f"Run `{report.hint}`."
         )
+
+
+def _sources(report: ExplainReport) -> Iterator[str]:
+    """Yield one line with the number of sources and of statements that differ."""
+    facts = [fact for topic in report.topics for fact in topic.facts]
+    layers = " and ".join(sorted({fact.layer for fact in facts if fact.layer}))
+    differing = sum(bool(fact.otherwise) for fact in facts)
+    text = f"{plural(len({fact.source for fact in facts}), 'source')}"
+    text += f" ({layers} data)" if layers else ""
+    text += f"; {plural(differing, 'fact')} with another statement" if differing else ""
+    yield ""
+    yield f"{text}: see them with --sources"
 
 
 def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str, str, str]:

@@ -67,6 +67,7 @@ from cudaredist.commands.site.table_pages import (
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words
+from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.coverage import describe_coverage
 
 _ASSETS = ("compare.js", "copy.js", "icon.svg", "search.js", "style.css")
@@ -141,7 +142,10 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
         "version": __version__,
         "products": frozenset(data.releases),
         "packages": packages,
-        "titles": {name: product_title(name).removesuffix(" Toolkit") for name in data.releases},
+        "titles": {
+            name: product_title(name).removesuffix(" Toolkit")
+            for name in {*data.releases, *REDISTS}
+        },
         "releases": {
             (name, str(facts.label)) for name, group in data.releases.items() for facts in group
         },

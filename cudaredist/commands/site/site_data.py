@@ -205,7 +205,7 @@ def _releases(
     before: str | None = None
     for label, (manifest, _) in loaded.items():
         topics: tuple[Topic, ...] = ()
-        if redist == CUDA and tables is not None and label.line in tables.lines:
+        if redist == CUDA and tables is not None and tables.has(str(label)):
             topics, _ = tables.explain(str(label))
         name = f"{redist}@{label}"
         yield ReleaseFacts(

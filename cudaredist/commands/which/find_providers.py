@@ -49,6 +49,10 @@ def find_providers(name: str, search: Search) -> WhichReport:
     if platform is not None and platform not in platforms:
         raise UnknownNameError("platform in the local manifests", platform, platforms)
     hits = tuple(_hits(search, name))
+    # A name without a version, such as libnvrtc-builtins, means all files that begin with it.
+    is_beginning = not hits and not _extended(name)
+    if is_beginning:
+        hits = tuple(_hits(search, f"{name}.*"))
     unknown = list(search.archives(_UNKNOWN))
     outside = _outside_provider(name, index.store)
     code = EXIT_OK
@@ -62,12 +66,18 @@ def find_providers(name: str, search: Search) -> WhichReport:
         cuda=search.cuda,
         searched=searched,
         hits=hits,
+        is_beginning=is_beginning and bool(hits),
         outside=outside,
         unknown=len(unknown),
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
         hint=process_command(index.store, redists, platform) if unknown else None,
         exit_code=code,
     )
+
+
+def _extended(name: str) -> bool:
+    """Check if a name has an extension, a version, a folder or `*`."""
+    return any(character in name for character in ".*/?[")
 
 
 def _hits(search: Search, name: str) -> Iterator[WhichHit]:

@@ -51,6 +51,9 @@ class WhichReport(Report):
         default={}, description="Releases with feature files to search, by redistributable"
     )
     hits: tuple[WhichHit, ...]
+    is_beginning: bool = Field(
+        default=False, description="Whether no file has the name, and the hits begin with it"
+    )
     outside: OutsideProvider | None = None
     symbol: str | None = Field(default=None, description="The symbol of --symbol")
     symbols: tuple[SymbolHit, ...] = Field(

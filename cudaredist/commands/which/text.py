@@ -22,6 +22,8 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
     if report.hits or report.symbols:
         if report.cuda is not None:
             yield f"usable with CUDA {report.cuda}:"
+        if report.is_beginning:
+            yield f"files that begin with {report.name}:"
         noun = "symbol" if report.symbols else "file"
         head, rows = _symbol_rows(report.symbols) if report.symbols else _file_rows(report)
         yield from _table(noun, head, rows, is_grouped=is_grouped)

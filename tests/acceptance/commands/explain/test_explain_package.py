@@ -28,7 +28,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Path) -> None:
     result = expect_output(run("explain", "package", "libcublas", "--data-dir", data), 0)
     lines = result.stdout.splitlines()
-    assert lines[:3] == [
+    assert lines[:5] == [
+        "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64",
+        "",
         "redist  version   platform      date        releases",
         "cuda    12.9.1.5  linux-sbsa    2025-06-04  12.9.1",
         "cuda    12.9.1.5  linux-x86_64  2025-06-04  12.9.1",

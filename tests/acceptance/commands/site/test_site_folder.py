@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support.patching import Patch, patching
-from support.running import expect_error, snapshot
+from support.running import expect_error, expect_output, snapshot
+from support.set_inputs import LINUX as LINUX_64
+from support.set_inputs import cuda, put_data
+from support.set_inputs import library as features_of_library
 from support.small_sets import LINUX, make_data, make_sets
 from support.toolkits import modes_of_all
 
@@ -207,3 +210,24 @@ def test_site_without_manifests_names_a_command(run: Run, tmp_path: Path) -> Non
     (tmp_path / "empty").mkdir()
     expect_error(run(*CALL, tmp_path / "empty"), 2, "download-manifests")
     assert not Path("site").exists()
+
+
+def test_site_of_wheels_without_cuda_names_shipped_releases(run: Run) -> None:
+    folder = Path("data/manifests/wheels/cudnn")
+    folder.mkdir(parents=True)
+    shutil.copy(REPOSITORY / "data/manifests/wheels/cudnn/redistrib_9.10.2.json", folder)
+    expect_output(run("site", "--data-dir", "data", "--output", "site"), 0)
+    page = Path("site/gpus/9.0/index.html").read_text()
+    assert "Newest that runs on" in page
+    assert "CUDA 13" in page
+
+
+def test_release_without_rows_in_tables_does_not_block_the_site(run: Run) -> None:
+    toolkit = cuda("13.4.7", [LINUX_64], features={"cuda_nvcc": features_of_library("libx.so.1")})
+    put_data(Path("data"), toolkit)
+    call = ("--data-dir", "data", "--channel", "redist")
+    expect_output(run("site", *call, "--output", "site"), 0)
+    page = Path("site/cuda/13.4.7/index.html").read_text()
+    assert "Compilers and GPUs are unknown: run <code>cudaredist update-nvcc-compat</code>" in page
+    result = expect_output(run("explain", "cuda", "13.4.7", "--data-dir", "data"), 0)
+    assert "its compilers are unknown: run `cudaredist update-nvcc-compat" in result.stdout
