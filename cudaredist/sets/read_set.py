@@ -30,6 +30,7 @@ def read_package_set(path: Path) -> tuple[PackageSet, str]:
     """
     data = read_file(path)
     if data is None:
-        command = command_line("build", cuda="13", platform="linux-x86_64", output=path)
+        file = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
+        command = command_line("build", cuda="13", platform="linux-x86_64", output=file)
         raise UsageError(f"{path}: no such file", hint=f"run `{command}` to create it")
     return read_file_given(path, data, PackageSet), sha256_of(data)

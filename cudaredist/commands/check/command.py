@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -12,6 +13,7 @@ from cudaredist.cli.options import (
     cache_dir_option,
     format_option,
     jobs_option,
+    output_flag,
     redist_option,
     select_option,
 )
@@ -36,6 +38,7 @@ class CheckOptions(Options):
     max_closure: list[str] | None = select_option(
         "Size limit of a package in declared sets. Repeatable.", metavar="NAME=SIZE"
     )
+    all: bool = output_flag("List current release lines, too.")
     data: Data = field(default_factory=Data)
     format: CheckFormat = format_option("Output: text, markdown or github.")
 
@@ -95,8 +98,8 @@ def check(options: CheckOptions, session: Session) -> int:
         further=(*runfiles, *set_findings(layered), *closure_findings(limits)),
     )
     if options.json or options.format != "github":
-        texts = {"text": check_text, "markdown": check_markdown}
-        return session.finish(report, texts.get(options.format))
+        as_text = partial(check_text, has_all=options.all)
+        return session.finish(report, check_markdown if options.format == "markdown" else as_text)
     session.close()
     annotations = check_annotations(report, os.path.relpath(store.root))
     session.show_on_github(annotations, check_markdown(report), check_outputs(report))

@@ -25,22 +25,27 @@ _EXIT_MEANINGS = {
 }
 
 
-def check_text(report: CheckReport) -> Iterator[str]:
-    """Yield the release lines, the findings and the verdict."""
-    rows = list(_line_rows(report.lines))
+def check_text(report: CheckReport, *, has_all: bool = False) -> Iterator[str]:
+    """Yield the verdict, the release lines that are not current, and the findings.
+
+    With `has_all`, all release lines are listed.
+    """
+    yield _verdict(report)
+    rows = list(_line_rows(report.lines, has_all=has_all))
     if len(rows) > 1:
+        yield ""
         yield from columns(rows)
-    hidden = sum(line.status == "not-held" for line in report.lines)
+    hidden = 0 if has_all else len(report.lines) - len(rows) + 1
     if hidden:
-        yield f"({hidden} older release lines without local data are in --json)"
+        yield ""
+        noun = plural(hidden, "release line")
+        yield f"{noun} not shown, because they are current or unchecked: see them with --all"
     for group in _grouped(report.findings):
         yield ""
         yield f"{_level(group[0])}: {_subject(group)}: {group[0].message}"
         yield from (f"    {detail}" for detail in group[0].details)
         if group[0].hint:
             yield f"    hint: {group[0].hint}"
-    yield ""
-    yield _verdict(report)
 
 
 def check_markdown(report: CheckReport) -> Iterator[str]:
@@ -90,10 +95,11 @@ def check_outputs(report: CheckReport) -> Iterator[str]:
     yield f"newer={json.dumps(newer)}"
 
 
-def _line_rows(lines: Iterable[LineReport]) -> Iterator[tuple[str, ...]]:
+def _line_rows(lines: Iterable[LineReport], *, has_all: bool = False) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each line that is not current, or for all."""
     yield ("redist", "line", "local", "upstream", "state", "missing")
     for line in lines:
-        if line.status != "not-held":
+        if has_all or line.is_behind:
             missing = ", ".join(line.missing)
             upstream = "not checked" if line.status == "unknown" else line.upstream or "-"
             yield (line.redist, line.line, line.held or "-", upstream, line.status, missing)
