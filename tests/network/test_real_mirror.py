@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support.mirrors import published
-from support.running import expect_output, report
+from support.running import expect_error, expect_output, report
 
 pytestmark = pytest.mark.network
 
@@ -37,3 +37,28 @@ def test_pip_installs_real_wheels_from_a_mirror(run: Run, monkeypatch: pytest.Mo
         check=True,
     )
     assert list(Path("installed").rglob("libcudart.so.13"))
+
+
+def test_toolkit_is_installed_offline_from_a_mirror_of_a_set(run: Run) -> None:
+    """An administrator without network and root: mirror, install, compile and link."""
+    selection = ("--channel", "wheels", "--cuda", "12.9", "--platform", "linux-x86_64")
+    expect_output(run("build", *selection, "--output", "set.json"), 0)
+    components = ("--component", "runtime", "--component", "libcufile")
+    expect_output(run("mirror", "sync", "mirror", "--set", "set.json", *components), 0)
+    assert run("mirror", "verify", "mirror").exit_code == 0
+    offline = ("materialize", "set.json", "--offline", "--base-url", "mirror")
+    expect_output(run(*offline, "--root", "cuda", *components), 0)
+    expect_error(run(*offline, "--root", "other", "--component", "compiler"), 2, "include nvcc")
+    lacking = expect_error(run(*offline, "--root", "other", "--component", "math"), 3)
+    assert "libcublas" not in lacking.stderr
+    assert "nvidia_cublas" in lacking.stderr
+    assert "nvidia_cufft" in lacking.stderr
+    source = (
+        "#include <cufile.h>\nint main(void) { return cuFileDriverGetProperties(0).err == 0; }\n"
+    )
+    Path("main.c").write_text(source)
+    folders = ("-Icuda/include", "-Lcuda/lib", f"-Wl,-rpath,{Path('cuda/lib').absolute()}")
+    compiler = ("gcc", "main.c", *folders, "-lcufile", "-lcudart", "-o", "main")
+    subprocess.run(compiler, check=True)
+    linked = subprocess.run(["ldd", "main"], check=True, capture_output=True, text=True).stdout
+    assert str(Path("cuda/lib/libcufile.so.0").absolute()) in linked
