@@ -6,10 +6,12 @@ Each exception has an entry here. A test fails if an entry is missing or no long
 import ast
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
 from conftest import REPOSITORY
 
 from tools.count_logic import length, long_functions, long_modules, modules
@@ -84,6 +86,13 @@ def test_modules_are_not_long() -> None:
 
 def test_functions_are_not_long() -> None:
     assert set(long_functions(PACKAGE)) == set(LONG_FUNCTIONS)
+
+
+def test_pytest_collects_each_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """By default, pytest skips folders with names such as `build`."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.name for path in (REPOSITORY / "tests").rglob("test_*.py")}
+    assert [name for name in folders for one in patterns if fnmatch(name, one)] == []
 
 
 def test_test_files_are_not_long() -> None:

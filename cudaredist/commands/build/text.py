@@ -9,8 +9,16 @@ from cudaredist.errors import plural
 from cudaredist.sets.assemble import OLDER_RELEASE
 
 
-def build_text(report: BuildReport) -> Iterator[str]:
-    """Yield each package set with its own diagnostics, then those that several sets share."""
+def build_text(report: BuildReport, *, is_quiet: bool = False) -> Iterator[str]:
+    """Yield each package set with its own diagnostics, then those that several sets share.
+
+    With `is_quiet`, yield only the sets that failed.
+    """
+    if is_quiet:
+        for outcome in report.sets:
+            if outcome.error is not None:
+                yield f"cuda {outcome.cuda} {outcome.platform}: {outcome.error.message}"
+        return
     counts = Counter(line for outcome in report.sets for line in _diagnostics(outcome))
     for release in report.skipped:
         yield f"cuda {release.cuda:<8} {'':<14} {'skipped':<11} {release.reason}"

@@ -7,8 +7,10 @@ from typing import TypeAlias
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
 from cudaredist.commands.explain.report import NewestTogether
 from cudaredist.formats.tables import Gpus
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.platforms import JETSON
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
 from cudaredist.tables.gpus.gpu_table import is_supported
@@ -75,6 +77,13 @@ def _newest(
         f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
         f"on it (known platforms: {', '.join(known) or 'none'})."
     )
+    is_renamed = any(fact.field == "renamed_to" for fact in entry.policy)
+    if entry.jetson and not is_renamed and JETSON not in known:
+        statement += (
+            f" NVIDIA's wheels have no builds for {JETSON}, its archives do: run "
+            f"`{command_line('download-manifests', redist=CUDA)}` and "
+            f"`{command_line('process-manifests', platform=JETSON)}`."
+        )
     return NewestTogether(capability=name, platform=None, releases={}, statement=statement)
 
 

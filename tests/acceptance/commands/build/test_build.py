@@ -347,7 +347,7 @@ def test_options_add_second_version_and_select_host_compiler(build: Run) -> None
     assert document["packages"]["cudnn_8_9"]["status"] == "available"
     assert document["packages"]["cudnn"]["release"] == "9.2.0"
     assert document["host_compiler"]["gcc"]["selected"] == 13
-    message = "accepts GCC 6 to 14, but the available versions are 16"
+    message = "accepts GCC 6 to 14, but the available versions are 15, 16"
     assert message in error(build(*options, "16"))
 
 
