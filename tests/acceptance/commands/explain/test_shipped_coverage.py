@@ -211,8 +211,8 @@ def is_known_to(name: str, label: Version) -> bool:
         (
             "Jetson Orin",
             "No known release of CUDA that supports compute capability 8.7 has a cuBLAS that runs "
-            "on it (known platforms: linux-sbsa). NVIDIA's wheels have no builds for linux-aarch64, its "
-            "archives do: run `cudaredist download-manifests --redist cuda` and ",
+            "on it (known platforms: linux-sbsa). NVIDIA's wheels have no builds for "
+            "linux-aarch64, its archives do: run `cudaredist download-manifests --redist cuda`",
         ),
     ],
 )
