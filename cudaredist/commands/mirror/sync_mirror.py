@@ -11,6 +11,7 @@ from pathlib import Path
 from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.download.download import ManifestDownload, store_destination
+from cudaredist.commands.mirror.fitting_releases import FittingReleases
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
@@ -73,11 +74,15 @@ class MirrorSync:
         is_explicit = options.redist is not None or selection.labels is not None
         destination = store_destination(store, selection.redists, is_explicit=is_explicit)
         destination.sweep()
+        cache, releases = open_cache(options.cache_dir), selection.releases
+        if selection.labels is None and options.archives.variant:
+            fitting = FittingReleases(sources, cache, selection.filter)
+            releases = fitting.of(releases, selection.redists)
         self.download = ManifestDownload(
             sources,
             destination,
-            selection.releases,
-            open_cache(options.cache_dir),
+            releases,
+            cache,
             session.workers("manifests"),
             accept_changed=options.accept_changed,
         )

@@ -11,6 +11,7 @@ import pytest
 from conftest import REPOSITORY, Run
 from support.factory import archive, manifest, package_set, set_archive, set_package
 from support.mirrors import FOLDER, NEW, OLD, SAME, mirrored, path_of, published, serve_releases
+from support.releases import release
 from support.running import expect_error, expect_output, report
 from support.server import Behaviour, FaultServer, body, breaking_after, status
 from support.toolkits import modes_of_all
@@ -488,3 +489,27 @@ def test_action_on_a_folder_that_is_not_a_mirror_is_refused(run: Run, action: st
     assert "nothing is not a mirror" in result.stderr
     assert "cudaredist mirror sync nothing" in result.stderr
     assert not Path("nothing").exists()
+
+
+def test_variant_selects_the_newest_release_that_has_it(run: Run, server: FaultServer) -> None:
+    variants = {"9.1.0": ("cuda11", "cuda12"), "9.2.0": ("cuda12",), "9.3.0": ("cuda12", "cuda13")}
+    releases = []
+    for label, names in variants.items():
+        files: dict[str, dict[str, bytes | str]] = {
+            f"linux-x86_64/{name}": {"include/a.h": f"{label} {name}".encode()} for name in names
+        }
+        releases.append(release(label, {"cudnn": files}, product="cudnn"))
+    server.add_releases("cudnn", *releases)
+
+    def mirrored_labels(*options: object) -> list[str]:
+        source = ("--base-url", server.url, "--retries", 0, "--redist", "cudnn")
+        folder = f"mirror{len(list(Path().iterdir()))}"
+        expect_output(run("mirror", "sync", folder, *source, *options), 0)
+        paths = Path(folder, "compute/cudnn/redist").glob("redistrib_*.json")
+        return sorted(path.stem.removeprefix("redistrib_") for path in paths)
+
+    assert mirrored_labels("--version", "9", "--variant", "cuda11") == ["9.1.0"]
+    assert mirrored_labels("--variant", "cuda12") == ["9.3.0"]
+    assert mirrored_labels("--variant", "cuda13", "--version", "all") == ["9.3.0"]
+    source = ("--base-url", server.url, "--redist", "cudnn", "--variant", "cuda14")
+    expect_error(run("mirror", "sync", "other", *source), 2, "no variant is called 'cuda14'")

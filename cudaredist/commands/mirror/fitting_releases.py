@@ -1,0 +1,62 @@
+"""mirror sync: the newest releases that have a selected variant."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cudaredist.errors import CudaRedistError
+from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import Version
+from cudaredist.redists import Redist
+from cudaredist.sources.chain import SourceChain
+from cudaredist.sources.protocol import Listing
+from cudaredist.store.cache import Cache
+from cudaredist.store.selection import Selection
+from cudaredist.store.targets import Filter
+from cudaredist.store.upstream import fetch_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class FittingReleases:
+    """Selects the newest releases with an archive that fits a filter.
+
+    For example, `--version 9 --variant cuda12` means the newest 9.x for CUDA 12, although a newer
+    one is for CUDA 13 only.
+    """
+
+    sources: SourceChain
+    cache: Cache
+    filter: Filter
+
+    def of(self, selection: Selection, redists: Iterable[Redist]) -> Selection:
+        """Return a selection of these releases.
+
+        It is the given selection if no release of any redistributable fits, or if a source fails:
+        the download reports it.
+        """
+        labels: set[Version] = set()
+        try:
+            for redist in redists:
+                labels.update(self._labels(selection, redist))
+        except CudaRedistError:
+            return selection
+        if not labels:
+            return selection
+        return Selection(versions=tuple(map(str, sorted(labels))), pre=selection.pre)
+
+    def _labels(self, selection: Selection, redist: Redist) -> tuple[Version, ...]:
+        """Return the selected labels of a redistributable that fit, or the usual ones."""
+        listing = self.sources.listing(redist.folders_to_list(previews=selection.pre))
+        previews = {x for x, folder in listing.folders.items() if folder == redist.preview_folder}
+        candidates = set(listing.folders)
+        usual = selection.of(tuple(candidates), previews.__contains__)
+        while chosen := selection.of(tuple(candidates), previews.__contains__):
+            others = {label for label in chosen if not self._fits(redist, label, listing)}
+            if not others:
+                return chosen
+            candidates -= others
+        return usual
+
+    def _fits(self, redist: Redist, label: Version, listing: Listing) -> bool:
+        upstream = fetch_manifest(self.sources, self.cache, label, listing, None, redist=redist)
+        archives = read_manifest(upstream.data, label=label).archives
+        return any(self.filter.excluding(archive) is None for archive in archives)
