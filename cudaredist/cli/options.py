@@ -373,7 +373,7 @@ class Data(OptionGroup):
     """The data of a command that does not change it."""
 
     channel: ChannelName | None = select_option(
-        "NVIDIA's archives or wheels. Default: redist if available."
+        "NVIDIA's archives or wheels. Default: that of the local CUDA."
     )
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()

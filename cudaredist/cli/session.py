@@ -25,7 +25,7 @@ from cudaredist.cli.options import (
 from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError, WritingTo
 from cudaredist.hints import again, calling, in_shell
 from cudaredist.locks import exit_interrupted
-from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
+from cudaredist.redists import CUDA, NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
     from cudaredist.formats.base import Channel
@@ -218,15 +218,16 @@ class Session(contextlib.ExitStack):
         is_layered: bool = True,
         is_channel_used: bool = True,
         reads_features: bool = False,
+        redists: Collection[str] = (CUDA,),
     ) -> "Store":
         """Return the data to read.
 
-        The channel is the selected one, or redist if there is a base URL. Otherwise, it is the
-        data's own channel, and a note reports wheels if `is_channel_used` is true. With
-        `reads_features`, manifests without feature files do not select the channel.
+        The channel is the selected one, or redist if there is a base URL. Otherwise, it is that of
+        the data folder's manifests of `redists`, with `reads_features` only of those with feature
+        files, else that of the shipped data. A note names the channel and the folders if
+        `is_channel_used`.
         """
-        from cudaredist.store.data_folder import Store, shipped_data
-        from cudaredist.store.locate import store_to_read
+        from cudaredist.store.locate import describe_data, store_to_read
 
         named = data.channel or ("redist" if base_url else None)
         store = store_to_read(
@@ -235,15 +236,10 @@ class Session(contextlib.ExitStack):
             use_shipped=data.shipped_data,
             is_layered=is_layered,
             reads_features=reads_features,
+            redists=redists,
         )
-        if named is None and store.channel != "redist" and is_channel_used:
-            is_shipped = store.manifest_root == shipped_data()
-            folder = "the data shipped with cudaredist" if is_shipped else str(store.root)
-            note = f"using --channel {store.channel}, the only one in {folder}"
-            if store.root != shipped_data() and Store(store.root, "redist").redists():
-                note = f"using --channel {store.channel} of {folder}"
-                note += f": {store.root} has no feature files of redist"
-            self.console.note(note)
+        if is_channel_used:
+            self.console.note(describe_data(store, named))
         return store
 
     def lock(self, root: Path) -> Callable[[], None]:

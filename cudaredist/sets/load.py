@@ -128,17 +128,17 @@ def _check_overlay(overlay: Store) -> None:
 def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest]]:
     manifests: dict[str, dict[Version, InputManifest]] = {}
     for store in stores:
-        lock = store.lock().redists
+        locks = {layer.root: layer.lock().redists for layer in store.layers}
         for redist in store.redists():
             folder = store.manifests(redist)
-            lock_entries = lock.get(redist, {})
             for label in folder.labels():
                 data = folder.read(label)
                 if data is None:
                     continue
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
-                entry = lock_entries.get(str(label))
+                lock = locks[store.layer_of(redist, label).root]
+                entry = lock.get(redist, {}).get(str(label))
                 sha256 = published_sha256(data, entry.sha256 if entry else None)
                 manifests.setdefault(redist, {})[label] = InputManifest(
                     redist=redist,

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
@@ -31,25 +32,37 @@ Layer: TypeAlias = Literal["local", "shipped"]
 
 
 class _LabelFolder:
-    """A folder of files, named `<prefix><label>.json`."""
+    """A folder of files, named `<prefix><label>.json`.
+
+    A `base` is the same folder of a lower layer. It has the files of further labels.
+    """
 
     prefixes: ClassVar[tuple[str, ...]]
     """Prefixes of file names. New files get the first one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        base: "_LabelFolder | None" = None,
+        is_of_base: Callable[[Version], bool] = lambda _: False,
+    ) -> None:
         self.path = path
+        self._base, self._is_of_base = base, is_of_base
 
     def path_of(self, label: Version) -> Path:
         """Return the path for a label's file."""
+        if self._base is not None and self._is_of_base(label):
+            return self._base.path_of(label)
         usual, *others = (self.path / f"{prefix}{label}.json" for prefix in self.prefixes)
         return next((path for path in others if path.exists() and not usual.exists()), usual)
 
     def labels(self) -> tuple[Version, ...]:
         """Return the labels of the files, in ascending order."""
-        return tuple(sorted({label for label, _ in self.files()}))
+        below = () if self._base is None else self._base.labels()
+        return tuple(sorted({*(label for label, _ in self.files()), *below}))
 
     def files(self) -> Iterator[tuple[Version, str]]:
-        """Yield the label and name of each file, in any order."""
+        """Yield the label and name of each file in this layer, in any order."""
         for name in filter(lambda name: name.endswith(".json"), names_in(self.path)):
             for prefix in filter(name.startswith, self.prefixes):
                 try:
@@ -110,8 +123,8 @@ class FeatureFolder(_LabelFolder):
 class Store:
     """A data folder with `manifests/`, `features/` and tables.
 
-    A `base` is another data folder to read from. Its tables complete those of this folder. Its
-    manifests and features are used if this folder has no manifest of the channel.
+    A `base` is another data folder to read from, a lower layer. It completes this folder: its
+    entries of tables and its releases are used if this folder does not have them.
     """
 
     def __init__(
@@ -120,15 +133,42 @@ class Store:
         self.root = root
         self.channel = channel
         self.base = base
-        self.manifest_root = root
-        """The folder that contains the manifests and features: this one or the base's."""
-        if base is not None and not self.redists():
-            self.manifest_root = base.root
 
     def _folder(self, part: str) -> Path:
         """Return the folder of the channel's manifests or features."""
         # The default channel, NVIDIA's server, has no folder of its own.
-        return self.manifest_root / part / ("" if self.channel == "redist" else self.channel)
+        return self.root / part / ("" if self.channel == "redist" else self.channel)
+
+    @property
+    def layers(self) -> "tuple[Store, ...]":
+        """Each layer as a data folder without a base, this folder first."""
+        below = () if self.base is None else self.base.layers
+        return (Store(self.root, self.channel), *below)
+
+    def of_channel(self, channel: Channel) -> "Store":
+        """Return the same data with the releases of another channel."""
+        return Store(self.root, channel, self.base and self.base.of_channel(channel))
+
+    def layer_of(self, redist: str, label: Version) -> "Store":
+        """Return the layer with the manifest and the feature file of a release."""
+        if self.base is not None and self._is_of_base(redist, label):
+            return self.base.layer_of(redist, label)
+        return Store(self.root, self.channel)
+
+    def _is_of_base(self, redist: str, label: Version) -> bool:
+        """Check if the base has a release, and this folder adds nothing to it."""
+        if self.base is None or not self.base.manifests(redist).path_of(label).exists():
+            return False
+        is_own = Store(self.root, self.channel).manifests(redist).path_of(label).exists()
+        return not is_own or self.is_described_below(redist, label)
+
+    def is_described_below(self, redist: str, label: Version) -> bool:
+        """Check if the base has the same manifest, and only the base has a feature file of it."""
+        own = Store(self.root, self.channel)
+        if self.base is None or own.features(redist).path_of(label).exists():
+            return False
+        data, below = (s.manifests(redist).read(label) for s in (own, self.base))
+        return data is not None and below is not None and data.rstrip() == below.rstrip()
 
     @property
     def lock_path(self) -> Path:
@@ -152,11 +192,12 @@ class Store:
     @property
     def _record_folder(self) -> Path:
         """The folder of the lock and of bump's record."""
-        return self.manifest_root if self.channel == "redist" else self._folder("manifests")
+        return self.root if self.channel == "redist" else self._folder("manifests")
 
     def redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with manifests, sorted."""
-        return self._names_below("manifests", self.manifests)
+        below = () if self.base is None else self.base.redists()
+        return tuple(sorted({*self._names_below("manifests", ManifestFolder), *below}))
 
     def sweep(self) -> None:
         """Remove the temporary files of the lock and of bumps."""
@@ -165,7 +206,9 @@ class Store:
 
     def manifests(self, redist: str) -> ManifestFolder:
         """Return the folder of one redistributable's manifests."""
-        return ManifestFolder(self._folder("manifests") / redist)
+        base = None if self.base is None else self.base.manifests(redist)
+        path = self._folder("manifests") / redist
+        return ManifestFolder(path, base, partial(self._is_of_base, redist))
 
     def lock(self) -> Lock:
         """Return the lock, empty if the file is missing.
@@ -232,30 +275,30 @@ class Store:
 
     def features(self, redist: str) -> FeatureFolder:
         """Return the folder of one redistributable's feature files."""
-        return FeatureFolder(self._folder("features") / redist)
-
-    def feature_stores(self) -> tuple["Store", ...]:
-        """Return the layers with feature files of the channel, the data folder first."""
-        if self.base is None or self.manifest_root == self.base.root:
-            return (self,)
-        return (self, self.base)
+        base = None if self.base is None else self.base.features(redist)
+        path = self._folder("features") / redist
+        return FeatureFolder(path, base, partial(self._is_of_base, redist))
 
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with feature files, sorted."""
-        return self._names_below("features", self.features)
+        below = () if self.base is None else self.base.feature_redists()
+        return tuple(sorted({*self._names_below("features", FeatureFolder), *below}))
 
-    def _names_below(self, part: str, folder_of: Callable[[str], _LabelFolder]) -> tuple[str, ...]:
+    def _names_below(
+        self, part: str, folder_type: type[ManifestFolder] | type[FeatureFolder]
+    ) -> Iterator[str]:
         """Return the names of subfolders with labels, and of unreadable ones.
 
         `wheels` is not a redistributable, but the folder of the wheels channel.
         """
+        folder = self._folder(part)
 
         def may_have_labels(name: str) -> bool:
             with contextlib.suppress(ReadError):
-                return name != "wheels" and any(folder_of(name).files())
+                return name != "wheels" and any(folder_type(folder / name).files())
             return True
 
-        return tuple(filter(may_have_labels, sorted(names_in(self._folder(part)))))
+        return filter(may_have_labels, names_in(folder))
 
     def table_path(self, name: str) -> Path:
         """Return the path for a table, `nvcc_compat` or `gpus`."""

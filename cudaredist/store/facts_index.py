@@ -70,10 +70,8 @@ class Index:
         """Open the index, and replace the rows of changed files."""
         self.store = store
         self._cache = cache
-        self._stores = {layer_of(layer.manifest_root): layer for layer in store.feature_stores()}
+        self._stores = {layer_of(layer.root): layer for layer in store.layers}
         self._symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
-        self.layer = layer_of(store.manifest_root)
-        """The layer of the manifests."""
         self._key = index_key(store)
         self._states = dict(self._read_states())
         # If no index of all layers exists, begin with a copy of the shipped data's index.
@@ -124,13 +122,12 @@ class Index:
 
         Raises the error of the first release with a file that cannot be read.
         """
-        labels = self.store.manifests(redist).labels()
-        broken = self._unreadable("release")
-        of_redist = [text for layer, name, text in broken if (layer, name) == (self.layer, redist)]
-        for label in sorted(map(parse_label, of_redist)):
-            load_manifest(self.store, redist, label)
+        broken = [text for _, name, text in self._unreadable("release") if name == redist]
+        for label in sorted(map(parse_label, broken)):
+            if self.store.manifests(redist).path_of(label).exists():
+                load_manifest(self.store, redist, label)
             load_features(self.store, redist, label)
-        return labels
+        return self.store.manifests(redist).labels()
 
     def _unreadable(self, kind: str) -> list[tuple[Layer, str, str]]:
         """Return layer, name and label of the files that cannot be read, sorted."""
@@ -152,18 +149,18 @@ class Index:
     ) -> Iterator[IndexedArchive]:
         """Yield the archives of manifests that fulfill a condition, in the manifests' order.
 
-        The condition can have the columns of `releases`, `archives` and `contents`.
+        The condition can have the columns of `current_releases`, `archives` and `contents`.
         """
         query = f"""
             SELECT redist, label, package, version, platform, variant, relative_path, sha256, md5,
                 size, coalesce(contents, 0), date
             FROM (SELECT key AS place, value AS name FROM json_each(?))
-            JOIN releases ON layer = ? AND redist = name
-            JOIN archives ON release = releases.id AND relative_path IS NOT NULL
+            JOIN current_releases ON redist = name
+            JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
             LEFT JOIN contents ON contents.id = contents
             WHERE {condition}
             ORDER BY place, sort_key, archives.id"""
-        rows = self.rows(query, redists, self.layer, *values)
+        rows = self.rows(query, redists, *values)
         for redist, label, package, version, *more, contents, date in rows:
             archive = Archive(package, Version.parse(version), *more)
             yield IndexedArchive(redist, Version.parse(label), archive, contents, date)
@@ -348,12 +345,10 @@ class Index:
         for layer, store in self._stores.items():
             for redist in {*store.redists(), *store.feature_redists()}:
                 with suppress(ReadError):
-                    paths: dict[Version, list[str]] = defaultdict(list)
-                    for folder in (store.manifests(redist), store.features(redist)):
-                        for label, name in folder.files():
-                            paths[label].append(f"{folder.path}/{name}")
-                    for label, own in paths.items():
-                        yield _Document(layer, "release", redist, str(label)), _state(*own)
+                    for label, paths in _paths_by_release(store, redist).items():
+                        # A local manifest that the shipped data describes needs no rows.
+                        if layer == "shipped" or not self.store.is_described_below(redist, label):
+                            yield _Document(layer, "release", redist, str(label)), _state(*paths)
         for layer, symbols in self._symbols.items():
             with suppress(ReadError):
                 for soname in symbols.sonames():
@@ -376,9 +371,18 @@ class Index:
         return self._symbols[layer].path.with_name(f"{name}.json")
 
 
+def _paths_by_release(store: Store, redist: str) -> dict[Version, list[str]]:
+    """Return the paths of each release's manifest and feature file."""
+    paths: dict[Version, list[str]] = defaultdict(list)
+    for folder in (store.manifests(redist), store.features(redist)):
+        for label, name in folder.files():
+            paths[label].append(f"{folder.path}/{name}")
+    return paths
+
+
 def index_key(store: Store) -> str:
     """Return the name of an index in the cache."""
-    folders = [*(layer.manifest_root for layer in store.feature_stores()), *store.symbol_paths]
+    folders = [*(layer.root for layer in store.layers), *store.symbol_paths]
     names = [str(folder.resolve()) for folder in folders]
     return sha256_of(repr((__version__, index_schema(), store.channel, names)).encode())
 

@@ -1,4 +1,4 @@
--- Version 3. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 4. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -27,6 +27,15 @@ CREATE TABLE releases (
     has_manifest INTEGER NOT NULL, -- 0: only the feature file is there
     has_features INTEGER NOT NULL, -- 0: no archive was examined
     UNIQUE (redist, label, layer)
+);
+
+-- Releases that commands read. If both layers have one, it is the `local` one.
+CREATE VIEW current_releases AS
+SELECT * FROM releases AS own
+WHERE has_manifest AND NOT EXISTS (
+    SELECT 1 FROM releases AS upper
+    WHERE (upper.redist, upper.label) = (own.redist, own.label)
+        AND upper.has_manifest AND upper.layer < own.layer
 );
 
 -- Packages of a manifest.

@@ -1,10 +1,13 @@
 """Find the data folder of a command, layered over the shipped data."""
 
+from collections.abc import Collection
 from pathlib import Path
+from typing import get_args
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.base import Channel
 from cudaredist.hints import again
+from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
 from cudaredist.store.files import TEMPORARY_SUFFIX, is_folder, names_in
 
@@ -47,22 +50,24 @@ def store_to_read(
     use_shipped: bool = True,
     is_layered: bool = True,
     reads_features: bool = False,
+    redists: Collection[str] = (CUDA,),
 ) -> Store:
     """Return the data folder to read, over the shipped data.
 
     The shipped data is left out unless `is_layered` and `use_shipped`.
 
-    The channel is the given one, else the channel of the manifests. With `reads_features`, it is
-    that of the shipped data if no feature file describes the manifests.
+    The channel is the given one. If there is none, it is the channel of the folder's manifests of
+    `redists`, else that of the shipped data. Without shipped data, it is the channel of all
+    manifests of the folder. With `reads_features`, a channel without feature files does not count.
     """
     root, shipped = data_folder(given, writing=False, use_shipped=use_shipped), shipped_data()
     is_other = root.resolve() != shipped.resolve()
     base = shipped if is_layered and use_shipped and is_other else None
+    if base is None:
+        return Store(root, channel or local_channel(root))
     if channel is None:
-        channel = local_channel(root if base is None or _has_manifests(root) else base)
-        if reads_features and base is not None and not _has_features(root, channel):
-            channel = local_channel(base)
-    return Store(root, channel, None if base is None else Store(base, channel))
+        channel = _channel_of(root, redists, with_features=reads_features) or local_channel(base)
+    return Store(root, channel, Store(base, channel))
 
 
 def local_channel(root: Path) -> Channel:
@@ -74,6 +79,38 @@ def local_channel(root: Path) -> Channel:
     return "wheels" if has_wheels_only else "redist"
 
 
+def _channel_of(root: Path, redists: Collection[str], *, with_features: bool) -> Channel | None:
+    """Return the first channel with manifests of all redistributables, None if there is none.
+
+    With `with_features`, it needs feature files of any.
+    """
+    for store in (Store(root, channel) for channel in get_args(Channel)):
+        has_all = all(store.manifests(name).labels() for name in redists)
+        if has_all and (store.feature_redists() or not with_features):
+            return store.channel
+    return None
+
+
+def describe_data(store: Store, named: Channel | None) -> str:
+    """Return the sentence that names the channel and the layers with its releases.
+
+    If no channel is `named` and the folder has manifests of another one, it names that one, too.
+    """
+    folders = [
+        "the data shipped with cudaredist" if layer.root == shipped_data() else str(layer.root)
+        for layer in store.layers
+        if layer.redists()
+    ]
+    sentence = f"using --channel {store.channel} of {' and '.join(folders) or store.root}"
+    local = store.layers[0]
+    others = [local.of_channel(channel) for channel in get_args(Channel)]
+    unused = [other for other in others if other.redists() and other.channel != store.channel]
+    if named is None and unused and not local.redists():
+        without = "" if unused[0].feature_redists() else ", which have no feature files"
+        sentence += f"; {local.root} has manifests of --channel {unused[0].channel}{without}"
+    return sentence
+
+
 def _has_data(root: Path) -> bool:
     """Check if a folder contains a manifest or a table.
 
@@ -81,11 +118,6 @@ def _has_data(root: Path) -> bool:
     """
     tables = (Store(root).table_path(name) for name in TABLE_NAMES)
     return _has_manifests(root) or any(table.exists() for table in tables)
-
-
-def _has_features(root: Path, channel: Channel) -> bool:
-    store = Store(root, channel)
-    return any(store.features(name).labels() for name in store.redists())
 
 
 def _has_manifests(root: Path) -> bool:

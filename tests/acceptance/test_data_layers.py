@@ -15,6 +15,7 @@ from support import server as faults
 from support.factory import manifest
 from support.running import expect_error, expect_output
 from support.server import FaultServer
+from support.wheels import put_wheel
 
 from cudaredist.primitives import sha256_of
 from cudaredist.sets.load import read_set_data
@@ -185,11 +186,82 @@ def test_local_table_entry_overrides_shipped_entry(run: Run) -> None:
     assert "  nvcc 13.0.88\n" in run("explain", "nvcc", "13.0.3", "--sources").stdout
 
 
-def test_channel_with_local_manifest_ignores_shipped_data(run: Run) -> None:
+def test_local_release_hides_no_shipped_release(run: Run) -> None:
+    question = ("which", "libcublas.so*", "--json")
+    shipped = run(*question)
     put_wheels()
-    found = json.loads(run("which", "libcublas.so*", "--json").stdout)
+    local = run(*question)
+    assert local.stdout == shipped.stdout
+    assert local.stderr == "using --channel wheels of data and the data shipped with cudaredist\n"
+    assert run("build", "--cuda", "12.9").exit_code == 0
+    assert run("diff", "cuda@12.9.1", "cuda@13.0.2").exit_code == 0
+    found = json.loads(run(*question, "--no-shipped-data").stdout)
     assert {hit["release"] for hit in found["hits"]} == {"13.0.2"}
-    expect_error(run("build", "--cuda", "12.9", "--check"), 2, "13.0.2")
+
+
+def test_local_release_overrides_shipped_release(run: Run) -> None:
+    call = ("which", "libcublas.so.13", "--json")
+    shipped = {hit["release"] for hit in json.loads(run(*call).stdout)["hits"]}
+    put_wheels()
+    for kind, name in (("manifests", "redistrib"), ("features", "feature")):
+        path = Path("data", kind, "wheels/cuda", f"{name}_13.0.2.json")
+        document = json.loads(path.read_bytes())
+        packages = document if kind == "manifests" else document["packages"]
+        del packages["libcublas"]
+        path.write_text(json.dumps(document))
+    local = {hit["release"] for hit in json.loads(run(*call).stdout)["hits"]}
+    assert shipped - local == {"13.0.2"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("which", "libcublas.so.12"),
+        ("build", "--cuda", "12.9", "--platform", "linux-x86_64", "--json"),
+        ("diff", "cuda@12.9.1", "cuda@13.0.2"),
+        ("explain", "package", "libcublas"),
+    ],
+    ids=lambda call: call[0],
+)
+def test_manifests_without_cuda_hide_no_shipped_data(run: Run, call: tuple[str, ...]) -> None:
+    before = run(*call)
+    path = Path("data/manifests/cudnn/redistrib_9.99.0.json")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(manifest("9.99.0", packages=("cudnn",)))
+    after = run(*call)
+    assert (after.exit_code, after.stdout) == (0, before.stdout)
+    assert "data has manifests of --channel redist, which have no feature files" in after.stderr
+
+
+def test_channel_of_diff_is_that_of_its_releases(run: Run) -> None:
+    path = Path("data/manifests/cudnn/redistrib_9.98.0.json")
+    path.parent.mkdir(parents=True)
+    for label in ("9.98.0", "9.99.0"):
+        data = manifest(label, packages=("cudnn",))
+        path.with_name(f"redistrib_{label}.json").write_bytes(data)
+    result = run("diff", "cudnn@9.98", "cudnn@9.99")
+    assert (result.exit_code, result.stderr) == (0, "using --channel redist of data\n")
+
+
+def test_shipped_features_describe_equal_local_manifest(run: Run) -> None:
+    call = ("build", "--cuda", "13.0.2", "--platform", "linux-x86_64", "--json")
+    before = run(*call)
+    put_wheels()
+    shutil.rmtree("data/features")
+    assert run(*call).stdout == before.stdout
+    assert run("which", "libcublas.so.13", "--json").exit_code == 0
+    path = Path("data/manifests/wheels/cuda/redistrib_13.0.2.json")
+    document = json.loads(path.read_bytes())
+    document["libcublas"]["version"] = "13.0.2.999"
+    path.write_text(json.dumps(document))
+    expect_error(run(*call), 3, "no features")
+
+
+def test_bump_check_of_shipped_data_compares_wheels(run: Run, pip_folder: Path) -> None:
+    put_wheel(pip_folder, "cuda-toolkit", "13.5.0")
+    result = run("bump", "--check", "--redist", "cuda")
+    assert (result.exit_code, result.stdout) == (0, "nothing is new\n")
+    assert result.stderr.startswith("using --channel wheels of the data shipped with cudaredist\n")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +283,7 @@ def test_manifests_without_features_hide_no_shipped_data(
     path.write_bytes(manifest("12.9.1"))
     after = run(*question)
     assert (after.exit_code, after.stdout) == (before.exit_code, before.stdout)
-    note = "using --channel wheels of the data shipped with cudaredist: data has no feature files"
+    note = "data has manifests of --channel redist, which have no feature files"
     assert (note in after.stderr) == (question[1] != "gpu")
     assert run(*question, "--channel", "redist").stdout != before.stdout
 

@@ -211,11 +211,12 @@ def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrar
     query = """
         SELECT contents, path, soname, redist, label, package, platform, variant, sha256,
             relative_path
-        FROM releases JOIN archives ON release = releases.id JOIN binaries USING (contents)
-        WHERE layer = ? AND kind = 'library' AND has_manifest
+        FROM current_releases JOIN archives ON release = current_releases.id
+        JOIN binaries USING (contents)
+        WHERE kind = 'library'
         ORDER BY redist, sort_key, archives.id, binaries.id"""
     lost = frozenset(_without_parts(index, policy))
-    for row in index.rows(query, index.layer):
+    for row in index.rows(query):
         contents, path, soname, redist, label, *archive, sha256, file = row
         name = name_in_tables(path, soname)
         library = _known_library(name, redist, label, ArchiveId(*archive), sha256, file)

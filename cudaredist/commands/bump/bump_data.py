@@ -51,7 +51,7 @@ from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import RefusedSet, Request, SetSpec
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store
-from cudaredist.store.locate import data_folder, store_to_read
+from cudaredist.store.locate import data_folder, describe_data, local_channel, store_to_read
 from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
@@ -84,9 +84,10 @@ class Bump:
         root = data_folder(
             options.folders.data_dir, writing=self.write, use_shipped=options.shipped_data
         )
-        self.store = Store(root, options.channel)
+        self.store = Store(root, options.channel or local_channel(root))
+        session.console.note(describe_data(self.store, options.channel))
         self.redists = _redists(self.store, options.redist, session)
-        bases = session.connect(options.network, options.channel)
+        bases = session.connect(options.network, self.store.channel)
         self.targets = targets_in_store(self.store, self.redists, bases)
         every = {bases, *(target.bases for target in self.targets)}
         self.chains = {one: session.sources(one, self.store) for one in every}
@@ -289,12 +290,11 @@ class Bump:
         """Build and validate the package sets that may have changed.
 
         These are the declared sets, if there are any. Otherwise, they are those of the newest patch
-        of every minor release, or if only CUDA was bumped and nothing is written, those of its new
-        releases.
+        of every local minor release, or if only CUDA was bumped and nothing is written, those of
+        its new releases.
         """
         options, store = self.options, self.store
         is_cuda_alone = options.output is None and all(s.redist.name == CUDA for s in local)
-        labels = [str(step.label) for step in local] if is_cuda_alone else []
         template = Request(allow_missing_features=options.allow_missing_features)
         with self.console.progress("building") as progress:
             try:
@@ -304,7 +304,11 @@ class Bump:
                     groups = declared_groups(declared, layered, template)
                 else:
                     data = read_set_data(layered)
-                    groups = [SetGroup(data, specs_for(template, data, labels))]
+                    cuda = set(store.manifests(CUDA).labels())
+                    labels = {label.line: label for label in data.cuda_labels if label in cuda}
+                    added = [step.label for step in local]
+                    selected = map(str, added if is_cuda_alone else labels.values())
+                    groups = [SetGroup(data, specs_for(template, data, tuple(selected)))]
                 attempts = list(make_groups(groups, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)
                 if options.output is not None:

@@ -10,7 +10,6 @@ from cudaredist.cli.options import (
     Folders,
     Network,
     Options,
-    channel_option,
     check_option,
     format_option,
     label_option,
@@ -35,7 +34,9 @@ class BumpOptions(Options):
     typical = ("redist", "version", "check", "output", "write_commit_message")
 
     redist: list[str] | None = redist_option()
-    channel: ChannelName = channel_option()
+    channel: ChannelName | None = select_option(
+        "NVIDIA's archives or wheels. Default: the local ones."
+    )
     version: list[str] | None = label_option("Release to add. Repeatable. Default: newer ones.")
     pre: bool = pre_option()
     process: bool = select_option(

@@ -16,6 +16,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Refusal, Session, command, open_cache
 from cudaredist.errors import EXIT_OK, UnknownNameError
+from cudaredist.redists import CUDA
 
 DiffFormat: TypeAlias = Literal["text", "markdown"]
 
@@ -70,8 +71,11 @@ def diff(options: DiffOptions, session: Session) -> int:
     if options.new is None:
         session.console.lines(symbol_lines(Path(options.old)))
         return EXIT_OK
-    is_channel_used = any(map(is_local_release, (options.old, options.new)))
-    store = session.read_store(options.data, is_channel_used=is_channel_used)
+    releases = filter(is_local_release, (options.old, options.new))
+    redists = {release.partition("@")[0] for release in releases}
+    store = session.read_store(
+        options.data, is_channel_used=bool(redists), redists=redists or (CUDA,)
+    )
     cache = open_cache(options.cache_dir)
     texts = {
         name: partial(render, has_symbols=options.symbols, is_long=options.all)

@@ -52,11 +52,12 @@ class ReleaseExports:
                 WHERE archive = substr(sha256, 1, {KEY_SIZE}) AND known.library = found.library
                     AND NOT is_stub
             )
-            FROM releases JOIN archives ON release = releases.id AND relative_path IS NOT NULL
+            FROM current_releases
+            JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
             LEFT JOIN binaries AS found ON found.contents = archives.contents AND kind = 'library'
-            WHERE layer = ? AND name IN (SELECT value FROM json_each(?))
+            WHERE name IN (SELECT value FROM json_each(?))
                 AND (library IS NOT NULL OR archives.contents IS NULL)"""
-        for release, package, *where, library, groups in index.rows(query, index.layer, releases):
+        for release, package, *where, library, groups in index.rows(query, releases):
             # An archive that was not inspected gets one library without a name and symbols.
             libraries = self._archives[release][package, place_name(*where)]
             libraries[library or ""] = frozenset(json.loads(groups))

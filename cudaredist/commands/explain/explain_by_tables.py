@@ -123,14 +123,16 @@ class CudaTables:
         facts = tuple(driver_facts(manifests, minor, self._driver_policy))
         if facts:
             topics.append(Topic(title=f"drivers for CUDA {minor}", facts=facts))
-        of_manifests = dict.fromkeys(map(str, manifests), layer_of(self._store.manifest_root))
+        of_manifests = {
+            str(label): layer_of(self._store.layer_of(CUDA, label).root) for label in manifests
+        }
         layers = compat.layers, gpus.layers, of_manifests
         return tuple(map(_with_layers, topics, layers)), tuple(errors)
 
 
 def _hint(store: Store) -> str | None:
     """Return the command to create feature files, or None if there are some."""
-    if any(layer.feature_redists() for layer in store.feature_stores()):
+    if store.feature_redists():
         return None
     if store.redists():
         return process_command(store)

@@ -135,11 +135,11 @@ class _Neighbors:
         """Read the archives of some redistributables, and the headers that contents lack."""
         query = """
             SELECT package, contents, redist, label, platform, variant
-            FROM releases JOIN archives ON release = releases.id
-            WHERE layer = ? AND contents IS NOT NULL
+            FROM current_releases JOIN archives ON release = current_releases.id
+            WHERE contents IS NOT NULL
                 AND redist IN (SELECT value FROM json_each(?))
             ORDER BY package"""
-        rows = index.rows(query, index.layer, redists)
+        rows = index.rows(query, redists)
         self._places = grouped((tuple(place), (package, row)) for package, row, *place in rows)
         query = "SELECT contents, soname FROM binaries WHERE kind = 'library' AND soname NOT NULL"
         self._sonames = grouped((row, key_of(soname)) for row, soname in index.rows(query))

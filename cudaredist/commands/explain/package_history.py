@@ -117,9 +117,10 @@ def groups_of_names(
 
 def _licenses(index: Index, packages: Collection[str]) -> dict[tuple[str, str, str], str | None]:
     query = """
-        SELECT redist, label, package, license FROM packages JOIN releases ON release = releases.id
-        WHERE layer = ? AND package IN (SELECT value FROM json_each(?))"""
-    return {tuple(place): text for *place, text in index.rows(query, index.layer, packages)}
+        SELECT redist, label, package, license
+        FROM packages JOIN current_releases ON release = current_releases.id
+        WHERE package IN (SELECT value FROM json_each(?))"""
+    return {tuple(place): text for *place, text in index.rows(query, packages)}
 
 
 def _key(one: IndexedArchive) -> str:

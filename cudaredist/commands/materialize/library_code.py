@@ -54,7 +54,7 @@ def _code_by_path(package: SetPackage, store: Store) -> Mapping[str, FileCode] |
     """Return the device code in a package's archive, or None if it is unknown."""
     if package.archive is None or package.redist is None or package.release is None:
         return None
-    for layer in store.feature_stores():
+    for layer in store.layers:
         features = load_features(layer, package.redist, parse_label(package.release))
         for *_, archive in examined_archives(features):
             if archive.sha256 == package.archive.sha256:

@@ -248,6 +248,7 @@ def _files(index: Index) -> dict[str, list[FilePlace]]:
     """Return the files of each package, sorted."""
     query = """
         SELECT package, path, output, redist, label, platform
-        FROM releases JOIN archives ON release = releases.id JOIN files USING (contents)
-        WHERE layer = ? AND has_manifest ORDER BY 1, 2, 3, 4, 5, 6"""
-    return grouped((p, FilePlace(*place)) for p, *place in index.rows(query, index.layer))
+        FROM current_releases JOIN archives ON release = current_releases.id
+        JOIN files USING (contents)
+        ORDER BY 1, 2, 3, 4, 5, 6"""
+    return grouped((p, FilePlace(*place)) for p, *place in index.rows(query))

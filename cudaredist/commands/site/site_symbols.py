@@ -39,9 +39,8 @@ def exported_symbols(index: Index, names: Mapping[int, Sequence[str]]) -> dict[s
     """
     query = """
         SELECT library, redist, package, is_stub, label, symbol_group FROM archive_exports
-        WHERE channel = ? AND (redist, label) IN (
-            SELECT redist, label FROM releases WHERE layer = ? AND has_manifest)"""
-    exports = index.rows(query, index.store.channel, index.layer)
+        WHERE channel = ? AND (redist, label) IN (SELECT redist, label FROM current_releases)"""
+    exports = index.rows(query, index.store.channel)
     libraries = grouped((library, export) for library, *export in exports)
     symbols = {}
     for library in sorted(libraries):

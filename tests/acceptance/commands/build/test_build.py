@@ -224,7 +224,7 @@ def test_build_json_prints_one_set(build: Run) -> None:
     assert not Path("build").exists()
     build(*ONE, "-o", "one.json")
     assert result.stdout == Path("one.json").read_text()
-    assert result.stderr == ""
+    assert result.stderr == "using --channel redist of data\n"
 
 
 def test_build_output_file_writes_one_file(build: Run) -> None:

@@ -44,7 +44,8 @@ def explain(run: Run, tmp_path: Path) -> Any:
         root = tmp_path / str(len(list(tmp_path.iterdir())))
         put_data(root, *releases)
         put_tables(root)
-        result = run("explain", "gpu", name, "--data-dir", root, *(() if text else ("--json",)))
+        call = ("explain", "gpu", name, "--data-dir", root, "--no-shipped-data")
+        result = run(*call, *(() if text else ("--json",)))
         assert result.exit_code == 0
         return result.stdout if text else json.loads(result.stdout)["coverage"]
 
@@ -145,11 +146,9 @@ def test_explain_gpu_without_features_suggests_command(
     Path("data").mkdir()
     put_data(Path("data"), *releases)
     put_tables(Path("data"))
-    # Without features, the shipped ones of wheels would be the answer.
-    has_features = any(one.features for one in releases)
-    options = () if has_features else ("--no-shipped-data",)
-    text = run("explain", "gpu", "V100", *options).stdout.splitlines()[-1]
+    # The shipped features of wheels would be the answer.
+    text = run("explain", "gpu", "V100", "--no-shipped-data").stdout.splitlines()[-1]
     unknown = "The releases that run on it are unknown, because there are no feature files. "
     assert (text == f"{unknown}Run `{hint}`.") is (hint is not None)
-    document = report(run("explain", "gpu", "V100", "--json", *options))
+    document = report(run("explain", "gpu", "V100", "--json", "--no-shipped-data"))
     assert (document["coverage"], document["hint"]) == ([], hint)
