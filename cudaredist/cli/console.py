@@ -5,6 +5,7 @@ Only this module and `cli` import rich.
 
 import logging
 import os
+import shutil
 import sys
 import threading
 import time
@@ -66,6 +67,25 @@ class Console:
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines to stdout."""
         self.result("".join(f"{line.translate(_ESCAPED)}\n" for line in lines))
+
+    def report(self, lines: Iterable[str], *, pages: bool = True) -> None:
+        """Write the lines of a report to stdout.
+
+        On a terminal, they are wrapped to its width. With `pages`, more lines than it has are shown
+        in a pager.
+        """
+        if sys.stdout is None or not sys.stdout.isatty():
+            self.lines(lines)
+            return
+        from cudaredist.cli.terminal_text import pager_command, show_in_pager, wrapped
+
+        size = shutil.get_terminal_size()
+        fitting = list(wrapped((line.translate(_ESCAPED) for line in lines), size.columns))
+        is_long = len(fitting) >= size.lines and sys.stdin is not None and sys.stdin.isatty()
+        pager = pager_command() if pages and is_long else []
+        text = "".join(f"{line}\n" for line in fitting)
+        if not (pager and show_in_pager(text, pager)):
+            self.result(text)
 
     def error(self, message: str, hint: str | None = None, details: Iterable[str] = ()) -> None:
         """Print an error with its details and hint."""

@@ -240,6 +240,11 @@ class Options(OptionGroup):
     color: Color = output_option(
         "Color messages: auto, always or never.", metavar="WHEN", default="auto"
     )
+    pager: bool = output_option(
+        "Show long text in a pager on a terminal. Default: on.",
+        names="--pager/--no-pager",
+        default=True,
+    )
     typed: frozenset[str] = frozenset()
     """The parameters from the command line, without those from environment variables."""
     origins: frozenset[tuple[str, SettingOrigin]] = frozenset()

@@ -351,12 +351,15 @@ class Session(contextlib.ExitStack):
     def show(self, report: _Answer, text: Callable[[_Answer], Iterable[str]] | None) -> None:
         """Print a report as text or JSON.
 
-        JSON is used if --json is set or `text` is None.
+        JSON is used if --json is set or `text` is None. Only text for people is fitted to a
+        terminal: Markdown, for example, is copied to other places.
         """
         from cudaredist.cli.text import report_json
 
         if text is None or self._options.json:
             self.console.result(report_json(report))
+        elif vars(self._options).get("format", "text") in {"text", "table"}:
+            self.console.report(text(report), pages=self._options.pager)
         else:
             self.console.lines(text(report))
 
