@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 _SUGGESTIONS = 3
+_LISTED = 20
+"""Names that a hint lists at most."""
 _SUBSTRING = 4
 """Characters of a name that is searched for within other names."""
 _SHARED = (
@@ -112,15 +114,27 @@ def server_line(hint: str) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -> str:
-    """Return the similar names, by default those of the known ones, or all of these.
+    """Return the similar names, by default those of the known ones, or the first of these.
 
     The hint has the call with the most similar name.
     """
     similar = similar or _similar_names(name.lower(), known)
-    hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(known)}"
+    hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {_listed(known)}"
     if call := corrected(name, similar[:1] or known):
         hint += f" Run `{call}`" if similar else f"; run `{call}`"
     return hint
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names in a line: of many names the first ones, of many releases the newest."""
+    if len(names) <= _LISTED:
+        return ", ".join(names)
+    rest = len(names) - _LISTED
+    if all(name[:1].isdigit() for name in names):
+        numbers = {name: [int(digits) for digits in re.findall("[0-9]+", name)] for name in names}
+        newest = sorted(names, key=lambda name: numbers[name])[rest:]
+        return f"{', '.join(newest)} and {rest} older"
+    return f"{', '.join(names[:_LISTED])} and {rest} more"
 
 
 def _similar_names(name: str, names: Sequence[str]) -> Sequence[str]:

@@ -133,7 +133,7 @@ def _configuration(path: Path, table: object) -> ConfigurationFile:
 
 def _wrong_settings(path: Path, error: "ValidationError") -> UsageError:
     """Return the error of a configuration with wrong settings, with the line of sets."""
-    from cudaredist.formats.registry import validation_problems
+    from cudaredist.formats.registry import plain_message, validation_problems
     from cudaredist.formats.settings import (
         AuditSettings,
         Configuration,
@@ -158,7 +158,7 @@ def _wrong_settings(path: Path, error: "ValidationError") -> UsageError:
             return UnknownNameError(f"{name} of {place}", str(problem["input"]), known)
         if parents[:1] == ["sets"]:
             hint = "run `cudaredist schema configuration` for all settings"
-            return UsageError(f"{place}: {name}: {problem['msg']}", hint=hint)
+            return UsageError(f"{place}: {name}: {plain_message(problem)}", hint=hint)
     problems = "; ".join(map(str, validation_problems(error)))
     hint = "run `cudaredist schema configuration` for all settings"
     return UsageError(f"{path}: {problems}", hint=hint)

@@ -14,6 +14,7 @@ from cudaredist.primitives import cut
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as JsonSchemaError
+    from pydantic_core import ErrorDetails
 
 _OwnModel = TypeVar("_OwnModel", bound=OwnModel)
 
@@ -41,6 +42,22 @@ class FileKind(NamedTuple):
         model: type[OwnModel] = getattr(import_module(f"{__package__}.{module}"), name)
         return model
 
+
+_EXPECTED = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a table",
+    "model": "a table",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "string_pattern_mismatch": "a text that matches {pattern}",
+    "literal_error": "{expected}",
+}
+"""The descriptions of valid values by pydantic's types of errors."""
 
 FILE_KINDS = {
     kind.name: kind
@@ -142,9 +159,22 @@ def parse_own_json(data: bytes, what: str = "JSON file") -> object:
 def validation_problems(error: ValidationError) -> list[Problem]:
     """Return the violations of a model's rules with their paths."""
     return [
-        Problem(".".join(map(str, item["loc"])), cut(item["msg"], _MESSAGE_LIMIT))
-        for item in error.errors(include_url=False, include_input=False)
+        Problem(".".join(map(str, item["loc"])), plain_message(item))
+        for item in error.errors(include_url=False)
     ]
+
+
+def plain_message(item: "ErrorDetails") -> str:
+    """Return the message of one violation, without pydantic's words."""
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "missing":
+        return "is missing"
+    if kind == "value_error":
+        return cut(str(context["error"]), _MESSAGE_LIMIT)
+    expected = _EXPECTED.get(kind.removesuffix("_parsing").removesuffix("_type"))
+    if expected is None:
+        return cut(item["msg"], _MESSAGE_LIMIT)
+    return cut(f"expected {expected.format_map(context)}, got {item['input']!r}", _MESSAGE_LIMIT)
 
 
 def schema_problems(document: object, kind: str) -> list[Problem]:

@@ -59,7 +59,7 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
         "shipped_data",
         "allow_downgrade",
     ]
-    assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
+    assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color", "pager"]
     assert declared["form"].default is ...
     assert declared["check"].default is False
     assert declared["output"].param_decls == ("--output", "-o")

@@ -209,7 +209,7 @@ def test_declared_aliases_replace_those_of_policy(project: Run) -> None:
         ('"thor"', '"Thor"', 17, "name: "),
         ('["ours"]', '["theirs"]', 10, "no such overlay: theirs"),
         ('name = "thor"\n', "", 16, "the name of two sets"),
-        ('platforms = ["windows-x86_64"]', "", 12, "platforms: Field required"),
+        ('platforms = ["windows-x86_64"]', "", 12, "platforms: is missing"),
         ('["12.9", "13.0"]', '["12.7"]', 7, "no local manifest of CUDA '12.7'"),
         ('["windows-x86_64"]', '["windows"]', 12, "no platform is called 'windows'"),
         ('["11.0"]', '["11.0"]\nalso = ["cudnn"]', 21, "cudnn: expected NAME=LABEL"),
