@@ -119,13 +119,13 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
     The hint has the call with the most similar name.
     """
     similar = similar or _similar_names(name.lower(), known)
-    hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {_listed(known)}"
+    hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {listed_names(known)}"
     if call := corrected(name, similar[:1] or known):
         hint += f" Run `{call}`" if similar else f"; run `{call}`"
     return hint
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed_names(names: Sequence[str]) -> str:
     """Return names in a line: of many names the first ones, of many releases the newest."""
     if len(names) <= _LISTED:
         return ", ".join(names)

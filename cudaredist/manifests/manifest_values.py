@@ -35,6 +35,11 @@ class Archive(NamedTuple):
         """The archive's key in the manifest."""
         return ArchiveId(self.package, self.platform, self.variant)
 
+    @property
+    def project(self) -> str | None:
+        """The project of a wheel in the package index, None for NVIDIA's archives."""
+        return self.relative_path.partition("/")[0] if self.relative_path.endswith(".whl") else None
+
 
 class Package(NamedTuple):
     """One package of a manifest with its archives."""

@@ -124,7 +124,7 @@ def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
             "name: expected a text that matches ^[a-z][a-z0-9_]*$, got 'A b'",
             "schema",
         ),
-        ("[[audit.ignore]]\nkind = 'glibc'\nreason = ' '", "ignore.0.reason: expected a text", "schema"),
+        ("[[audit.ignore]]\nkind = 'glibc'\nreason = ' '", "reason: expected a text", "schema"),
         ("[[audit.ignore]]\nreson = ''\nkind = 'gpu'", "called 'reson'", "did you mean reason?"),
         ("jbos = 3", "no setting of cudaredist.toml is called 'jbos'", "did you mean jobs?"),
         ("[audit]\nmax_glibc = '2'", "is called 'max_glibc'", "did you mean max-glibc?"),

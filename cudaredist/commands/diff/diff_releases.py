@@ -2,6 +2,8 @@
 
 import functools
 import os
+import re
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +22,7 @@ from cudaredist.commands.diff.comparable import (
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError, shown
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.formats.features import Features
@@ -33,7 +35,7 @@ from cudaredist.formats.registry import (
     schema_version_of,
 )
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.hints import command_line
+from cudaredist.hints import again, command_line, corrected, listed_names
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name
@@ -159,11 +161,33 @@ def _read_release(text: str, store: Store, cache: Cache, tables: ComparedTables)
     labels = store.manifests(redist).labels()
     label = find_release(label_text, labels)
     if label is None:
-        raise UnknownNameError(f"local release of {redist}", label_text, map(str, labels))
+        raise _no_release(redist, label_text, store)
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
     side = _of_release(redist, label, manifest, features, tables)
     side.files = _files_of(manifest, cache) if features is None else files_of(side)
     return side
+
+
+def _no_release(redist: str, text: str, store: Store) -> UsageError:
+    """Return the error for a release that is not local, with a command that finds or gets it."""
+    labels = list(map(str, store.manifests(redist).labels()))
+    other = store.of_channel("redist" if store.channel == "wheels" else "wheels")
+    hint = f"local: {listed_names(labels)}"
+    call = corrected(text, labels)
+    if find_release(text, other.manifests(redist).labels()) is not None:
+        hint = f"--channel {other.channel} has it: run `{again(channel=other.channel)}`"
+    elif call is not None and len(set(_sides(call, redist))) > 1:
+        hint += f"; run `{call}`"
+    elif re.fullmatch(r"[0-9]+(\.[0-9]+)*", text):
+        options = {"redist": redist, "version": text}
+        command = command_line("download-manifests", channel=store.channel, **options)
+        hint += f"; to download it, run `{command}`"
+    return UsageError(f"no local release of {redist} is called {shown(text)}", hint=hint)
+
+
+def _sides(call: str, redist: str) -> list[str]:
+    """Return the releases of a redistributable in a call."""
+    return [word for word in shlex.split(call) if word.startswith(f"{redist}@")]
 
 
 def _of_release(

@@ -48,13 +48,14 @@ def find_providers(name: str, search: Search) -> WhichReport:
     platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
     if platform is not None and platform not in platforms:
         raise UnknownNameError("platform in the local manifests", platform, platforms)
-    hits = tuple(_hits(search, name))
-    # A name without a version, such as libnvrtc-builtins, means all files that begin with it.
-    is_beginning = not hits and not _extended(name)
-    if is_beginning:
-        hits = tuple(_hits(search, f"{name}.*"))
+    hits, is_beginning = _named_or_beginning(search, name)
+    elsewhere: set[str] = set()
+    if platform is not None and not hits:
+        others, _ = _named_or_beginning(replace(search, platform=None), name)
+        elsewhere = {hit.platform for hit in others}
+    packages = [] if hits else index.archives(names, "package = ?", name)
     unknown = list(search.archives(_UNKNOWN))
-    outside = _outside_provider(name, index.store)
+    outside = None if elsewhere else _outside_provider(name, index.store)
     code = EXIT_OK
     if not hits and outside is None:
         # All libraries of examined archives are known.
@@ -66,13 +67,27 @@ def find_providers(name: str, search: Search) -> WhichReport:
         cuda=search.cuda,
         searched=searched,
         hits=hits,
-        is_beginning=is_beginning and bool(hits),
+        is_beginning=is_beginning,
+        elsewhere=tuple(sorted(elsewhere)),
+        package=tuple(sorted({one.archive.platform for one in packages})),
         outside=outside,
         unknown=len(unknown),
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
         hint=process_command(index.store, redists, platform) if unknown else None,
         exit_code=code,
     )
+
+
+def _named_or_beginning(search: Search, name: str) -> tuple[tuple[WhichHit, ...], bool]:
+    """Return the files with a name, else those that begin with it, and whether these are meant.
+
+    Only a name without a version, such as libnvrtc-builtins, can mean all files that begin with it.
+    """
+    hits = tuple(_hits(search, name))
+    if hits or _extended(name):
+        return hits, False
+    hits = tuple(_hits(search, f"{name}.*"))
+    return hits, bool(hits)
 
 
 def _extended(name: str) -> bool:
@@ -91,7 +106,8 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
         for path, output in sorted(matches[row].items()):
             if search.usable is None or not is_for_other_cuda(path, facts, search.usable.cuda):
                 placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
-                yield WhichHit.of(redist, label, archive, path=path, output=placed)
+                details = {"path": path, "output": placed, "project": archive.project}
+                yield WhichHit.of(redist, label, archive, **details)
 
 
 def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]:

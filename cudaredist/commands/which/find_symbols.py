@@ -6,7 +6,7 @@ from cudaredist.commands.which.report import SymbolHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
 from cudaredist.hints import command_line
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, release_ranges
@@ -42,6 +42,14 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         hits += _hits(table, pattern)
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
+    projects = {
+        (one.redist, str(one.label), one.archive.id): one.archive.project
+        for one in index.archives({hit.redist for hit in hits})
+    }
+    hits = [
+        hit.model_copy(update={"project": projects.get((hit.redist, hit.last, _archive_of(hit)))})
+        for hit in hits
+    ]
     return WhichReport(
         name=pattern.text,
         cuda=search.cuda,
@@ -74,6 +82,10 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 releases=text,
                 is_newest=labels[-1] == newest[provider],
             )
+
+
+def _archive_of(hit: SymbolHit) -> ArchiveId:
+    return ArchiveId(hit.package, hit.platform, hit.variant)
 
 
 def _order(hit: SymbolHit) -> tuple[object, ...]:

@@ -17,6 +17,9 @@ class SymbolHit(OwnModel):
     library: str
     redist: str
     package: str
+    project: str | None = Field(
+        default=None, description="Project of the last release's wheel; null: no wheel"
+    )
     platform: str
     variant: str | None
     stub: bool = Field(default=False, description="Only for linking")
@@ -29,6 +32,7 @@ class SymbolHit(OwnModel):
 class WhichHit(ArchiveName):
     """A file of an archive."""
 
+    project: str | None = Field(default=None, description="Project of its wheel; null: no wheel")
     path: str
     output: OutputName | None = Field(description="In package sets. Null: they omit the file")
 
@@ -53,6 +57,12 @@ class WhichReport(Report):
     hits: tuple[WhichHit, ...]
     is_beginning: bool = Field(
         default=False, description="Whether no file has the name, and the hits begin with it"
+    )
+    elsewhere: tuple[str, ...] = Field(
+        default=(), description="Platforms with the file, if that of --platform has none"
+    )
+    package: tuple[str, ...] = Field(
+        default=(), description="Platforms of the package with this name, if no file has it"
     )
     outside: OutsideProvider | None = None
     symbol: str | None = Field(default=None, description="The symbol of --symbol")

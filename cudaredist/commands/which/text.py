@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cudaredist.cli.text import columns, grouped
 from cudaredist.commands.which.report import SymbolHit, WhichReport
 from cudaredist.errors import EXIT_INCOMPLETE, shortened
+from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
 from cudaredist.tables.symbols.symbol_table import label_ranges
 
@@ -30,11 +31,11 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
     elif report.exit_code == EXIT_INCOMPLETE:
         yield f"the provider of {report.name} is unknown"
     elif report.outside is None:
-        usable = "" if report.cuda is None else f" usable with CUDA {report.cuda}"
-        if report.symbol is None:
-            yield f"no local package{usable} provides {report.name}"
-        else:
-            yield f"no local release{usable} exports {report.symbol}"
+        yield _nothing(report)
+        if report.package:
+            platforms = ", ".join(report.package)
+            command = command_line("explain package", quoted(report.name))
+            yield f"{report.name} is a package for {platforms}: run `{command}`"
     if report.outside is not None:
         provider = report.outside.provider
         verb = "" if provider is None else f" is provided by {provider}"
@@ -46,6 +47,15 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
             f"some files of {report.unknown} archives are unknown; run `{report.hint}` to inspect "
             "them, with --version or --package to inspect fewer"
         )
+
+
+def _nothing(report: WhichReport) -> str:
+    """Return the sentence that no release provides the file or the symbol."""
+    usable = "" if report.cuda is None else f" usable with CUDA {report.cuda}"
+    if report.symbol is not None:
+        return f"no local release{usable} exports {report.symbol}"
+    only = f" for the platform, only for {', '.join(report.elsewhere)}" if report.elsewhere else ""
+    return f"no local package{usable} provides {report.name}{only}"
 
 
 def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> Iterator[str]:
@@ -64,8 +74,9 @@ def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> 
 def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
     """Return the releases that export each symbol, a row for each library."""
     platforms = grouped((_cells(hit), place_name(hit.platform, hit.variant)) for hit in hits)
-    head = ("symbol", "library", "package", "first", "last", "releases", "platforms")
-    return head, [(*key, " ".join(names)) for key, names in platforms.items()]
+    head = ("symbol", "library", "package", "project", "first", "last", "releases", "platforms")
+    rows = [(*key, " ".join(names)) for key, names in platforms.items()]
+    return _without_empty_projects(head, rows)
 
 
 def _cells(hit: SymbolHit) -> _Row:
@@ -74,21 +85,36 @@ def _cells(hit: SymbolHit) -> _Row:
     last = hit.last if hit.is_newest else f"{hit.last} (removed)"
     ranges = hit.releases.split(" ")
     gaps = " ".join(shortened(ranges, _MOST_RANGES)) if len(ranges) > 1 else ""
-    return symbol, library, hit.package, hit.first, last, gaps
+    return symbol, library, hit.package, hit.project or "", hit.first, last, gaps
 
 
 def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
     """Return the releases with each file, a row for each package, output and platform."""
     labels = grouped(
-        ((hit.redist, hit.package, hit.output or "omitted", hit.path, hit.id.place), hit.release)
+        (
+            (
+                *(hit.redist, hit.package, hit.project or ""),
+                *(hit.output or "omitted", hit.path, hit.id.place),
+            ),
+            hit.release,
+        )
         for hit in report.hits
     )
-    head = ("redist", "package", "output", "file", "platform", "releases")
+    head = ("redist", "package", "project", "output", "file", "platform", "releases")
     rows: list[_Row] = [
         (*key, _ranges(releases, report.searched.get(key[0], ())))
         for key, releases in sorted(labels.items())
     ]
-    return head, rows
+    return _without_empty_projects(head, rows)
+
+
+def _without_empty_projects(head: _Row, rows: list[_Row]) -> tuple[_Row, list[_Row]]:
+    """Remove the column of projects if no archive is a wheel."""
+    position = head.index("project")
+    if any(row[position] for row in rows):
+        return head, rows
+    head, *rest = ((*row[:position], *row[position + 1 :]) for row in (head, *rows))
+    return head, rest
 
 
 def _ranges(releases: Sequence[str], searched: Sequence[str]) -> str:

@@ -313,7 +313,7 @@ def test_which_name_without_version_lists_or_suggests_sonames(run: Run, name: st
         (("libcusparseLt.so.0", "--cuda", "12.9"), "linux-x86_64/cuda12 0.6.2..0.8.1"),
         (("--symbol", "ncclCommSplit", "--cuda", "12.9"), "2.18.1 2.32.3 linux-x86_64/cuda12"),
         (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.18.1 9.20.0..9.28.0"),
-        (("nvcc",), "cuda cuda_nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
+        (("nvcc",), "cuda_nvcc nvidia-cuda-nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
         (("x86/TreeLauncherSubreaper",), "x86/TreeLauncherSubreaper linux-x86_64 13.4.3..13.5.0"),
     ],
 )
@@ -432,3 +432,39 @@ def test_versions_reports_redists_missing_upstream(upstream: FaultServer, run: R
     expect_output(run("versions", "--base-url", upstream.url), 0, "not at this source: cublasmp")
     single = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
     assert (single.exit_code, single.stdout) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "nccl",
+            [
+                "no local package provides nccl for the platform, only for linux-sbsa, "
+                "linux-x86_64",
+                "nccl is a package for linux-sbsa, linux-x86_64: "
+                "run `cudaredist explain package nccl`",
+            ],
+        ),
+        (
+            "libnccl.so.2",
+            [
+                "no local package provides libnccl.so.2 for the platform, only for linux-sbsa, "
+                "linux-x86_64"
+            ],
+        ),
+        ("cuda_nvcc.so", ["no local package provides cuda_nvcc.so"]),
+    ],
+)
+def test_which_names_platforms_with_file(run: Run, name: str, lines: list[str]) -> None:
+    """On the shipped data."""
+    result = expect_output(run("which", name, "--platform", "windows-x86_64"), 1)
+    assert result.stdout.splitlines() == lines
+
+
+def test_which_names_project_of_wheel(run: Run) -> None:
+    document = json.loads(run("which", "libcublas.so.13", "--json").stdout)
+    assert {hit["project"] for hit in document["hits"]} == {"nvidia-cublas"}
+    document = json.loads(run("which", "--symbol", "ncclAlltoAll", "--json").stdout)
+    projects = {(hit["variant"], hit["project"]) for hit in document["symbols"]}
+    assert projects == {("cuda12", "nvidia-nccl-cu12"), ("cuda13", "nvidia-nccl-cu13")}
