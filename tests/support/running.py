@@ -1,14 +1,20 @@
 """Runs of the command line, their reports and their data folder."""
 
+import contextlib
 import json
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from cudaredist.errors import EXIT_USAGE
 from cudaredist.formats.registry import schema_problems
 
 FOLDER = "/compute/cuda/redist/"
@@ -29,10 +35,52 @@ def succeed(*arguments: object) -> None:
 
 
 def expect_error(result: Result, code: int, *words: str) -> Result:
-    """Assert a command's exit code and words on stderr, and return its result."""
+    """Assert a command's exit code and words on stderr, and return its result.
+
+    The commands of the hint of a wrong call must not end with the same error. Other errors can
+    depend on a server, which may answer later.
+    """
     assert result.exit_code == code, result.output
     assert [word for word in words if word not in result.stderr] == [], result.stderr
+    if code == EXIT_USAGE:
+        _require_useful_hint(result)
     return result
+
+
+def _require_useful_hint(result: Result) -> None:
+    errors = _error_lines(result)
+    for command in re.findall("`cudaredist ([^`]*)`", "".join(_lines(result, "hint: "))):
+        call = shlex.split(command)
+        if call[0] not in _OF_SERVERS or {"--base-url", "--offline"} & {*call}:
+            repeated = _error_lines(_invoke_in_copy(call))
+            assert not errors or repeated != errors, f"the hint {command} fails in the same way"
+
+
+_OF_SERVERS = frozenset(
+    {
+        *("download-manifests", "process-manifests", "update-nvcc-compat", "update-gpus"),
+        *("update-symbols", "bump", "check", "versions", "mirror", "materialize", "runfile"),
+    }
+)
+"""Commands that connect to NVIDIA's servers without further options."""
+
+
+def _lines(result: Result, prefix: str) -> list[str]:
+    return [line for line in result.stderr.splitlines() if line.startswith(prefix)]
+
+
+def _error_lines(result: Result) -> list[str]:
+    return _lines(result, "error: ")
+
+
+def _invoke_in_copy(call: list[str]) -> Result:
+    """Run a call in a copy of the current folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "copy")
+        with contextlib.suppress(shutil.Error):  # pipes cannot be copied
+            shutil.copytree(Path(), copy, symlinks=True, ignore_dangling_symlinks=True)
+        with contextlib.chdir(copy):
+            return invoke(*call)
 
 
 def expect_output(result: Result, code: int, *words: str) -> Result:

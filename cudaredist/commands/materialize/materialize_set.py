@@ -212,10 +212,13 @@ class Materialization:
             return
         removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
         if removed and not self.options.replace:
-            names = (PackageName(name).attr for name in removed[:_SHOWN])
-            options = " ".join(f"--component {name}" for name in names)
             problem = "has packages that are not selected and would be removed"
-            hint = f"to keep them, run `{again(options)}`; to remove them, use --replace"
+            hint = f"to remove them, run `{again('--replace')}`"
+            names = {PackageName(name).attr for name in removed}
+            # Packages for another target cannot be kept.
+            if names.isdisjoint(PackageName(name).attr for name in self.toolkit.packages):
+                options = " ".join(f"--component {name}" for name in sorted(names))
+                hint = f"to keep them, run `{again(options)}`; to remove them, use --replace"
             raise UsageError(f"{self.root} {problem}: {', '.join(removed)}", hint=hint)
         if record.libraries != self.toolkit.libraries and not self.options.replace:
             message = f"{self.root} has other files of these packages, which would be replaced"
