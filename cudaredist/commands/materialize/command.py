@@ -8,11 +8,14 @@ from cudaredist.commands.materialize.options import REFUSED, MaterializeOptions
 def materialize(options: MaterializeOptions, session: Session) -> int:
     """Create a CUDA toolkit from a package set.
 
+    Examples:
+
+        cudaredist materialize set.json --root cuda --component libcublas --check
+
     Examples that need the network:
 
         cudaredist materialize set.json --root cuda
         cudaredist materialize set.json --target arm.json --root cross
-        cudaredist materialize --root cuda --verify
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
     containers and Bazel. Archives are downloaded, verified and unpacked in one pass. The root
@@ -28,12 +31,15 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     The root contains a record of every file for --verify and --remove. With --layout split, each
     output has its own tree, ROOT/PACKAGE/OUTPUT, instead of the one that nvcc and CMake expect.
     """
+    from cudaredist.commands.materialize.check_root import check_root
     from cudaredist.commands.materialize.materialize_set import Materialization
     from cudaredist.commands.materialize.root import remove_root, verify_root
     from cudaredist.commands.materialize.text import toolkit_text
 
     session.share_files()
-    if options.package_set is not None:
+    if options.check and options.package_set is not None:
+        report = check_root(options, options.package_set, session)
+    elif options.package_set is not None:
         report = Materialization(options, options.package_set, session).run()
     elif options.remove:
         report = remove_root(options.root)

@@ -14,17 +14,12 @@ from pathlib import Path
 
 from cudaredist.cli.options import ArchiveJobs, parse_size
 from cudaredist.cli.session import Session
-from cudaredist.commands.materialize.components import (
-    check_nvcc,
-    select_packages,
-    without_programs,
-)
-from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
-from cudaredist.commands.materialize.merge import VERSION_NAME, CrossTarget, Plan, make_plan
+from cudaredist.commands.materialize.components import without_programs
+from cudaredist.commands.materialize.install import archive_of, create_root, plan_repair
+from cudaredist.commands.materialize.merge import VERSION_NAME, Plan, make_plan
 from cudaredist.commands.materialize.missing_run_paths import missing_run_paths
 from cudaredist.commands.materialize.oci import read_layout, write_layout
 from cudaredist.commands.materialize.options import MaterializeOptions
-from cudaredist.commands.materialize.patchelf import find_patchelf
 from cudaredist.commands.materialize.report import OciImage, ToolkitReport
 from cudaredist.commands.materialize.root import (
     altered_paths,
@@ -33,7 +28,7 @@ from cudaredist.commands.materialize.root import (
     list_root,
     toolkit_report,
 )
-from cudaredist.commands.materialize.runtime import runtime_libraries
+from cudaredist.commands.materialize.select_toolkit import select_toolkit
 from cudaredist.commands.materialize.staging import StagingDirectory, remove_tree
 from cudaredist.commands.materialize.unpack import Unpacked, earlier_content, is_unpacked, unpack
 from cudaredist.errors import (
@@ -56,9 +51,7 @@ from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
-from cudaredist.sets.cross import read_target_set
 from cudaredist.sets.package_tree import make_tree
-from cudaredist.sets.read_set import read_package_set
 from cudaredist.sources.chain import most_severe
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.kept_archive import kept_bytes
@@ -82,34 +75,18 @@ class Materialization:
         if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
             hint = f"to download them, run `{again(without=['--archives'])}`"
             raise UsageError(f"--archives {archives}: no such folder", hint=hint)
-        value, sha256 = read_package_set(package_set)
         limit = parse_size(options.max_download)
-        target = CrossTarget(*read_target_set(value, options.target)) if options.target else None
-        self.runtime = runtime_libraries(value, options, session) if options.programs else None
-        libraries = () if self.runtime is None else tuple(self.runtime.paths)
-        selection = select_packages(value, target, options, libraries)
-        check_nvcc(selection, value)
-        bases = session.connect(network, value.channel, takes_wheel_mirror=True)
+        self.toolkit, self.runtime, self.required = select_toolkit(options, package_set, session)
+        channel = self.toolkit.package_set.channel
+        bases = session.connect(network, channel, takes_wheel_mirror=True)
         if network.offline and not network.base_url:
             bases = ()
-        self._is_wheel_mirror = value.channel == "wheels" and bool(network.base_url)
+        self._is_wheel_mirror = channel == "wheels" and bool(network.base_url)
         self._folders = [folder for folder in (archives, *map(Path, bases)) if folder is not None]
         if not bases and archives is None:
             call = again(without=["--offline"])
             hint = f"set the folder with the archives with --archives FOLDER, or run `{call}`"
             raise UsageError("--offline requires --archives", hint=hint)
-        self.required = selection.required
-        """Selected named sets; all their programs must exist."""
-        self.toolkit = Toolkit(
-            package_set=value,
-            set_sha256=sha256,
-            packages=selection.packages,
-            target=target,
-            layout=options.layout,
-            with_static=options.static,
-            libraries=tuple(sorted(self.runtime.names)) if self.runtime else (),
-            patchelf=find_patchelf() if options.run_paths else None,
-        )
         jobs, progress = ArchiveJobs(jobs=options.jobs).count, session.progress("archives")
         stop = session.settings.stop
         service = partial(ArchiveService, stop=stop, jobs=jobs, progress=progress)

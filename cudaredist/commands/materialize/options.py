@@ -25,7 +25,7 @@ FormatName: TypeAlias = Literal["root", "oci"]
 class MaterializeOptions(Options):
     """Options of materialize."""
 
-    typical = ("root", "component", "archives", "verify", "remove")
+    typical = ("root", "component", "archives", "check", "verify", "remove")
 
     package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
     root: Path = folder_option(
@@ -57,6 +57,7 @@ class MaterializeOptions(Options):
     )
     max_download: str | None = select_option("Download limit, such as 500MB.", metavar="SIZE")
     replace: bool = safety_option("Remove packages that are not selected, restore altered files.")
+    check: bool = safety_option("Only report packages and sizes. Exit 1 if files would change.")
     verify: bool = safety_option("Only verify every file of the root.")
     remove: bool = safety_option("Only remove the installed files.")
     network: Network = field(default_factory=Network)
@@ -93,6 +94,7 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         lambda o: o.run_paths and o.only_root,
         "--run-paths cannot be combined with --verify or --remove",
     ),
+    (lambda o: o.check and o.only_root, "--check cannot be combined with --verify or --remove"),
     (lambda o: o.replace and o.only_root, "--replace cannot be combined with --verify or --remove"),
     (
         lambda o: not (o.package_set or o.only_root),

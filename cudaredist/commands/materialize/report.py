@@ -32,12 +32,19 @@ class LibraryCode(OwnModel):
     )
 
 
+class PackageSize(OwnModel):
+    """The sizes of a package, as its package set states them."""
+
+    unpacked: int | None = Field(description="Bytes of its files. Null: unknown")
+    archive: int | None = Field(description="Bytes to download. Null: unknown, as for wheels")
+
+
 class ToolkitReport(Report):
     """The result of materialize."""
 
     command: Literal["materialize"] = "materialize"
     root: str
-    status: Literal["written", "unchanged", "verified", "altered", "removed"]
+    status: Literal["written", "unchanged", "verified", "altered", "removed", "would-write"]
     cuda: str | None = Field(description="Null: nothing is installed")
     platform: str | None
     target: str | None = Field(description="Platform to compile for. Null: the same")
@@ -45,6 +52,9 @@ class ToolkitReport(Report):
     packages: tuple[str, ...]
     files: int
     size: int = Field(description="Bytes of all files")
+    sizes: dict[str, PackageSize] = Field(
+        default={}, description="With --check, the sizes by package"
+    )
     libraries: tuple[str, ...] = Field(
         default=(), description="Names of the libraries of a runtime root"
     )

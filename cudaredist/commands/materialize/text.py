@@ -1,7 +1,8 @@
 """The report of materialize as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from cudaredist.cli.text import columns
 from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
 from cudaredist.errors import listed, plural, shortened
 from cudaredist.hints import again
@@ -11,7 +12,11 @@ _LIBRARIES_SHOWN = 3
 
 
 def toolkit_text(report: ToolkitReport) -> Iterator[str]:
-    """Yield a toolkit root's problems and status."""
+    """Yield a toolkit root's problems and status, or the sizes of one that may be created."""
+    yield from _size_text(report) if report.sizes else _root_text(report)
+
+
+def _root_text(report: ToolkitReport) -> Iterator[str]:
     yield from report.problems
     if report.status != "written":
         yield from (
@@ -20,10 +25,8 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         )
     about = "remains of an interrupted run"
     if report.cuda is not None:
-        target = f" with target {report.target}" if report.target else ""
-        packages = plural(len(report.packages), "package")
         files = f"{plural(report.files, 'file')}, {report.size:,} bytes"
-        about = f"CUDA {report.cuda} for {report.platform}{target}, {packages}, {files}"
+        about = f"{_contents(report)}, {files}"
     yield f"{report.root}: {report.status}; {about}"
     if report.full_size is not None:
         names = ", ".join(report.libraries)
@@ -42,6 +45,41 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         yield "to restore it, repeat the command that created it with --replace"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes downloaded"
+
+
+def _contents(report: ToolkitReport) -> str:
+    """Return the release, the platforms and the number of packages of a root."""
+    target = f" with target {report.target}" if report.target else ""
+    packages = plural(len(report.packages), "package")
+    return f"CUDA {report.cuda} for {report.platform}{target}, {packages}"
+
+
+def _size_text(report: ToolkitReport) -> Iterator[str]:
+    """Yield the sizes of the packages that would be installed, the largest first."""
+    sizes = sorted(report.sizes.items(), key=lambda item: -(item[1].unpacked or 0))
+    unpacked = [size.unpacked for _, size in sizes]
+    archives = [size.archive for _, size in sizes]
+    most = "at most " if report.libraries else ""
+    text = f"{report.root}: {report.status}; {_contents(report)}, {most}{_total(unpacked)} unpacked"
+    yield f"{text}, {_total(archives)} to download"
+    if report.libraries:
+        yield f"libraries: {', '.join(report.libraries)}"
+    head = ("package", "unpacked", "download")
+    rows = [(name, _bytes(size.unpacked), _bytes(size.archive)) for name, size in sizes]
+    yield from columns([head, *rows])
+
+
+def _total(sizes: Sequence[int | None]) -> str:
+    """Return the sum of sizes, and the number of unknown ones."""
+    unknown = sizes.count(None)
+    if unknown == len(sizes):
+        return "an unknown size"
+    text = _bytes(sum(size or 0 for size in sizes))
+    return f"{text} and {unknown} of unknown size" if unknown else text
+
+
+def _bytes(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
 
 
 def _missing_text(report: ToolkitReport) -> Iterator[str]:

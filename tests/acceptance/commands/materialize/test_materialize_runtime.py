@@ -116,6 +116,15 @@ def test_runtime_root_has_needed_and_opened_libraries_only(materialize: Material
 
 
 @pytest.mark.usefixtures("runtime_set")
+def test_check_of_runtime_root_lists_libraries(materialize: Materialize) -> None:
+    options = program("libcublas.so.13", "libcuda.so.1")
+    result = expect_output(materialize(*options, "--check"), 1, "at most", "libraries: libcublas.")
+    assert "libcudart" not in result.stdout
+    expect_output(materialize(*options), 0)
+    expect_output(materialize(*options, "--check"), 0, "unchanged")
+
+
+@pytest.mark.usefixtures("runtime_set")
 def test_runtime_root_of_two_programs_has_libraries_of_both(materialize: Materialize) -> None:
     Path("other").write_bytes(binaries.elf(kind="program", needed=("libcudart.so.13",)))
     expect_output(materialize(*program("libnvblas.so.13"), "--for", "other"), 0)
