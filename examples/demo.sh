@@ -40,7 +40,7 @@ inspect() {
         run update-symbols $wheels --redist cudss || return
     step "Build the package set. Packages that were not inspected are in it without outputs"
     # shellcheck disable=SC2086
-    build $wheels --allow-missing-features
+    build $wheels --allow-missing-features --no-shipped-data
 }
 
 echo "This downloads 154 MB from your package index to $PWD, and takes about a minute."

@@ -25,7 +25,7 @@ FormatName: TypeAlias = Literal["root", "oci"]
 class MaterializeOptions(Options):
     """Options of materialize."""
 
-    typical = ("root", "component", "archives", "check", "verify", "remove")
+    typical = ("root", "component", "check", "verify", "remove")
 
     package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
     root: Path = folder_option(
