@@ -125,6 +125,17 @@ def _address(draft: Draft, spec: SetSpec) -> str | None:
     return archive_base(draft.redist, archive, urls)
 
 
+def archive_address(redist: str, archive: Archive, urls: Mapping[str, str]) -> str | None:
+    """Return the URL of an archive. None: unknown, or a wheel, whose index is the user's choice.
+
+    `urls` contains the addresses of the policy `fixups`.
+    """
+    if archive.relative_path.endswith(".whl") and redist not in urls:
+        return None
+    base = archive_base(redist, archive, urls)
+    return None if base is None else join_address(base, archive.relative_path)
+
+
 def archive_base(redist: str, archive: Archive | None, urls: Mapping[str, str]) -> str | None:
     """Return the base URL of a product's archives. None: unknown.
 

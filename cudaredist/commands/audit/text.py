@@ -1,6 +1,7 @@
 """The report of audit as text, as Markdown, and as annotations of GitHub."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -16,6 +17,7 @@ from cudaredist.commands.audit.needed_lists import (
 from cudaredist.commands.audit.report import (
     AuditedLibrary,
     AuditedRelease,
+    AuditedSizes,
     AuditReport,
     AuditReports,
     DeclaredWheel,
@@ -29,6 +31,8 @@ from cudaredist.tables.gpus.coverage import describe_share
 _SHOWN = 2
 _LARGEST = 10
 """Files whose sizes are shown."""
+_ARCHITECTURES = 3
+"""Architectures whose sizes the verdict has."""
 _GPU_WIDTH = 64
 _COVERAGE = {
     "native": "natively",
@@ -94,15 +98,17 @@ def _programs(
 
 
 def _program_text(report: AuditReport) -> Iterator[str]:
-    """Yield the wheels, the GPUs and the findings, then the details."""
+    """Yield the verdict and the findings, the wheels and the GPUs, then the details."""
     for part in report.inputs:
         binaries = plural(part.binaries, "binary", "binaries")
         yield f"{printable(part.path)}: {binaries} in {plural(part.files, 'file')}"
     answers = list(_error_answers(report))
-    yield from ["", *answers] if answers else ()
+    yield from ["", *answers, ""] if answers else ()
+    yield from _verdict(report)
+    yield from _findings(report)
     yield from _section_lines(_answers(report))
-    remarks = list(_remarks(report))
-    yield from ["", *remarks] if remarks else ()
+    notes = list(_notes(report))
+    yield from ["", *notes] if notes else ()
     yield from _section_lines(_details(report))
 
 
@@ -117,9 +123,12 @@ def _program_markdown(report: AuditReport) -> Iterator[str]:
     yield f"## cudaredist audit: {names}"
     answers = [f"- {escape_markdown(line.strip())}" for line in _error_answers(report)]
     yield from ["", *answers] if answers else ()
-    yield from _section_markdown(_answers(report))
     yield ""
-    yield from (f"- {escape_markdown(line.strip())}" for line in _remarks(report) if line)
+    lines = chain(_verdict(report), _findings(report))
+    yield from (f"- {escape_markdown(line.strip())}" for line in lines)
+    yield from _section_markdown(_answers(report))
+    notes = [f"- {escape_markdown(line)}" for line in _notes(report)]
+    yield from ["", *notes] if notes else ()
     yield from _section_markdown(_details(report))
 
 
@@ -189,6 +198,11 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section(title, ("wheel", "provides"), opened)
     if by_major or unknown or unnamed or opened:
         return
+    yield from _without_wheels(report)
+
+
+def _without_wheels(report: AuditReport) -> Iterator[_Section]:
+    """Yield the packages that a program without wheels needs, or the reason for none."""
     packages = [(name,) for name in needed_packages(report)]
     if report.unread:
         yield _Section(f"Its needed libraries are unknown: {_short(report.unread)} cannot be read")
@@ -196,6 +210,8 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("Packages of NVIDIA that it needs", ("package",), packages)
     elif any(library.cuda and library.kind == "needed" for library in report.libraries):
         yield _Section("It needs no wheel of NVIDIA")
+    elif report.environments:
+        return
     elif report.device_code:
         yield _Section("No file needs a CUDA library, but the program may load some when it runs")
     else:
@@ -346,6 +362,42 @@ def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:
             yield from zip(chain([words], repeat("")), lines, strict=False)
 
 
+def _verdict(report: AuditReport) -> Iterator[str]:
+    """Yield the number of findings, the command that mends them, and the sizes."""
+    compared = f"Compared with {report.judged_by}"
+    if report.required_cuda is not None:
+        compared += f" and CUDA {report.required_cuda}"
+    kinds = Counter(finding.kind for finding in report.findings if finding.exit_code)
+    if kinds:
+        names = ", ".join(f"{kind} {n}" if n > 1 else kind for kind, n in kinds.items())
+        yield f"{plural(kinds.total(), 'finding')}: {names}. {compared}."
+    elif not report.errors:
+        yield f"No {'other ' if report.findings else ''}findings. {compared}."
+    for part in report.environments:
+        if part.fix is not None:
+            where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""
+            yield f"all findings{where}: run `{part.fix}`"
+    if report.sizes is not None:
+        yield _size_summary(report.sizes)
+
+
+def _size_summary(sizes: AuditedSizes) -> str:
+    """Return the sizes of binaries and device code, the largest architectures and file."""
+    text = f"{_megabytes(sizes.size)} of binaries"
+    if sizes.code:
+        largest = sorted(sizes.code.items(), key=lambda item: -item[1])[:_ARCHITECTURES]
+        names = ", ".join(f"{name} {_megabytes(size)}" for name, size in largest)
+        more = ", ..." if len(sizes.code) > _ARCHITECTURES else ""
+        text += f", of which {_megabytes(sum(sizes.code.values()))} device code ({names}{more})"
+    if sizes.files:
+        text += f"; the largest is {sizes.files[0].path}, {_megabytes(sizes.files[0].size)}"
+    return text
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
 def _error_answers(report: AuditReport) -> Iterator[str]:
     """Yield the answers to the message of --error."""
     for answer in report.answers:
@@ -354,8 +406,8 @@ def _error_answers(report: AuditReport) -> Iterator[str]:
             yield f"    hint: run `{answer.hint}`"
 
 
-def _remarks(report: AuditReport) -> Iterator[str]:
-    """Yield the findings and the next step."""
+def _findings(report: AuditReport) -> Iterator[str]:
+    """Yield the findings with their hints."""
     for finding in report.findings:
         level = "ignored" if finding.ignored else _LEVELS.get(finding.exit_code, "finding")
         yield f"{': '.join(dict.fromkeys((level, finding.kind)))}: {finding.message}"
@@ -363,21 +415,12 @@ def _remarks(report: AuditReport) -> Iterator[str]:
             yield f"    reason: {printable(finding.ignored)}"
         elif finding.hint:
             yield f"    hint: run `{finding.hint}`"
-    for part in report.environments:
-        if part.fix is not None:
-            where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""
-            yield f"all findings{where}: run `{part.fix}`"
+
+
+def _notes(report: AuditReport) -> Iterator[str]:
+    """Yield the notes and the next step."""
     yield from (f"note: {note}" for note in report.notes)
-    compared = f"Compared with {report.judged_by}"
-    if report.required_cuda is not None:
-        compared += f" and CUDA {report.required_cuda}"
-    if not report.errors and not any(finding.exit_code for finding in report.findings):
-        other = "other " if report.findings else ""
-        yield f"No {other}findings. {compared}."
-    elif report.required_cuda is not None:
-        yield f"{compared}."
     if any(not wheel.is_guess for wheel in report.requirements):
-        yield ""
         yield "Use --format requirements to print the wheels as requirements of pip."
 
 

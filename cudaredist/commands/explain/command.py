@@ -5,7 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from cudaredist.cli.options import Data, Options, argument, cache_dir_option, output_flag
+from cudaredist.cli.options import (
+    Data,
+    Options,
+    argument,
+    cache_dir_option,
+    output_flag,
+    platform_option,
+)
 from cudaredist.cli.session import Refusal, Session, command, open_cache
 from cudaredist.errors import EXIT_OK
 
@@ -27,6 +34,7 @@ class ExplainOptions(Options):
     )
     history: bool = output_flag("Show the changes of a package by release.")
     all: bool = output_flag("List all releases of a package.")
+    platform: str | None = platform_option("Platform of a package.", metavar="PLATFORM")
     sources: bool = output_flag("Show the source of each fact, and other statements.")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
@@ -44,6 +52,10 @@ REFUSED: tuple[Refusal[ExplainOptions], ...] = (
         "run `cudaredist explain package {words} --history`",
     ),
     (lambda o: o.all and o.subject != "package", "--all requires the subject package"),
+    (
+        lambda o: o.platform and (o.subject != "package" or o.history),
+        "--platform requires the subject package, without --history",
+    ),
     (
         lambda o: o.sources and o.subject in {"package", "set"},
         "--sources cannot be combined with the subject {subject}",
@@ -111,7 +123,7 @@ def _show_package(options: ExplainOptions, session: Session) -> None:
         from cudaredist.commands.explain.package_text import package_text
 
         text = partial(package_text, has_all=options.all)
-        session.show(explain_package(options.name, index), text)
+        session.show(explain_package(options.name, index, options.platform), text)
 
 
 def _show_driver(options: ExplainOptions, session: Session) -> None:

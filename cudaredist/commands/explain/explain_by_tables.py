@@ -6,7 +6,7 @@ from typing import Literal
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainReport
-from cudaredist.commands.explain.table_answers import cuda_answer, nvcc_answer
+from cudaredist.commands.explain.table_answers import cuda_answer, gpu_answer, nvcc_answer
 from cudaredist.errors import EXIT_OK, CudaRedistError, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
@@ -82,6 +82,7 @@ def _explain_gpu(name: str, store: Store, cache: Cache) -> ExplainReport:
         kind="gpu",
         asked=name,
         newest=tuple(newest_together(names, archives, store, gpus)),
+        answer="\n".join(gpu_answer(names, gpus)),
         topics=tuple(_with_layers(topic, layered.layers) for topic in topics),
         coverage=coverage,
         hint=None if coverage else _hint(store),

@@ -14,7 +14,8 @@ from cudaredist.errors import UnknownNameError
 from cudaredist.features.wheel import LINK_ADDED
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
-from cudaredist.formats.policy import LicensePolicy, LicenseText, OutputPolicy
+from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
+from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
 from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.sets.draft import Draft
@@ -22,7 +23,7 @@ from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.library_names import key_of
 from cudaredist.sets.load import read_policies
-from cudaredist.sets.metadata import find_text
+from cudaredist.sets.metadata import archive_address, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.wheels import package_of_project
@@ -32,13 +33,23 @@ _KINDS = ("sm", "compute", "lto")
 """Kinds of device code, machine code first."""
 
 
-def explain_package(name: str, index: Index) -> PackageReport:
+def explain_package(name: str, index: Index, platform: str | None = None) -> PackageReport:
     """Return a package's releases, with the contents and needs of archives.
 
-    Raises the errors of `package_archives`.
+    `platform` limits the archives. Raises the errors of `package_archives`, and `UnknownNameError`
+    for a platform without the package.
     """
     archives, reasons = package_archives(name, index)
-    return PackageReport(asked=name, archives=tuple(archives.values()), reasons=reasons)
+    known = {place.archive.platform for place in archives}
+    if platform is not None and archives and platform not in known:
+        raise UnknownNameError(f"platform of {name}", platform, known)
+    urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
+    explained = tuple(
+        own.model_copy(update={"url": archive_address(place.redist, place.archive, urls)})
+        for place, own in archives.items()
+        if platform in {None, place.archive.platform}
+    )
+    return PackageReport(asked=name, archives=explained, reasons=reasons)
 
 
 def package_archives(
@@ -95,7 +106,8 @@ def explain_archives(
 
     for one in rows:
         archive = one.archive
-        fields: dict[str, Any] = {"date": one.date}
+        paths = {"relative_path": archive.relative_path, "sha256": archive.sha256}
+        fields: dict[str, Any] = {"date": one.date, **paths}
         if one.contents:
             fields |= described(one.contents, archive.package, archive.version)
             fields["depends"] = neighbors.providers(one, fields["needed"])

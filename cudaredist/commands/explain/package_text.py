@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[str]:
-    """Yield the newest version, then the releases, then the facts for each platform.
+    """Yield the newest version and its needs, then the releases, then the facts for each platform.
 
     The date of a version is that of its first release. Without `has_all`, only the newest releases
     are listed.
@@ -46,18 +46,30 @@ def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[st
 
 
 def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
-    """Yield a line for each version that is the newest on some platforms."""
-    places = grouped(
-        ((a.package, a.version, a.redist, a.release, a.date), a.id.place) for a in archives
-    )
-    for (package, version, redist, release, date), names in reversed(places.items()):
+    """Yield the versions that are the newest on some platforms, with the needs of the newest.
+
+    For a single archive, yield its address and hash, too.
+    """
+    versions = grouped(((a.package, a.version, a.redist, a.release, a.date), a) for a in archives)
+    lines = []
+    for (package, version, redist, release, date), own in reversed(versions.items()):
         day = f", {date}" if date else ""
-        yield f"{package} {version} ({redist} {release}{day}) for {', '.join(names)}"
+        places = ", ".join(archive.id.place for archive in own)
+        lines.append(f"{package} {version} ({redist} {release}{day}) for {places}")
+    yield from lines[:1]
+    newest = [*versions.values()][-1] if versions else []
+    if needs := sorted({name for archive in newest for name in archive.depends}):
+        yield f"needs {', '.join(needs)}"
+    if len(versions) == len(newest) == 1:
+        yield f"{newest[0].url or newest[0].relative_path} sha256 {newest[0].sha256 or 'unknown'}"
+    yield from lines[1:]
 
 
 def _facts(archive: ExplainedArchive) -> dict[str, str]:
     sizes = (f"{name} {files.size / 1e6:,.1f} MB" for name, files in archive.outputs.items())
     return {
+        "archive": archive.url or archive.relative_path,
+        "SHA-256": archive.sha256 or "",
         "license text": archive.license_text or "",
         "outputs": ", ".join(sizes),
         "sonames": " ".join(archive.sonames),

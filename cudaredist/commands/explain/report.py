@@ -85,6 +85,9 @@ class ExplainedArchive(ArchiveName):
     """An archive of a package, with its contents and dependencies."""
 
     date: str | None = Field(description="Day of the release. Null: not in the manifest")
+    relative_path: str = Field(description="Path below the product's folder or the package index")
+    url: str | None = Field(default=None, description="Null: a wheel, or an unknown server")
+    sha256: str | None = Field(description="Null: not in the manifest")
     is_examined: bool = Field(
         description="Whether a feature file describes it. If not, the fields below are empty"
     )

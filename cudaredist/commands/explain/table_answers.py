@@ -1,8 +1,8 @@
-"""explain: the answers about compilers and CUDA releases, before their sources."""
+"""explain: the answers about compilers, GPUs and CUDA releases, before their sources."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from cudaredist.formats.tables import CompilerRange, NvccCompat, NvccRelease
+from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, NvccRelease
 from cudaredist.tables.explain_nvcc import COMPILER_NAMES
 from cudaredist.tables.explanation import Fact, Topic
 from cudaredist.tables.nvcc.compilers import visual_studio
@@ -33,6 +33,18 @@ def cuda_answer(name: str, compat: NvccCompat, topics: Sequence[Topic]) -> Itera
     if supported is not None and default is not None:
         yield f"compute capabilities: {_names(supported)}; built by default: {_names(default)}"
     yield from nvcc_answer(name, compat)
+
+
+def gpu_answer(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
+    """Yield a line for each capability with the CUDA releases that support it."""
+    for name in names:
+        entry = gpus.capabilities[name]
+        subject = f"compute capability {name} ({entry.family})"
+        if entry.last_cuda is None:
+            yield f"CUDA {entry.first_cuda} and later support {subject}."
+        else:
+            span = f"CUDA {entry.first_cuda} to {entry.last_cuda}"
+            yield f"{span} support {subject}, later releases do not."
 
 
 def _driver(fact: Fact | None, features: str) -> str | None:

@@ -31,9 +31,9 @@ from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, 
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest, Package
-from cudaredist.primitives import Version, join_address
+from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
-from cudaredist.sets.metadata import archive_base, find_license
+from cudaredist.sets.metadata import archive_address, find_license
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.store.layered_tables import read_layered
@@ -173,18 +173,10 @@ def _archives(
     for package in packages.values():
         histories = archive_histories(package, index, symbols)
         for (place, one), history in zip(package.items(), histories, strict=True):
-            address = _address(one.redist, place.archive, urls)
+            address = archive_address(one.redist, place.archive, urls)
             facts = ArchiveFacts(place.archive, one, history, address)
             archives[one.redist, one.release].append(facts)
     return archives
-
-
-def _address(redist: str, archive: Archive, urls: Mapping[str, str]) -> str | None:
-    """Return the URL of an archive. The manifests of wheels do not have it."""
-    if archive.relative_path.endswith(".whl") and redist not in urls:
-        return None
-    base = archive_base(redist, archive, urls)
-    return None if base is None else join_address(base, archive.relative_path)
 
 
 def _releases(

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.versions.report import VersionsReport
+from cudaredist.errors import plural
 from cudaredist.redists import NVIDIA_BASE
+
+_DESCRIBED = 3
+"""Number of redistributables to describe in sentences."""
 
 
 def versions_text(report: VersionsReport) -> Iterator[str]:
-    """Yield the release lines, local and upstream."""
+    """Yield a sentence about each of few redistributables, then their release lines."""
+    if len(report.releases) <= _DESCRIBED:
+        yield from (_sentence(redist, report) for redist in report.releases)
     rows = [("redist", "line", "local", "date", "upstream", "state")]
     for line in report.lines:
         newest = line.upstream or line.held
@@ -20,6 +26,13 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
     yield from columns(rows)
     if report.absent:
         yield f"not at this source: {', '.join(report.absent)}"
+
+
+def _sentence(redist: str, report: VersionsReport) -> str:
+    """Return the number of known releases, the oldest and the newest with their dates."""
+    labels, dates = report.releases[redist], report.dates.get(redist, {})
+    named = [f"{x} ({dates[x]})" if x in dates else x for x in (labels[:1] + labels[-1:])]
+    return f"{redist}: {plural(len(labels), 'release')}, {' to '.join(dict.fromkeys(named))}"
 
 
 def versions_renovate(report: VersionsReport) -> Iterator[str]:

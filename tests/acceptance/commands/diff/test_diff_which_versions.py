@@ -387,7 +387,9 @@ def upstream(server: FaultServer, run: Run) -> FaultServer:
 def test_versions_lists_local_and_upstream_lines(upstream: FaultServer, run: Run) -> None:
     both = ("--redist", "cuda", "--redist", "cudnn")
     result = run("versions", "--base-url", upstream.url, *both)
-    assert [line.split() for line in result.stdout.splitlines()] == [
+    sentences, rows = result.stdout.splitlines()[:2], result.stdout.splitlines()[2:]
+    assert sentences == ["cuda: 3 releases, 12.9.0 to 13.0.2", "cudnn: 1 release, 9.10.2"]
+    assert [line.split() for line in rows] == [
         ["redist", "line", "local", "date", "upstream", "state"],
         ["cuda", "12.9", "12.9.1", "2025-06-04", "12.9.1", "current"],
         ["cuda", "13.0", "-", "-", "13.0.2", "new"],
@@ -411,7 +413,8 @@ def test_versions_formats_for_bots_list_releases(upstream: FaultServer, run: Run
 
 def test_versions_offline_lists_local_releases(upstream: FaultServer, run: Run) -> None:
     result = run("versions", "--offline")
-    assert [line.split() for line in result.stdout.splitlines()][1:] == [
+    assert result.stdout.startswith("cuda: 1 release, 12.9.1 (2025-06-04)\n")
+    assert [line.split() for line in result.stdout.splitlines()][2:] == [
         ["cuda", "12.9", "12.9.1", "2025-06-04", "-", "unknown"]
     ]
     assert not upstream.requests

@@ -1,0 +1,114 @@
+"""Tests of everyday questions: the first three lines of the report answer each, on shipped data."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support import binaries
+from support.wheels import put_wheel
+
+ANSWERS = {
+    # Which cuDNN for CUDA 12.9 on a GTX 1080? What for an RTX 5090? CUDA 13 and V100?
+    "explain gpu GTX 1080": ["CUDA 12.9.2, cuDNN 9.10.2, NCCL ", " capability 6.1 "],
+    "explain gpu RTX 5090": ["CUDA 13.5.0, cuDNN 9.28.1, ", " capability 12.0 "],
+    "explain gpu V100": ["CUDA 9.0 to 12.9 support", "7.0 (Volta), later releases do not."],
+    # What is the first CUDA with sm_103?
+    "explain gpu sm_103": ["CUDA 12.9 and later support compute capability 10.3"],
+    # Does it run on a Jetson Orin?
+    "explain gpu Jetson Orin": [
+        "NVIDIA's wheels have no builds for linux-aarch64, its archives do"
+    ],
+    # What runs on a host with driver 535, also with cuda_compat?
+    "explain driver 535": [
+        "runs CUDA 11.0 to 12.2 with all features; 12.3 to 12.9 with limited features",
+        "with cuda_compat",
+    ],
+    # Which drivers and which architectures for CUDA 12.8?
+    "explain cuda 12.8": ["from 570.124.06 on Linux", " 5.0 5.2 ", "built by default: 7.5 8.0"],
+    # Which GCC for CUDA 12.4?
+    "explain nvcc 12.4": ["CUDA 12.4.1, nvcc 12.4.131: GCC 6 to 13, Clang 7 to 17"],
+    # What changed from 13.4 to 13.5?
+    "diff cuda@13.4 cuda@13.5": [
+        "cuda@13.4.3 -> cuda@13.5.0",
+        "12 sonames gone or renamed, 23 files",
+    ],
+    # Which package has libnvrtc-builtins?
+    "which libnvrtc-builtins": ["cuda_nvrtc  nvidia-cuda-nvrtc "],
+    # Which release has an undefined symbol of nvJitLink?
+    "which --symbol __nvJitLinkCreate_12_8": ["nvidia-nvjitlink-cu12  12.8.2  12.9.2"],
+    # Is there NCCL for Windows?
+    "which nccl --platform windows-x86_64": ["only for linux-sbsa, linux-x86_64"],
+    # Which NCCL for CUDA 12?
+    "explain package nccl": ["nccl 2.32.3 (nccl 2.32.3, 2026-09-22) for linux-x86_64/cuda12"],
+    # What does cuSOLVER need?
+    "explain package libcusolver": ["needs cuda_cudart, libcublas, libcusparse, libnvjitlink"],
+    # What are the address and the hash of an archive?
+    "explain package nvidia-cublas-cu12 --platform linux-x86_64": [
+        "nvidia-cublas/nvidia_cublas-13.10.0.20-py3-none-manylinux",
+        "sha256 dcc6d63884c53d07e267ce7e6feac17b2538cebaafec5db865736c3e28e4dc84",
+    ],
+    # Which cuDNN releases exist, and since when?
+    "explain package cudnn": ["cudnn 9.28.1.4 (cudnn 9.28.1, 2026-11-06)"],
+    "versions --redist cudnn --offline": ["35 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)"],
+    # Is my data fresh?
+    "check --offline": ["0 findings, 0 notes: exit 0, nothing to report"],
+    # How large is a minimal root for cuBLAS, and a toolkit 12.8?
+    "materialize set.json --root root --component libcublas --check": [
+        "CUDA 12.8.2 for linux-x86_64, 6 packages, ",
+        " MB unpacked",
+        "libcublas ",
+    ],
+    "materialize set.json --root root --check": [
+        "CUDA 12.8.2 for linux-x86_64"
+    ],
+    # A lock file for pip.
+    "export requirements set.json": [
+        "# CUDA 12.8.2 for linux-x86_64.",
+        "# pip install --no-deps --require-hashes --requirement requirements.txt",
+    ],
+    # A bill of materials.
+    "export cyclonedx set.json": ['"bomFormat": "CycloneDX"'],
+}
+
+
+CODE = binaries.fatbin([("sm", 80, "")], payload=bytes(4096))
+LIBRARY = binaries.elf(soname="libexample.so", sections={".nv_fatbin": CODE})
+
+
+@pytest.mark.parametrize("call", ANSWERS)
+def test_report_begins_with_answer(run: Run, call: str) -> None:
+    if "set.json" in call:
+        build = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
+        assert run(*build.split()).exit_code == 0
+    result = run(*shlex.split(call))
+    first = "\n".join(result.stdout.splitlines()[:3])
+    assert [words for words in ANSWERS[call] if words not in first] == [], first
+
+
+def test_audit_begins_with_sizes(run: Run, tmp_path: Path) -> None:
+    """Why is a wheel large?"""
+    path = put_wheel(tmp_path, "example", "1.0", {"example/libexample.so": LIBRARY})
+    first = run("audit", path, "--sizes").stdout.splitlines()[:3]
+    assert "MB of binaries" in first[2]
+    assert "device code (sm_80 " in first[2]
+    assert "the largest is example/libexample.so" in first[2]
+
+
+def test_audit_begins_with_missing_packages(run: Run, tmp_path: Path) -> None:
+    """What does my environment lack?"""
+    folder = tmp_path / "env/lib/python3.12/site-packages/example"
+    folder.mkdir(parents=True)
+    (tmp_path / "env/pyvenv.cfg").write_text("version = 3.12.0\n")
+    (folder / "lib.so").write_bytes(binaries.elf(soname="lib.so", needed=("libcublas.so.12",)))
+    first = run("audit", tmp_path / "env").stdout.splitlines()[:4]
+    assert first[1].startswith("1 finding: missing-library.")
+    assert "nvidia-cublas-cu12" in "\n".join(first)
+
+
+def test_audit_begins_with_required_gpu(run: Run, tmp_path: Path) -> None:
+    """Does a wheel run on a Jetson Orin?"""
+    path = put_wheel(tmp_path, "example", "1.0", {"example/libexample.so": LIBRARY})
+    first = run("audit", path, "--require-gpu", "8.7").stdout.splitlines()[:3]
+    assert first[1].startswith("1 finding: gpu.")
+    assert "8.7 do not run it" in first[2]
