@@ -26,6 +26,7 @@ from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
 from cudaredist.store.files import read_file
@@ -66,9 +67,10 @@ class IndexedArchive(NamedTuple):
 class Index:
     """The facts of a data folder and of the layers below it."""
 
-    def __init__(self, store: Store, cache: Cache) -> None:
+    def __init__(self, store: Store, cache: Cache, progress: Progress = NO_PROGRESS) -> None:
         """Open the index, and replace the rows of changed files."""
         self.store = store
+        self._progress = progress
         self._cache = cache
         self._stores = {layer_of(layer.root): layer for layer in store.layers}
         self._symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
@@ -285,8 +287,10 @@ class Index:
         with self._database:
             query = "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)"
             self._database.executemany(query, old)
+            self._progress.expect(len(changed))
             for document in sorted(changed):
                 self._add(document)
+                self._progress.done()
             if old:
                 self._database.execute(
                     "DELETE FROM contents WHERE id NOT IN"

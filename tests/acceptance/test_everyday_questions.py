@@ -59,9 +59,7 @@ ANSWERS = {
         " MB unpacked",
         "libcublas ",
     ],
-    "materialize set.json --root root --check": [
-        "CUDA 12.8.2 for linux-x86_64"
-    ],
+    "materialize set.json --root root --check": ["CUDA 12.8.2 for linux-x86_64"],
     # A lock file for pip.
     "export requirements set.json": [
         "# CUDA 12.8.2 for linux-x86_64.",

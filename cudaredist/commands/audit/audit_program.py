@@ -65,7 +65,7 @@ def audit_programs(
     """
     for path in paths:
         size_of(path)
-    index = Index(store, cache)
+    index = Index(store, cache, progress)
     gpus = read_layered(store, GPU_TABLE)
     data = _read_data(store, index, None if gpus is None else gpus.table, package_set)
     _check_requirements(required, data.catalog)

@@ -84,5 +84,12 @@ def diff(options: DiffOptions, session: Session) -> int:
     for platform in options.platform or ():
         if platform not in KNOWN_PLATFORMS:
             raise UnknownNameError("platform", platform, KNOWN_PLATFORMS)
-    report = compare_releases(options.old, options.new, store, cache, options.platform or ())
+    report = compare_releases(
+        options.old,
+        options.new,
+        store,
+        cache,
+        platforms=options.platform or (),
+        progress=session.progress("indexing"),
+    )
     return session.finish(report, texts.get(options.format))

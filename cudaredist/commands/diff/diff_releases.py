@@ -39,6 +39,7 @@ from cudaredist.hints import again, command_line, corrected, listed_names
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
@@ -63,7 +64,13 @@ class ComparedTables:
 
 
 def compare_releases(
-    old: str, new: str, store: Store, cache: Cache, platforms: Collection[str] = ()
+    old: str,
+    new: str,
+    store: Store,
+    cache: Cache,
+    *,
+    platforms: Collection[str] = (),
+    progress: Progress = NO_PROGRESS,
 ) -> DiffReport:
     """Compare two files of one kind, or two local releases (`cuda@12.9.1`).
 
@@ -81,7 +88,7 @@ def compare_releases(
         raise UsageError(f"{old} is a {first.kind}, but {new} is a {second.kind}", hint=hint)
     names = read_own_file(store.read_policy("names"), NamePolicy)
     if is_local_release(old) and is_local_release(new):
-        add_exports(first, second, Index(store, cache))
+        add_exports(first, second, Index(store, cache, progress))
     if platforms:
         first, second = (of_platforms(side, platforms) for side in (first, second))
     report = compare(first, second, names)

@@ -101,7 +101,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
             options.data, is_channel_used=False, reads_features=options.subject == "gpu"
         )
         cache = open_cache(options.cache_dir)
-        report = explain_by_tables(options.subject, options.name, store, cache)
+        progress = session.progress("indexing")
+        report = explain_by_tables(options.subject, options.name, store, cache, progress)
         errors = [("", error) for error in report.errors]
         text = partial(explain_text, with_sources=options.sources)
         return session.finish(report, text, errors=errors)
@@ -111,9 +112,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
 def _show_package(options: ExplainOptions, session: Session) -> None:
     from cudaredist.store.facts_index import Index
 
-    index = Index(
-        session.read_store(options.data, reads_features=True), open_cache(options.cache_dir)
-    )
+    store = session.read_store(options.data, reads_features=True)
+    index = Index(store, open_cache(options.cache_dir), session.progress("indexing"))
     if options.history:
         from cudaredist.commands.explain.package_history import explain_history, history_text
 

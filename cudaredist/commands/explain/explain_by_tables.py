@@ -15,6 +15,7 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, find_release, parse_label
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.sets.drivers import driver_facts
 from cudaredist.store.cache import Cache
@@ -32,7 +33,11 @@ from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 
 def explain_by_tables(
-    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: Store, cache: Cache
+    subject: Literal["nvcc", "gpu", "cuda"],
+    name: str,
+    store: Store,
+    cache: Cache,
+    progress: Progress = NO_PROGRESS,
 ) -> ExplainReport:
     """Explain an nvcc, a GPU or a CUDA release.
 
@@ -40,7 +45,7 @@ def explain_by_tables(
     layer has the table, and `UnknownNameError` for an unknown name.
     """
     if subject == "gpu":
-        return _explain_gpu(name, store, cache)
+        return _explain_gpu(name, store, Index(store, cache, progress))
     compat = require_layered(store, NVCC_TABLE)
     if subject == "nvcc":
         topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
@@ -69,13 +74,12 @@ def explain_by_tables(
     )
 
 
-def _explain_gpu(name: str, store: Store, cache: Cache) -> ExplainReport:
+def _explain_gpu(name: str, store: Store, index: Index) -> ExplainReport:
     layered = require_layered(store, GPU_TABLE)
     gpus, policy = layered.table, read_gpu_policy(store)
     names = capabilities_called(name, gpus)
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
     topics = (explain_gpu(one, gpus, policy, drivers) for one in names)
-    index = Index(store, cache)
     archives = read_coverage(names, index, gpus, CoverageRules(gpus))
     coverage = coverage_of_releases(names, archives, gpus, index.without_device_code())
     return ExplainReport(

@@ -72,9 +72,8 @@ def query(options: QueryOptions, session: Session) -> int:
     if options.tables:
         report = list_tables()
     else:
-        index = Index(
-            session.read_store(options.data, reads_features=True), open_cache(options.cache_dir)
-        )
+        store = session.read_store(options.data, reads_features=True)
+        index = Index(store, open_cache(options.cache_dir), session.progress("indexing"))
         if options.output is not None:
             report = write_database(index, options.output)
         else:

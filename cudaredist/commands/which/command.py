@@ -70,7 +70,7 @@ def which(options: WhichOptions, session: Session) -> int:
     from cudaredist.store.facts_index import Index
 
     store = session.read_store(options.data, reads_features=True)
-    index = Index(store, open_cache(options.cache_dir))
+    index = Index(store, open_cache(options.cache_dir), session.progress("indexing"))
     names = options.redist or ()
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
     usable = None
