@@ -217,7 +217,7 @@ class Materialization:
         pending = [p for sha256, p in archives.items() if not is_unpacked(folder / sha256)]
         requests = [self._request(package) for package in pending]
         self._check_missing(requests)
-        downloads = [item for item in requests if not self._is_local(item)]
+        downloads = [item for item in requests if self._local_size(item) is None]
         if self.sources is not None:
             downloads = self.sources.sized(downloads)
         self._sizes = {item.sha256: item.size for item in downloads}
@@ -249,8 +249,10 @@ class Materialization:
             raise WriteError(self.root, OSError(problem))
         self._services[-1].pending = len(downloads)
         self._services[0].pending = len(pending)
-        size = total_size(request.size for request in requests)
-        self._services[0].progress.expect(len(requests), size)
+        known_sizes = (
+            self._sizes.get(item.sha256) or item.size or self._local_size(item) for item in requests
+        )
+        self._services[0].progress.expect(len(requests), total_size(known_sizes))
 
     def _to_oci(self, record: ToolkitRecord) -> None:
         """Replace the new root by an image layout with its files."""
@@ -337,13 +339,13 @@ class Materialization:
             number = plural(len(missing), "archive")
             raise NotAtSourceError(folders, f"lacks {number}: {', '.join(sorted(missing))}")
 
-    def _is_local(self, request: ArchiveRequest) -> bool:
-        """Check if a local file has the archive's path and size."""
+    def _local_size(self, request: ArchiveRequest) -> int | None:
+        """Return the size of a local file with the archive's path and size, None without one."""
         if self.archives is None:
-            return False
+            return None
         paths = (self.archives / path for path in request.paths)
         sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]  # noqa: PTH113, PTH202 - they raise nothing
-        return any(request.size in {None, size} for size in sizes)
+        return next((size for size in sizes if request.size in {None, size}), None)
 
     # -- new root
 
@@ -406,7 +408,9 @@ class Materialization:
                 raise without_programs(missing, self.toolkit.package_set)
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
-        about: dict[str, object] = {"fetched_bytes": self.sources.fetched if self.sources else 0}
+        is_fetched = self.sources is not None and self.sources.chains[()].has_server
+        fetched = self.sources.fetched if self.sources is not None and is_fetched else 0
+        about: dict[str, object] = {"fetched_bytes": fetched}
         if self.runtime is not None:
             about |= {
                 "libraries": record.libraries,

@@ -37,6 +37,15 @@ def test_second_materialize_sends_no_request_and_changes_nothing(
     assert {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")} == before
 
 
+def test_archives_of_a_folder_are_not_downloads(
+    materialize: Materialize, server: FaultServer
+) -> None:
+    server.add_folder(Path("source"))
+    assert "downloaded" not in expect_output(materialize(), 0).stdout
+    result = expect_output(materialize(base=server.url, root="other"), 0)
+    assert "bytes downloaded" in result.stdout
+
+
 @pytest.mark.parametrize(
     "options",
     [
