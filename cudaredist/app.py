@@ -66,6 +66,13 @@ _ParserError: Any = typer.BadParameter.__base__
 """typer's exception for an invalid command line."""
 
 
+_COMPLETION = frozenset({"--install-completion", "--show-completion"})
+_COMPLETION_HINT = (
+    "install ps, or add the output of `_CUDAREDIST_COMPLETE=source_bash cudaredist` (or "
+    "source_zsh, source_fish) to the shell's startup file"
+)
+
+
 class _Program(TyperGroup):
     """The group of all commands, which reports an invalid command line like other errors."""
 
@@ -89,22 +96,29 @@ class _Program(TyperGroup):
         try:
             yield
         except (_ParserError, CudaRedistError) as error:
-            command = next((word for word in self._words if word in self.commands), None)
-            if not isinstance(error, CudaRedistError):
-                message = " ".join(error.format_message().split())
-                if not message:
-                    # Without arguments, the help is printed instead.
-                    raise typer.Exit(EXIT_USAGE) from None
-                hint = f"run `{self._hint(error, command)}`"
-                error = UsageError(message, hint=hint)
-            Console().failure(error)
-            if "--json" in self._words:
-                report_error(command or "cudaredist", error)
-            raise typer.Exit(error.exit_code) from None
+            raise self._exit(error) from None
         except (typer.Exit, typer.Abort):
             raise
-        except Exception:  # noqa: BLE001 - as in a command
+        except Exception as error:  # noqa: BLE001 - as in a command
+            # shellingham asks the system for its processes to find the name of the shell.
+            if isinstance(error, OSError) and _COMPLETION & {*self._words}:
+                unknown = UsageError("the shell is unknown", hint=_COMPLETION_HINT)
+                raise self._exit(unknown) from None
             raise typer.Exit(report_bug(Console())) from None
+
+    def _exit(self, error: Any) -> typer.Exit:  # noqa: ANN401 - typer's exception, or ours
+        """Report an error, and return the exit."""
+        command = next((word for word in self._words if word in self.commands), None)
+        if not isinstance(error, CudaRedistError):
+            message = " ".join(error.format_message().split())
+            if not message:
+                # Without arguments, the help is printed instead.
+                return typer.Exit(EXIT_USAGE)
+            error = UsageError(message, hint=f"run `{self._hint(error, command)}`")
+        Console().failure(error)
+        if "--json" in self._words:
+            report_error(command or "cudaredist", error)
+        return typer.Exit(error.exit_code)
 
     def _hint(self, error: Any, command: str | None) -> str:  # noqa: ANN401 - typer's exception
         """Return the call with the nearest command or option, else the help."""

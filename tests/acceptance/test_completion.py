@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.running import completed
+from conftest import Run
+from support.running import completed, expect_error
 
 from cudaredist.app import app
 
@@ -93,3 +94,15 @@ def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
     modules = process.stdout.split()
     assert "linux-sbsa" in modules
     assert [name for name in HEAVY if name in modules] == []
+
+
+@pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
+def test_completion_of_unknown_shell_is_refused(
+    monkeypatch: pytest.MonkeyPatch, run: Run, option: str
+) -> None:
+    def detect(*_: object) -> None:
+        raise OSError("ps not found")
+
+    monkeypatch.setattr("shellingham.detect_shell", detect)
+    result = expect_error(run(option), 2, "the shell is unknown", "source_bash")
+    assert "Traceback" not in result.output
