@@ -18,9 +18,12 @@ help:
 
 setup: $(VENV)/.done  ## create the virtual environment; other targets do this if needed
 
-$(VENV)/.tool: pyproject.toml
+$(VENV)/.pip: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+$(VENV)/.tool: $(VENV)/.pip
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
@@ -102,7 +105,8 @@ docs-site: $(VENV)/.docs  ## build the documentation site in build/site
 	$(BIN)/sphinx-build -q -n -W --keep-going -d build/site-cache docs $(SITE)
 	! grep -rlE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' $(SITE) --include='*.html'
 
-$(VENV)/.docs: $(VENV)/.done
+# Without the other tools for developers, and without the program.
+$(VENV)/.docs: $(VENV)/.pip
 	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 

@@ -166,7 +166,7 @@ def _epilog(function: Callable[..., None]) -> str:
     options = [option.default for option in inspect.signature(function).parameters.values()]
     names = [option.envvar for option in options if getattr(option, "envvar", None)]
     name = function.__name__.replace("_", "-")
-    page = f"{name}.md" if name in _PAGES else f"commands.md#cudaredist-{name}"
+    page = f"{name}.md" if name in _PAGES else f"commands/{name}.md"
     variables = [f"Environment variables: {', '.join(sorted(names))}"] if names else []
     return "\n\n".join([*variables, f"Documentation: `{_FOLDER / page}`"])
 

@@ -14,12 +14,14 @@ from support.pages import (
     ALL_PAGES,
     COMMANDS,
     DOCS,
+    DOCS_FOLDER,
     FENCED,
     GROUP,
     PAGES,
     README,
     blocks,
     is_shown,
+    name_of,
     problem_with,
 )
 
@@ -55,6 +57,7 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
+NO_CALLS = {"CONTRIBUTING.md", "commands.md", "manifests.md", "releasing.md"}
 CHECKED_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
 OF_OTHER_PROGRAMS = {
     "--add-rpath",
@@ -89,17 +92,12 @@ def calls(page: Path) -> Iterator[list[str]]:
         yield shlex.split(call if call.count('"') % 2 == 0 else call.rstrip('"'))
 
 
-@pytest.mark.parametrize("page", CHECKED_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", CHECKED_PAGES, ids=name_of)
 def test_every_call_on_a_page_parses(run: Run, page: Path) -> None:
     page_calls = list(calls(page))
     problems = {" ".join(w): problem_with(w, may_lack_words=True) for w in page_calls if w}
     assert {call: problem for call, problem in problems.items() if problem} == {}
-    assert page_calls or page.name in {
-        "CONTRIBUTING.md",
-        "manifests.md",
-        "data-files.md",
-        "releasing.md",
-    }
+    assert page_calls or page.name in NO_CALLS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -122,7 +120,7 @@ def test_invalid_call_on_a_page_is_reported(run: Run, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("page", CHECKED_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", CHECKED_PAGES, ids=name_of)
 def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
     parameters = [p for one in (GROUP, *COMMANDS.values()) for p in one.params]
     known = {name for p in parameters for name in (*p.opts, *p.secondary_opts)} | {"--help"}
@@ -130,7 +128,7 @@ def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
     assert options - known - OF_OTHER_PROGRAMS == set()
 
 
-@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_links_on_a_page_have_targets(page: Path) -> None:
     assert broken_links(page) == []
 
@@ -141,10 +139,11 @@ def test_links_to_missing_file_or_heading_are_reported(tmp_path: Path) -> None:
     assert broken_links(page) == ["page.md#c", "no.md"]
 
 
-def test_start_page_links_to_every_page() -> None:
-    text = (REPOSITORY / "docs/index.md").read_text()
+def test_start_page_and_indexes_link_to_every_page() -> None:
     for page in DOCS:
-        assert f"]({page.name})" in text or page.name == "index.md", page.name
+        folder = page.parent
+        index = DOCS_FOLDER / ("index.md" if folder == DOCS_FOLDER else f"{folder.name}.md")
+        assert page == index or f"]({name_of(page)})" in index.read_text(), name_of(page)
 
 
 def test_readme_lists_every_command() -> None:

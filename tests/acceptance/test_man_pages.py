@@ -8,7 +8,6 @@ from conftest import Run
 from support.optional_programs import needs
 from support.pages import COMMANDS
 
-from cudaredist.app import _pages
 from tools.man_pages import man_pages
 
 PAGES = man_pages()
@@ -39,11 +38,5 @@ def test_pages_format_without_warnings(tmp_path: Path) -> None:
 def test_help_ends_with_existing_page(run: Run, name: str) -> None:
     run()
     address = COMMANDS[name].epilog.split("`")[1]
-    path, _, anchor = address.partition("#")
-    assert Path(path).is_file()
-    assert (
-        not anchor
-        or f"## {anchor.replace('cudaredist-', 'cudaredist ', 1)}\n"
-        in (_pages() / "commands.md").read_text()
-    )
-    assert Path(path).name in "".join(run(name, "--help").stdout.split())
+    assert Path(address).is_file()
+    assert Path(address).name in "".join(run(name, "--help").stdout.split())

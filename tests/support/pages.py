@@ -8,14 +8,17 @@ from typing import Any
 import typer
 
 from cudaredist.app import app
+from tools.reference import GENERATED_FOLDERS
 
 GROUP: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = GROUP.commands
 REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"
-DOCS = sorted(REPOSITORY.glob("docs/*.md"))
+DOCS_FOLDER = REPOSITORY / "docs"
+DOCS = sorted(DOCS_FOLDER.glob("**/*.md"))
 PAGES = [README, *DOCS]
-"""Pages with examples that tests run."""
+WRITTEN_PAGES = [page for page in PAGES if page.parent.name not in GENERATED_FOLDERS]
+"""Pages with examples that tests run. The other ones are made from help texts and schemas."""
 ALL_PAGES = [
     *PAGES,
     *(REPOSITORY / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
@@ -25,6 +28,11 @@ NETWORK = "# needs network"
 CUT = "..."
 """A line that replaces omitted lines on a page."""
 FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    """Return the path of a page below the folder of the pages."""
+    return page.relative_to(DOCS_FOLDER if DOCS_FOLDER in page.parents else REPOSITORY).as_posix()
 
 
 def blocks(page: Path) -> Iterator[str]:
