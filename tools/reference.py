@@ -43,9 +43,9 @@ def pages() -> dict[str, str]:
 
 def _commands(commands: dict[str, Any]) -> Iterator[str]:
     yield from ("# Commands", "", _GENERATED, "")
-    yield "Every command has `--help`. Its examples run in order in an empty folder. Those with"
-    yield "`# needs network` require NVIDIA's server, a package index, or the result of an example"
-    yield "that does. Each page has the options of a command."
+    yield "Every command has `--help`. Its examples run in order in an empty folder."
+    yield "Those with a [mark](scripts.md#examples-in-these-pages) need more. Each page has the"
+    yield "options of a command."
     panel = None
     for name, command in commands.items():
         if command.rich_help_panel != panel:
@@ -85,10 +85,8 @@ def _toctree(folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def examples_of(text: str) -> list[str]:
-    """Return the examples of a help text, and mark those that need the network."""
-    parts = text.partition("Examples that need the network:")
-    offline, _, online = (re.findall(r"^ {4}(cudaredist .+)", part, re.MULTILINE) for part in parts)
-    return [*offline, *(f"{line}  # needs network" for line in online)]
+    """Return the examples of a help text, with their marks."""
+    return re.findall(r"^ {4}(cudaredist .+)", text, re.MULTILINE)
 
 
 def _paragraphs(text: str) -> str:

@@ -23,8 +23,6 @@ ALL_PAGES = [
     *PAGES,
     *(REPOSITORY / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
 ]
-NETWORK = "# needs network"
-"""Mark of an example that needs NVIDIA's server, an index, or the result of such an example."""
 CUT = "..."
 """A line that replaces omitted lines on a page."""
 FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -15,6 +15,7 @@ Files: TypeAlias = Mapping[str, bytes | str]
 """Content by path below the archive's top directory. Text is a symbolic link's target."""
 Packages: TypeAlias = Mapping[str, Mapping[str, Files]]
 """Files by package and by platform or `platform/variant`."""
+EARLY: Packages = {"libx": {"linux-x86_64": {"LICENSE": b"x", "lib/x": b"x"}}}
 
 
 def packed(name: str, files: Files) -> bytes:
@@ -60,6 +61,18 @@ def release(label: str, packages: Packages, *, product: str = "cuda") -> dict[st
     versions = dict.fromkeys(packages, version)
     document = manifest(label, product, packages=packages, versions=versions, contents=files)
     return {**files, f"redistrib_{label}.json": document}
+
+
+def early_release(label: str, packages: Packages = EARLY) -> dict[str, bytes]:
+    """Return an early-access release's files by their path below the root of the source."""
+    files = release(label, packages)
+    name = f"redistrib_{label}.json"
+    document = files.pop(name)
+    pool = {path: f"pool/linux-x86_64/5B515474-7E78/{path.rpartition('/')[2]}" for path in files}
+    for path, new in pool.items():
+        document = document.replace(path.encode(), f"../../../{new}".encode())
+    moved = {pool[path]: data for path, data in files.items()}
+    return {**moved, f"release/cuda/redist/{name}": document}
 
 
 def put(root: Path, files: Mapping[str, bytes]) -> None:

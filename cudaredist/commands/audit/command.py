@@ -110,11 +110,8 @@ def audit(options: AuditOptions, session: Session) -> int:
     Examples:
 
         cudaredist audit /bin/sh --max-glibc 2.99
-
-    Examples that need the network:
-
-        cudaredist audit dist/example.whl
-        cudaredist audit dist/example.whl --require-gpu 8.0 --format requirements
+        cudaredist audit dist/example.whl --require-gpu 8.0  # needs the wheel
+        cudaredist audit dist/example.whl --format requirements  # needs the wheel
 
     Without PATH, the active environment is examined. --error answers the message of an error in an
     environment first: the loaded file, its package, and the first release with a missing symbol.

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def bump(options: BumpOptions, session: Session) -> int:
     """Update the data in one run and write a commit message.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist bump
-        cudaredist bump --redist cuda --write-commit-message message.txt --changelog CHANGELOG.md
-        cudaredist bump --check --json
+        cudaredist bump --redist cuda  # needs network
+        cudaredist bump --write-commit-message message.txt --changelog CHANGES.md  # needs network
+        cudaredist bump --check --json  # needs network
 
     By default, adds the newest release of every outdated line and of every newer line. Downloads
     these releases of the local redistributables, inspects their archives, updates the tables if

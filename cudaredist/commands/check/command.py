@@ -51,10 +51,7 @@ def check(options: CheckOptions, session: Session) -> int:
 
         cudaredist check --offline --json
         cudaredist check --offline --redist cuda --driver 580.95
-
-    Examples that need the network:
-
-        cudaredist check
+        cudaredist check  # needs network, exit code 1 if data is stale
 
     Package sets that the configuration file declares must be what `build` writes. --max-closure
     limits the unpacked size of a package's libraries with all that they need, as in cudnn=1.2G.

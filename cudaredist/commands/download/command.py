@@ -63,11 +63,11 @@ REFUSED: tuple[Refusal[DownloadOptions], ...] = (
 def download_manifests(options: DownloadOptions, session: Session) -> int:
     """Download NVIDIA's manifests and lock their hashes.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist download-manifests --redist cuda --redist cudnn
-        cudaredist download-manifests --redist cuda --min-version 12.6
-        cudaredist download-manifests --version 12.9.1 URL ./manifests
+        cudaredist download-manifests --redist cuda --redist cudnn  # needs network
+        cudaredist download-manifests --redist cuda --min-version 12.6  # needs network
+        cudaredist download-manifests --version 12.9.1 URL ./manifests  # needs network
 
     By default, downloads the newest manifest of every redistributable. --min-version and
     --max-version select all releases in their range. Each manifest is validated, stored byte for

@@ -40,10 +40,10 @@ class DropOptions(Options):
 def drop(options: DropOptions, session: Session) -> int:
     """Remove releases from the data folder and its package sets.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist download-manifests --redist cuda --version 13.0.2
-        cudaredist drop cuda@13.0.2
+        cudaredist download-manifests --redist cuda --version 13.0.2  # needs network
+        cudaredist drop cuda@13.0.2  # needs data/
 
     Removes the manifests and feature files, the rows of tables, the symbols, the records of the
     lock and of runfiles, and the sets of a CUDA release with their entries in the index. The folder

@@ -26,7 +26,7 @@ class ManifestAddOptions(RecordOptions):
     )
     label: str = argument("Label of the release.", metavar="LABEL", default=...)
     archive: list[str] = select_option(
-        "Archive, such as linux-x86_64+cuda12.9=URL. Repeatable.",
+        "Archive, such as linux-x86_64+cuda12=URL. Repeatable.",
         metavar="PLATFORM=URL",
         default=...,
     )
@@ -40,10 +40,10 @@ class ManifestAddOptions(RecordOptions):
 def manifest(options: ManifestAddOptions, session: Session) -> int:
     """Write a manifest from a release's archives.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist manifest add tensorrt 10.16.1 --archive linux-x86_64+cuda12.9=URL
-        cudaredist download-manifests --redist tensorrt --base-url data
+        cudaredist manifest add tensorrt 10.16.1 --archive linux-x86_64+cuda12=URL  # needs network
+        cudaredist download-manifests --redist tensorrt --base-url data  # needs data/
 
     NVIDIA publishes archives of TensorRT, but no manifests. Each archive is read once: it is
     hashed, and its top folder must have the name and version of the release. Nothing is executed

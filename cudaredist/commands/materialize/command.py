@@ -10,12 +10,10 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist materialize set.json --root cuda --component libcublas --check
-
-    Examples that need the network:
-
-        cudaredist materialize set.json --root cuda
-        cudaredist materialize set.json --target arm.json --root cross
+        cudaredist build --cuda 13.0 --platform linux-x86_64 --output set.json
+        cudaredist materialize set.json --root cuda --component libcublas --check  # exit code 1
+        cudaredist materialize set.json --root cuda  # needs a package index
+        cudaredist materialize --root cuda --verify  # needs cuda/
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
     containers and Bazel. Archives are downloaded, verified and unpacked in one pass. The root

@@ -8,11 +8,11 @@ from cudaredist.commands.mirror.options import REFUSED, MirrorOptions
 def mirror(options: MirrorOptions, session: Session) -> int:
     """Sync, verify or prune a mirror for a web server.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist mirror sync ./mirror --redist cuda --version 13.0.2 --platform linux-x86_64
-        cudaredist mirror sync ./mirror --channel wheels --redist cuda --package cuda_nvcc
-        cudaredist mirror verify ./mirror
+        cudaredist mirror sync ./mirror --redist cuda --version 13.0.2  # needs network
+        cudaredist mirror sync ./mirror --redist cuda --package cuda_nvcc  # needs network
+        cudaredist mirror verify ./mirror  # needs ./mirror
 
     - **sync** downloads and verifies the selected manifests and archives. It resumes interrupted
       runs, and repairs damaged files. By default, it detects these by their size and time. With

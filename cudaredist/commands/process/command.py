@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 def process_manifests(options: ProcessOptions, session: Session) -> int:
     """Inspect the archives of local manifests and write feature files.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist process-manifests --redist cudnn --version latest
-        cudaredist process-manifests --platform linux-x86_64 --max-download 5GB
-        cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests
+        cudaredist download-manifests --redist cudnn  # needs network
+        cudaredist process-manifests --redist cudnn --version latest  # needs network
+        cudaredist process-manifests --platform linux-x86_64 --max-download 5GB  # needs network
+        cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests  # needs ./manifests
 
     Archives are downloaded, verified and read in one pass. Nothing is executed, and files are
     unpacked only to an unnamed temporary file. The facts are cached by the archive's hash, so that

@@ -36,10 +36,10 @@ REFUSED: tuple[Refusal[RunfileOptions], ...] = (
 def runfile(options: RunfileOptions, session: Session) -> int:
     """Record a runfile installer of CUDA.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist runfile add ./cuda_12.9.1_575.57.08_linux.run
-        cudaredist runfile add https://mirror.example/cuda_12.9.1_575.57.08_linux.run
+        cudaredist runfile add ./cuda_12.9.1_575.57.08_linux.run  # needs the file
+        cudaredist runfile add URL/cuda_12.9.1_575.57.08_linux.run  # needs network
 
     The runfile is read once and verified: its script states the size and MD5 of the files inside.
     Nothing is executed, unpacked or kept. If the release already has a record of other bytes, the

@@ -8,11 +8,11 @@ from cudaredist.commands.update.table_command import TableOptions, update_table
 def update_gpus(options: TableOptions, session: Session) -> int:
     """Read the compute capabilities of CUDA releases from ptxas.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist update-gpus
-        cudaredist update-gpus --version latest
-        cudaredist update-gpus --check --json
+        cudaredist download-manifests --redist cuda  # needs network
+        cudaredist update-gpus  # needs network
+        cudaredist update-gpus --check --json  # needs network
 
     For every local CUDA release, the smallest archive with bin/ptxas is downloaded, verified and
     searched for the names of capabilities. Nothing is executed, files are unpacked only to an

@@ -22,11 +22,11 @@ class NvccCompatOptions(TableOptions):
 def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
     """Read the host compilers of CUDA releases from NVIDIA's header.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist update-nvcc-compat
-        cudaredist update-nvcc-compat --min-version 12.8
-        cudaredist update-nvcc-compat --check --json
+        cudaredist download-manifests --redist cuda --min-version 12.8  # needs network
+        cudaredist update-nvcc-compat --min-version 12.8  # needs network
+        cudaredist update-nvcc-compat --check --json  # needs network
 
     For every local CUDA release, the smallest archive with include/crt/host_config.h is downloaded,
     verified and read. Nothing is executed, files are unpacked only to an unnamed temporary file,

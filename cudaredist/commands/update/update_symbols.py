@@ -17,10 +17,11 @@ class SymbolOptions(TableOptions):
 def update_symbols(options: SymbolOptions, session: Session) -> int:
     """Read the dynamic symbols of the libraries of each release.
 
-    Examples that need the network:
+    Examples:
 
-        cudaredist update-symbols --redist cuda --version latest
-        cudaredist update-symbols --check
+        cudaredist download-manifests --redist cuda  # needs network
+        cudaredist update-symbols --redist cuda --version latest  # needs network
+        cudaredist update-symbols --check  # needs network
 
     The symbols are read from cached facts or from the archives. The result is DATA/symbols/, with
     a file for each library. `which --symbol`, `diff` and `validate` use it.

@@ -47,11 +47,8 @@ def versions(options: VersionsOptions, session: Session) -> int:
     Examples:
 
         cudaredist versions --offline
-
-    Examples that need the network:
-
-        cudaredist versions --redist cuda --redist cudnn
-        cudaredist versions --redist cudnn --format renovate
+        cudaredist versions --redist cuda --redist cudnn  # needs network
+        cudaredist versions --redist cudnn --format renovate  # needs network
 
     Only listings are downloaded. A release line is stale if upstream has a newer label, which is
     not an error here. To fail on stale lines, use the command `check`.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
-from support.releases import put, release
+from support.releases import early_release, put, release
 from support.running import expect_error, expect_output
 from support.server import FaultServer, redirect
 from support.toolkits import MadeSet
@@ -117,17 +117,6 @@ def test_redirect_out_of_root_is_followed_and_verified(
 ROOT = "/bin-archive"
 
 
-def preview(label: str) -> dict[str, bytes]:
-    """Return an early-access release's files by their path below the root."""
-    files = release(label, {"libx": {"linux-x86_64": {"LICENSE": b"x", "lib/x": b"x"}}})
-    name = f"redistrib_{label}.json"
-    document: dict[str, Any] = json.loads(files.pop(name))
-    ((path, data),) = files.items()
-    pool = f"pool/linux-x86_64/5B515474-7E78/{path.rpartition('/')[2]}"
-    document["libx"]["linux-x86_64"]["relative_path"] = f"../../../{pool}"
-    return {pool: data, f"release/cuda/redist/{name}": json.dumps(document).encode()}
-
-
 def serve(server: FaultServer, files: Mapping[str, bytes]) -> None:
     """Serve files below the root, with a listing of each folder of manifests."""
     server.files |= {f"{ROOT}/{path}": data for path, data in files.items()}
@@ -143,7 +132,7 @@ def early(server: FaultServer) -> str:
     """Serve CUDA 13.4.0 as early access next to 13.3.1, and return the root's address."""
     files = release("13.3.1", {"libx": {"linux-x86_64": {"lib/x": b"y"}}})
     serve(server, {f"compute/cuda/redist/{path}": data for path, data in files.items()})
-    serve(server, preview("13.4.0"))
+    serve(server, early_release("13.4.0"))
     return server.url + ROOT
 
 
@@ -161,7 +150,7 @@ def test_early_access_is_downloaded_only_with_pre(
     assert not any("/release/" in path for path in server.requests)
     expect_output(run(*download, "--pre"), 0)
     assert local_labels() == {"redistrib_13.3.1", "redistrib_13.4.0"}
-    serve(server, preview("13.5.0"))
+    serve(server, early_release("13.5.0"))
     expect_output(run(*download), 0)
     assert len(local_labels()) == 2
     assert '"gone"' not in Path("data/lock.json").read_text()
@@ -289,7 +278,7 @@ def test_mirror_keeps_early_access_in_its_folders(
     expect_output(run(*sync, "--version", "all"), 0)
     assert not Path("mirror/pool").exists()
     expect_output(run(*sync, "--version", "all", "--pre"), 0)
-    for path, data in preview("13.4.0").items():
+    for path, data in early_release("13.4.0").items():
         assert (Path("mirror") / path).read_bytes() == data
     expect_output(run("mirror", "verify", "mirror"), 0)
     server.files.clear()
