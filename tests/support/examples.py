@@ -14,7 +14,7 @@ from support.pages import COMMANDS, WRITTEN_PAGES, is_shown, name_of
 from support.running import invoke
 from tools.reference import examples_of
 
-SHELL = re.compile(r"(mkdir|cp|touch|export|[a-z_]+=\S+$)\b")
+SHELL = re.compile(r"(mkdir|cp|touch|export|echo|cmake|cuda/bin/nvcc|[a-z_]+=\S+$)\b")
 """Lines of other programs that later examples of a page rely on."""
 SHELLS = ("```console", "```sh", "```shell")
 _CALL = re.compile(r"(?:\$ |[- ]*run: )?((?:[A-Z_]+=\S+ )*cudaredist .*)")
@@ -44,6 +44,11 @@ class Example:
     def needs_server(self) -> bool:
         """Whether the example needs NVIDIA's server, or a result of one that does."""
         return self.need in {"network", *RESULTS}
+
+    @property
+    def needs_index(self) -> bool:
+        """Whether the example needs a package index, or a result of one that does."""
+        return self.need in {"a package index", "cuda/"}
 
     @property
     def codes(self) -> set[int]:

@@ -11,8 +11,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     Examples:
 
         cudaredist build --cuda 13.0 --platform linux-x86_64 --output set.json
-        cudaredist materialize set.json --root cuda --component libcublas --check  # exit code 1
-        cudaredist materialize set.json --root cuda  # needs a package index
+        cudaredist materialize set.json --root cuda --component compiler  # needs a package index
         cudaredist materialize --root cuda --verify  # needs cuda/
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
