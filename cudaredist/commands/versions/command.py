@@ -1,4 +1,4 @@
-"""versions: list the labels in the data folder and upstream."""
+"""versions: list the releases in the data folder and upstream."""
 
 from dataclasses import field
 from typing import Literal, TypeAlias
@@ -42,7 +42,7 @@ REFUSED: tuple[Refusal[VersionsOptions], ...] = (
 
 @command(VersionsOptions, REFUSED)
 def versions(options: VersionsOptions, session: Session) -> int:
-    """List the local labels and those upstream.
+    """List the local releases and those upstream.
 
     Examples:
 
@@ -50,11 +50,11 @@ def versions(options: VersionsOptions, session: Session) -> int:
         cudaredist versions --redist cuda --redist cudnn  # needs network
         cudaredist versions --redist cudnn --format renovate  # needs network
 
-    Only listings are downloaded. A release line is stale if upstream has a newer label, which is
+    Only listings are downloaded. A release line is stale if upstream has a newer release, which is
     not an error here. To fail on stale lines, use the command `check`.
 
     Two formats are for update bots and require one --redist: renovate (for a custom data source)
-    and newest (for nvchecker), which prints only the newest label.
+    and newest (for nvchecker), which prints only the newest release.
     """
     from cudaredist.commands.versions.list_versions import read_versions
     from cudaredist.commands.versions.text import versions_renovate, versions_text
