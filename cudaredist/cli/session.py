@@ -283,7 +283,7 @@ class Session(contextlib.ExitStack):
     def sources(self, bases: Iterable[str], store: "Store | None" = None) -> "SourceChain":
         """Open the sources at these addresses, in order.
 
-        To read manifests of the wheel channel, the store with the policy is necessary.
+        To read manifests of the wheels channel, the store with the policy is necessary.
         """
         from cudaredist.sources.chain import open_sources
         from cudaredist.store.upstream import read_wheel_policy

@@ -158,7 +158,7 @@ def _fits(key: str, bound: object, minor: str) -> bool:
 def nixpkgs(exported: ExportedSet) -> Files:
     """The tables of nixpkgs: compilers, GPUs, manifests and releases.
 
-    Sets of the wheel channel have no manifests and no releases in nixpkgs' format.
+    Sets of the wheels channel have no manifests and no releases in nixpkgs' format.
     """
     if exported.tables is None:
         raise UsageError("nixpkgs requires a data folder", hint="add --data-dir FOLDER")

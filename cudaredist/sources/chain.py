@@ -61,7 +61,7 @@ def open_sources(
 ) -> "SourceChain":
     """Open addresses and folders as one chain, in the order given.
 
-    The policy replaces wheels in manifests of the wheel channel.
+    The policy replaces wheels in manifests of the wheels channel.
 
     Raises `UsageError` if a location is neither an address nor a folder, if it is plain http to
     another machine without permission, and if it is an address in an offline run.

@@ -1,4 +1,4 @@
-"""The wheel channel as a source, with the layout of a server."""
+"""The wheels channel as a source, with the layout of a server."""
 
 import contextlib
 import logging

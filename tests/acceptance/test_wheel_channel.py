@@ -1,4 +1,4 @@
-"""Tests of the wheel channel on small indexes: folders and servers."""
+"""Tests of the wheels channel on small indexes: folders and servers."""
 
 import contextlib
 import json
@@ -97,7 +97,7 @@ def wheel_server(index: Path, server: FaultServer, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def wheels(run: Run) -> Run:
-    """Run a command on the wheel channel of CUDA."""
+    """Run a command on the wheels channel of CUDA."""
     return lambda command, *options: run(
         command, "--channel", "wheels", "--redist", "cuda", *options
     )

@@ -31,7 +31,7 @@ MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a data folder with one release of the wheel channel."""
+    """Create a data folder with one release of the wheels channel."""
     folder = tmp_path_factory.mktemp("wheels")
     options = ("--channel", "wheels", "--redist", "cuda", "--data-dir", folder / "data")
     cudaredist(folder, "download-manifests", *options, "--version", LABEL)

@@ -228,7 +228,7 @@ def example_set(**changes: Any) -> PackageSet:
 
 
 def wheel_set() -> PackageSet:
-    """Return a set of the wheel channel, without addresses."""
+    """Return a set of the wheels channel, without addresses."""
     path = "{0}/{0}-13.3.33-py3-none-manylinux_2_27_x86_64.whl"
     wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
     entries = {

@@ -104,7 +104,7 @@ class MadeSet:
         return set_package(attr, **{**usual, **changes})
 
     def _archive(self, path: str, data: bytes) -> dict[str, Any]:
-        # As in manifests of the wheel channel.
+        # As in manifests of the wheels channel.
         wheel = {"size": None, "format": "whl"} if self.channel == "wheels" else {}
         return set_archive(path, data, md5=None, platform=self.platform, **wheel)
 

@@ -39,7 +39,7 @@ class LibraryProvider(OwnModel):
     package: str
     platform: str
     variant: str | None
-    project: str | None = Field(description="Project of its wheel; null: not of the wheel channel")
+    project: str | None = Field(description="Project of its wheel; null: not of the wheels channel")
     first: str
     last: str
 

@@ -362,7 +362,7 @@ def _with_addresses(
     if options.base_url is None and not is_wheels:
         name = "--resolve" if options.resolve else "--wheel-base"
         hint = f"the addresses of NVIDIA's archives are known: run `{again(without=[name])}`"
-        raise UsageError(f"{name} requires a set of the wheel channel", hint=hint)
+        raise UsageError(f"{name} requires a set of the wheels channel", hint=hint)
     if options.resolve:
         return with_index_addresses(package_set, Settings())
     mirrored = with_addresses(package_set, options.base_url or options.wheel_base or "")

@@ -11,7 +11,7 @@ from cudaredist.sources.wheel_source import WheelSource
 
 
 def with_index_addresses(package_set: PackageSet, settings: Settings) -> PackageSet:
-    """Return a set of the wheel channel with the address and size of each available wheel.
+    """Return a set of the wheels channel with the address and size of each available wheel.
 
     Addresses have no credentials. Raises `NotAtSourceError` for wheels that no index has,
     `IntegrityError` if an index has another hash than the set, and `UsageError` for an address with

@@ -63,7 +63,7 @@ class MirrorSync:
         store = mirror.store(selection.channel)
         self.targets = targets_in_store(store, selection.redists, bases)
         self.wheels: WheelSource | None = None
-        """The package index, in the wheel channel."""
+        """The package index, in the wheels channel."""
         if selection.channel == "wheels":
             self.wheels = WheelSource(session.settings, self._local_metadata)
             sources = session.enter_context(contextlib.closing(SourceChain([self.wheels])))

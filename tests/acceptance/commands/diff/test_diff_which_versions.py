@@ -207,7 +207,7 @@ def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_dat
 
 
 def test_diff_of_two_files_prints_no_channel_note(run: Run) -> None:
-    """The shipped data has only the wheel channel."""
+    """The shipped data has only the wheels channel."""
     put(Path(), {f"{name}/redistrib_12.9.1.json": manifest() for name in ("old", "new")})
     result = run("diff", "old/redistrib_12.9.1.json", "new/redistrib_12.9.1.json")
     assert (result.exit_code, result.stderr) == (0, "")

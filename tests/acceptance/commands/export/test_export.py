@@ -104,10 +104,10 @@ def test_export_json_lists_written_files(run: Run, example: Path) -> None:
     [
         (["cyclone", SET], 2, "did you mean cyclonedx"),
         (["urls", "nowhere.json"], 2, "no such file"),
-        (["urls", SET, "--wheel-base", BASE], 2, "requires a set of the wheel channel"),
+        (["urls", SET, "--wheel-base", BASE], 2, "requires a set of the wheels channel"),
         (["urls", "wheels.json"], 2, "--wheel-base"),
         (["nix", "wheels.json", "-o", "made"], 2, "--wheel-base"),
-        (["urls", SET, "--resolve"], 2, "--resolve requires a set of the wheel channel"),
+        (["urls", SET, "--resolve"], 2, "--resolve requires a set of the wheels channel"),
         (["nix", SET, "-o", SET], 3, "cannot"),
         (["urls", SET, "-o", "n" * 300], 3, "File name too long"),
         (["urls", "broken.json"], 5, "packages.cuda_nvcc.status"),

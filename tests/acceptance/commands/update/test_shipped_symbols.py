@@ -64,6 +64,17 @@ def test_only_symbols_beyond_the_limits_are_unread() -> None:
     assert unread == {("libcusparseLt.so.0", "0.7.1")}
 
 
+def test_symbols_page_states_totals_of_shipped_tables(run: Run) -> None:
+    sql = """SELECT count(DISTINCT library) AS libraries, count(*) AS files,
+        (SELECT count(*) FROM exports) AS exports
+        FROM symbol_archives JOIN symbol_providers ON provider = symbol_providers.id"""
+    row = json.loads(run("query", "--format", "json", sql).stdout)
+    libraries, files, exports = next(iter(row["rows"]))
+    text = " ".join((REPOSITORY / "docs/symbols.md").read_text().split())
+    assert f"tables have {libraries} libraries" in text
+    assert f"these are {files:,} files with {exports:,} exports" in text
+
+
 @pytest.mark.parametrize("soname", ["libcublasLt.so.12", "nvJitLink_120_0.dll", "libnccl.so.2"])
 def test_rewritten_symbol_table_is_the_same(soname: str) -> None:
     document = documents()[soname]
