@@ -16,8 +16,6 @@ from support.nvidia_server import imitate_nvidia
 from support.pages import WRITTEN_PAGES, blocks, name_of, problem_with
 from support.server import FaultServer
 
-pytestmark = pytest.mark.slow
-
 SOURCES = sources()
 SERVED = [name for name, examples in SOURCES.items() if any(e.needs_server for e in examples)]
 OFFLINE = [
@@ -25,9 +23,19 @@ OFFLINE = [
     for name, examples in SOURCES.items()
     if name not in SERVED and any(not e.need for e in examples)
 ]
+HEAVY = {
+    *("README.md", "build.md", "ci.md", "index.md", "maintenance.md", "query.md", "site.md"),
+    *("check --help", "site --help", "tutorial.md"),
+}
+"""Sources with examples that write package sets, or read or write pages for all shipped data."""
 
 
-@pytest.mark.parametrize("source", OFFLINE)
+def _marked(names: list[str]) -> list[object]:
+    slow = pytest.mark.slow
+    return [pytest.param(name, marks=[slow] if name in HEAVY else [], id=name) for name in names]
+
+
+@pytest.mark.parametrize("source", _marked(OFFLINE))
 def test_examples_run_in_order_in_empty_folder(
     run: Run, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,7 +44,7 @@ def test_examples_run_in_order_in_empty_folder(
             run_example(example, monkeypatch)
 
 
-@pytest.mark.parametrize("source", SERVED)
+@pytest.mark.parametrize("source", _marked(SERVED))
 def test_examples_run_in_order_with_server(
     run: Run, server: FaultServer, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
