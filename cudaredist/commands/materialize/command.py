@@ -11,6 +11,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     Examples:
 
         cudaredist build --cuda 13.0 --platform linux-x86_64 --output set.json
+        cudaredist materialize set.json --root cuda --check  # needs a package index, exit code 1
         cudaredist materialize set.json --root cuda --component compiler  # needs a package index
         cudaredist materialize --root cuda --verify  # needs cuda/
 
