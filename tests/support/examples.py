@@ -48,7 +48,7 @@ class Example:
     @property
     def needs_index(self) -> bool:
         """Whether the example needs a package index, or a result of one that does."""
-        return self.need in {"a package index", "cuda/"}
+        return self.need == "a package index"
 
     @property
     def codes(self) -> set[int]:

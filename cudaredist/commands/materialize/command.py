@@ -13,7 +13,6 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
         cudaredist build --cuda 13.0 --platform linux-x86_64 --output set.json
         cudaredist materialize set.json --root cuda --check  # needs a package index, exit code 1
         cudaredist materialize set.json --root cuda --component compiler  # needs a package index
-        cudaredist materialize --root cuda --verify  # needs cuda/
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
     containers and Bazel. Archives are downloaded, verified and unpacked in one pass. The root

@@ -20,7 +20,6 @@ def process_manifests(options: ProcessOptions, session: Session) -> int:
         cudaredist download-manifests --redist cudnn  # needs network
         cudaredist process-manifests --redist cudnn --version latest  # needs network
         cudaredist process-manifests --platform linux-x86_64 --max-download 5GB  # needs network
-        cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests  # needs ./manifests
 
     Archives are downloaded, verified and read in one pass. Nothing is executed, and files are
     unpacked only to an unnamed temporary file. The facts are cached by the archive's hash, so that

@@ -39,8 +39,7 @@ def validate(options: ValidateOptions, session: Session) -> int:
 
         cudaredist build --cuda 13.0.2
         cudaredist validate build/*/*.json
-        cudaredist download-manifests --redist cuda  # needs network
-        cudaredist validate data/manifests/cuda/*.json data/lock.json  # needs data/
+        cudaredist validate data/manifests/cuda/*.json data/lock.json  # needs ./data
 
     The kind of each file is detected from its content. Every problem is reported with the path to
     its field. Package sets must also satisfy invariants, such as I1: "a name has one entry". The
