@@ -12,7 +12,7 @@ def update_gpus(options: TableOptions, session: Session) -> int:
 
         cudaredist download-manifests --redist cuda  # needs network
         cudaredist update-gpus  # needs network
-        cudaredist update-gpus --check --json  # needs network
+        cudaredist update-gpus --check --json  # needs data/
 
     For every local CUDA release, the smallest archive with bin/ptxas is downloaded, verified and
     searched for the names of capabilities. Nothing is executed, files are unpacked only to an

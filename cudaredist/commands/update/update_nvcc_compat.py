@@ -26,7 +26,7 @@ def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
 
         cudaredist download-manifests --redist cuda --min-version 12.8  # needs network
         cudaredist update-nvcc-compat --min-version 12.8  # needs network
-        cudaredist update-nvcc-compat --check --json  # needs network
+        cudaredist update-nvcc-compat --check --json  # needs data/
 
     For every local CUDA release, the smallest archive with include/crt/host_config.h is downloaded,
     verified and read. Nothing is executed, files are unpacked only to an unnamed temporary file,

@@ -21,7 +21,7 @@ def update_symbols(options: SymbolOptions, session: Session) -> int:
 
         cudaredist download-manifests --redist cuda  # needs network
         cudaredist update-symbols --redist cuda --version latest  # needs network
-        cudaredist update-symbols --check  # needs network
+        cudaredist update-symbols --check  # needs data/
 
     The symbols are read from cached facts or from the archives. The result is DATA/symbols/, with
     a file for each library. `which --symbol`, `diff` and `validate` use it.
