@@ -26,7 +26,7 @@ class ManifestAddOptions(RecordOptions):
     )
     label: str = argument("Label of the release.", metavar="LABEL", default=...)
     archive: list[str] = select_option(
-        "Archive, such as linux-x86_64+cuda12=URL. Repeatable.",
+        "Archive, such as linux-x86_64+cuda12.9=URL. Repeatable.",
         metavar="PLATFORM=URL",
         default=...,
     )
