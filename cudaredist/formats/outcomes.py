@@ -13,6 +13,11 @@ class FeatureOutcome(ReleaseName):
     examined: int = Field(default=0, description="Number of archives in the feature file")
     failed: int = 0
     skipped: int = Field(default=0, description="Number of archives that the options exclude")
+    notes: int | None = Field(
+        default=None,
+        description="Number of notes on unusual contents of its archives, such as links to "
+        "nothing. Null: no file was read, because the feature file was complete",
+    )
     warnings: tuple[str, ...] = ()
     error: ErrorReport | None = None
 

@@ -38,6 +38,9 @@ class CheckOptions(Options):
     max_closure: list[str] | None = select_option(
         "Size limit of a package in declared sets. Repeatable.", metavar="NAME=SIZE"
     )
+    archive_notes: bool = select_option(
+        "Require archives without notes, such as links to nothing.", default=False
+    )
     all: bool = output_flag("List current release lines, too.")
     data: Data = field(default_factory=Data)
     format: CheckFormat = format_option("Output: text, markdown or github.")
@@ -60,6 +63,7 @@ def check(options: CheckOptions, session: Session) -> int:
     if bytes changed in place, and 5 if a file is invalid.
     """
     from cudaredist.commands.check.check_data import check_data
+    from cudaredist.commands.check.file_findings import archive_notes
     from cudaredist.commands.check.runfile_findings import runfile_findings
     from cudaredist.commands.check.set_findings import (
         closure_findings,
@@ -84,6 +88,8 @@ def check(options: CheckOptions, session: Session) -> int:
     redists = find_redists(options.redist, store.channel) if options.redist else ()
     has_runfiles = not redists or REDISTS[CUDA] in redists
     runfiles = runfile_findings(store, session.settings, options.jobs) if has_runfiles else ()
+    named = [redist.name for redist in redists] or store.feature_redists()
+    notes = archive_notes(store, named) if options.archive_notes else ()
     report = check_data(
         store,
         redists,
@@ -92,7 +98,7 @@ def check(options: CheckOptions, session: Session) -> int:
         session.workers("checking", options.jobs),
         shipped=Store(shipped_data()) if options.data.shipped_data else None,
         driver=options.driver,
-        further=(*runfiles, *set_findings(layered), *closure_findings(limits)),
+        further=(*runfiles, *set_findings(layered), *closure_findings(limits), *notes),
     )
     if options.json or options.format != "github":
         as_text = partial(check_text, has_all=options.all)

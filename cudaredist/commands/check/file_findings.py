@@ -1,6 +1,7 @@
 """Check the feature files, tables, lock and folders of a data folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -8,9 +9,10 @@ from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
 from cudaredist.commands.check.symbol_findings import SymbolTables
-from cudaredist.errors import CudaRedistError, ReadError
+from cudaredist.errors import CudaRedistError, ReadError, plural
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
+from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.features import Features
 from cudaredist.formats.registry import (
     FILE_KINDS,
@@ -23,6 +25,7 @@ from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
+from cudaredist.store.read_data import examined_archives, load_features
 from cudaredist.store.table_registry import TABLES, releases_of
 
 
@@ -61,6 +64,31 @@ def feature_findings(
                 elif model.rules != RULES:
                     message = f"made by rules version {model.rules}; the current version is {RULES}"
                     yield about("stale-features", message, hint=hint)
+
+
+def archive_notes(store: Store, redists: Sequence[str]) -> Iterator[Finding]:
+    """Find notes on unusual contents of archives in feature files, such as links to nothing.
+
+    Feature files that cannot be read are other findings.
+    """
+    for redist in redists:
+        for label in store.features(redist).labels():
+            with suppress(CudaRedistError):
+                features = load_features(store, redist, label)
+                notes = [
+                    f"{' '.join(filter(None, identity))}: {note}"
+                    for identity, _, _, archive in examined_archives(features)
+                    for note in unusual_notes(archive.notes)
+                ]
+                if notes:
+                    yield finding(
+                        "archive-notes",
+                        f"{plural(len(notes), 'note')} on unusual contents of archives",
+                        label=label,
+                        redist=redist,
+                        path=store.relative(store.features(redist).path_of(label)),
+                        details=tuple(notes),
+                    )
 
 
 def _is_legacy_file(path: Path) -> bool:

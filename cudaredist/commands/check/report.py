@@ -20,6 +20,7 @@ FindingKind = Literal[
     "stale-features",
     "orphan-features",
     "legacy-features",
+    "archive-notes",
     "unknown-redist",
     "table-missing",
     "table-lacks",

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError
-from cudaredist.features.wheel import LINK_ADDED
+from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
@@ -135,8 +135,7 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
         "architectures": tuple(sorted(set(targets), key=architecture_order)),
         "needed": tuple(sorted({name for file in binaries for name in file.needed})),
         "opens": tuple(sorted({name for file in binaries for name in file.opens})),
-        # Links that wheels lack are usual.
-        "notes": tuple(note for note in split.examined.notes if not note.startswith(LINK_ADDED)),
+        "notes": unusual_notes(split.examined.notes),
     }
 
 

@@ -31,6 +31,7 @@ from cudaredist.errors import (
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.legacy import legacy_json
+from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.features import Features
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
@@ -267,9 +268,9 @@ class FeatureRun:
         statuses = Counter(item.status for item in file.items)
         error: ErrorReport | None = None
         status: ManifestStatus = "failed"
-        examined = 0
+        examined, notes = 0, None
         try:
-            status, examined = self._write_if_changed(file, statuses)
+            status, examined, notes = self._write_if_changed(file, statuses)
         except CudaRedistError as failure:
             error = ErrorReport.of(failure)
         redist, release = file.key
@@ -281,6 +282,7 @@ class FeatureRun:
             examined=examined,
             failed=statuses["failed"],
             skipped=statuses["skipped"],
+            notes=notes,
             warnings=file.source.warnings,
             error=error,
         )
@@ -288,13 +290,14 @@ class FeatureRun:
 
     def _write_if_changed(
         self, file: FeatureFile, statuses: Counter[ArchiveStatus]
-    ) -> tuple[ManifestStatus, int]:
+    ) -> tuple[ManifestStatus, int, int | None]:
         """Write a feature file if it changed.
 
-        Returns the status, and the number of archives with features.
+        Returns the status, the number of archives with features, and that of notes on unusual
+        contents, None if a complete feature file was not read.
         """
         if self._is_done(file):
-            return "unchanged", len(file.items)
+            return "unchanged", len(file.items), None
         before = file.read()
         document = file.document(self.cache, is_new=self.options.legacy)
         entries = [e for p in document["packages"].values() for e in p["archives"]]
@@ -302,7 +305,7 @@ class FeatureRun:
         if not examined and before is None:
             if statuses["failed"]:
                 raise IncompleteError("none of its archives could be examined")
-            return self._status(statuses, is_changed=False), 0
+            return self._status(statuses, is_changed=False), 0, 0
         data = checked_bytes(document)
         is_whole = examined == len(entries) and all(entry["sha256"] for entry in entries)
         sha256 = sha256_of(data)
@@ -313,7 +316,8 @@ class FeatureRun:
             file.source.target.features.write(file.source.label, data)
         if is_whole and not self.options.legacy and (self._may_write or not is_changed):
             self.cache.put(FILES_KIND, file.source.sha256, sha256.encode())
-        return self._status(statuses, is_changed=is_changed), examined
+        notes = sum(len(unusual_notes(entry.get("notes", ()))) for entry in entries)
+        return self._status(statuses, is_changed=is_changed), examined, notes
 
     def _status(self, statuses: Counter[ArchiveStatus], *, is_changed: bool) -> ManifestStatus:
         if self._may_write:

@@ -22,7 +22,13 @@ def process_text(report: ProcessReport) -> Iterator[str]:
                 outcome.release,
                 outcome.status.replace("-", " "),
                 f"{outcome.examined} of {outcome.archives} archives examined",
-                counted({"failed": outcome.failed, "skipped": outcome.skipped}),
+                counted(
+                    {
+                        "failed": outcome.failed,
+                        "skipped": outcome.skipped,
+                        "notes": outcome.notes or 0,
+                    }
+                ),
             )
             for outcome in report.manifests
         ]
@@ -30,6 +36,8 @@ def process_text(report: ProcessReport) -> Iterator[str]:
     counts = Counter(archive.status for archive in report.archives)
     total = counted({status: counts[status] for status in get_args(ArchiveStatus)})
     yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
+    if any(outcome.notes for outcome in report.manifests):
+        yield "notes are on unusual contents; `cudaredist check --archive-notes` lists them"
     reasons = Counter(archive.reason for archive in report.archives if archive.reason is not None)
     if reasons:
         yield "skipped: " + ", ".join(f"{reasons[text]} {text}" for text in sorted(reasons))

@@ -199,6 +199,31 @@ def test_machine_of_other_platform_is_noted(server: FaultServer, process: Run) -
     assert entry("libx", "linux-x86_64")["notes"] == [note]
 
 
+# -- notes
+
+
+def test_notes_of_archives_are_counted_and_can_be_required_absent(
+    server: FaultServer, process: Run, run: Run
+) -> None:
+    files: dict[str, bytes | str] = {"LICENSE": b"x", "lib/liba.so": "gone.so", "lib/b.so": "none"}
+    publish(server, release("12.9.1", {"cuda_cudart": {"linux-x86_64": files}}))
+    result = expect_output(process("--json"), 0)
+    assert report(result)["manifests"][0]["notes"] == 2
+    assert report(process("--json"))["manifests"][0]["notes"] is None
+    Path("data/features/cuda/feature_12.9.1.json").unlink()
+    assert "2 notes\n" in process().stdout
+    call = ("check", "--offline", "--json", "--no-shipped-data")
+    kinds = {one["kind"] for one in report(run(*call))["findings"]}
+    assert "archive-notes" not in kinds
+    findings = report(run(*call, "--archive-notes"))["findings"]
+    (notes,) = [one for one in findings if one["kind"] == "archive-notes"]
+    assert (notes["exit_code"], notes["release"], notes["redist"]) == (1, "12.9.1", "cuda")
+    assert notes["details"] == [
+        "cuda_cudart linux-x86_64: dangling link: lib/liba.so",
+        "cuda_cudart linux-x86_64: dangling link: lib/b.so",
+    ]
+
+
 # -- early manifests
 
 
