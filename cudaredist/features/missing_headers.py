@@ -61,7 +61,7 @@ _STANDARD = frozenset({*_CXX.split(), *(f"{name}.h" for name in (_C + _POSIX).sp
 def missing_headers(
     files: Mapping[str, Entry], links: Iterable[str]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Return an archive's missing headers, each with headers that include it.
+    """Return an archive's missing headers, with an including header for each condition.
 
     Each including header has its condition, which is empty if there is none. If the condition of
     one is empty, only that one is listed, otherwise those with the shortest conditions. For a
