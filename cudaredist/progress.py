@@ -6,6 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
 
 _WINDOW = 15.0
 """Seconds for the measurement of the rate."""
@@ -120,6 +123,12 @@ class Progress:
         with self._changing():
             self.finished += 1
             self._count(size)
+
+    def each(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """Yield expected items, and count each as finished when the next one is requested."""
+        for item in items:
+            yield item
+            self.done()
 
     def _count(self, size: int) -> None:
         now = self.clock()

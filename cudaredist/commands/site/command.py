@@ -62,15 +62,17 @@ def site(options: SiteOptions, session: Session) -> int:
     sets, hashes = read_sets(paths)
     store = session.read_store(options.data)
     cache = open_cache(options.cache_dir)
-    index = Index(store, cache)
+    progress = session.progress("making the site")
+    index = Index(store, cache, progress)
     session.share_files(with_group=True)
     session.lock(options.output)()
     state = index.state()
     report = update_site(
-        lambda: site_files(read_site_data(index, sets)),
+        lambda: site_files(read_site_data(index, sets, progress)),
         options.output,
         state and " ".join([state, *hashes]),
         cache,
+        progress,
     )
     return session.finish(report, _text)
 

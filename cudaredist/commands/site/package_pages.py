@@ -57,6 +57,14 @@ def _summary(history: PackageHistory) -> PackageSummary:
         **name_fields(package, facts),
         spans=tuple(_spans((facts.redist, str(facts.label)) for facts, _, _ in history)),
         platforms=sorted_platforms(item.archive.platform for item in archives),
+        projects=tuple(
+            dict.fromkeys(
+                item.archive.project
+                for _, _, own in reversed(history)
+                for item in own
+                if item.archive.project
+            )
+        ),
     )
 
 

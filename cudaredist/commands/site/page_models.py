@@ -83,6 +83,19 @@ class ChangedLibrary(OwnModel):
     added_names: tuple[str, ...] = Field(description="Without C++ names, at most 200")
 
 
+class CudaSummary(OwnModel):
+    """A release of CUDA, and the systems that it fits."""
+
+    release: str
+    date: str | None
+    linux: str | None = Field(description="Its lowest driver; null: unknown")
+    windows: str | None = Field(description="Its lowest driver; null: unknown")
+    gcc: CompilerRange | CompilerVerdict | None = Field(description="Null: no table")
+    gpus: tuple[str, ...] = Field(description="Supported capabilities without a letter")
+    newest: dict[str, str] = Field(description="The newest usable releases by product")
+    dropped: tuple[str, ...] = Field(description="GPUs and platforms of the previous release")
+
+
 class OfProductPage(SitePage):
     """A page of a product."""
 
@@ -99,6 +112,8 @@ class ReleasePage(OfProductPage):
     next: str | None
     packages: tuple[ReleasePackage, ...]
     topics: tuple[Topic, ...] = Field(description="Host compilers, GPUs and drivers; of CUDA only")
+    about: CudaSummary | None = Field(description="Drivers, GCC and GPUs; of CUDA only")
+    notes: str | None = Field(description="Address of NVIDIA's release notes; null: unknown")
     changes: DiffReport | None = Field(description="Since the previous release; null: none before")
     exports: tuple[ChangedLibrary, ...] | None = Field(description="Null: none before, or unknown")
     unknown_exports: tuple[str, ...] = Field(description="Packages with unknown symbols")
@@ -128,19 +143,6 @@ class ProductSummary(OwnModel):
     oldest: str
     newest: str
     packages: int
-
-
-class CudaSummary(OwnModel):
-    """A release of CUDA, and the systems that it fits."""
-
-    release: str
-    date: str | None
-    linux: str | None = Field(description="Its lowest driver; null: unknown")
-    windows: str | None = Field(description="Its lowest driver; null: unknown")
-    gcc: CompilerRange | CompilerVerdict | None = Field(description="Null: no table")
-    gpus: tuple[str, ...] = Field(description="Supported capabilities without a letter")
-    newest: dict[str, str] = Field(description="The newest usable releases by product")
-    dropped: tuple[str, ...] = Field(description="GPUs and platforms of the previous release")
 
 
 class StartPage(SitePage):
@@ -194,6 +196,9 @@ class PackageSummary(NamedPackage):
 
     spans: tuple[Span, ...]
     platforms: tuple[str, ...] = Field(description="Of its newest release")
+    projects: tuple[str, ...] = Field(
+        description="Projects of its wheels, the newest first. Empty: no wheels"
+    )
 
 
 class PackagePage(SitePage):

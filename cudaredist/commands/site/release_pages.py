@@ -27,6 +27,8 @@ from cudaredist.redists import CUDA, REDISTS
 from cudaredist.tables.explain_driver import SYSTEMS, lowest_driver
 
 _NAMES_SHOWN = 200
+_NOTES = "https://docs.nvidia.com/cuda/archive/{}/cuda-toolkit-release-notes/index.html"
+"""NVIDIA's address of the release notes of CUDA 12.1.0, with the label of another release."""
 
 
 def make_start_page(data: SiteData, packages: int) -> StartPage:
@@ -58,7 +60,10 @@ def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
     """Yield the releases of CUDA, the oldest first."""
     known: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
-    for facts in data.releases.get(CUDA, ()):
+    releases = data.releases.get(CUDA, ())
+    for number, facts in enumerate(releases):
+        # A platform that a later release has again is only missing in the data.
+        later = {name for other in releases[number:] for name in other.manifest.platforms}
         label = str(facts.label)
         values = {fact.name: fact.value for topic in facts.topics for fact in topic.facts}
         supported = values.get("supported")
@@ -77,7 +82,7 @@ def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
             gcc=compilers.compilers.get("gcc") if compilers else None,
             gpus=gpus,
             newest={name: version for name, version in data.fitting[label].items() if name != CUDA},
-            dropped=tuple(name for name in before if name not in present),
+            dropped=tuple(name for name in before if name not in {*present, *later}),
         )
         before = present
 
@@ -98,6 +103,7 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
     """Yield the pages of a product's releases."""
     releases = data.releases[redist]
     product = product_title(redist)
+    about = {one.release: one for one in _cuda_summaries(data)} if redist == CUDA else {}
     labels = [None, *(str(facts.label) for facts in releases), None]
     for facts, previous, following in zip(releases, labels, labels[2:], strict=False):
         exports = facts.exports
@@ -110,6 +116,8 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
             next=following,
             packages=tuple(_packages(facts)),
             topics=facts.topics,
+            about=about.get(str(facts.label)),
+            notes=_NOTES.format(facts.label) if redist == CUDA else None,
             changes=facts.changes,
             exports=tuple(map(_changed, exports.changes)) if data.symbols and exports else None,
             unknown_exports=tuple(sorted({name for name, _ in exports.unknown} if exports else ())),

@@ -70,7 +70,7 @@ from cudaredist.progress import size_words
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.coverage import describe_coverage
 
-_ASSETS = ("compare.js", "copy.js", "icon.svg", "search.js", "style.css")
+_ASSETS = ("compare.js", "copy.js", "gpu.js", "icon.svg", "search.js", "style.css")
 
 
 def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from cudaredist.commands.site.addresses import page_link
+from cudaredist.commands.site.addresses import page_link, release_address
 from cudaredist.commands.site.page_models import (
+    CompilersPage,
     FilesPage,
     GpuPage,
     PackagePage,
@@ -18,8 +19,10 @@ from cudaredist.commands.site.page_models import (
     SitePage,
     Span,
 )
+from cudaredist.commands.site.release_pages import product_title
 from cudaredist.commands.site.symbol_index import SymbolPiece
 from cudaredist.errors import plural
+from cudaredist.redists import CUDA
 
 KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
 """The kinds of entries, in the order of results."""
@@ -48,24 +51,43 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
                 text = f"{page.product} {page.summary.release}"
                 yield SearchEntry("release", text, link, page.summary.date or "")
             case PackagePage():
-                summary = page.summary
-                names = ", ".join(filter(None, (summary.package, summary.title)))
-                spans = ", ".join(map(span_words, summary.spans))
-                yield SearchEntry("package", names, link, spans)
-                for soname in page.sonames:
-                    detail = f"{summary.package}, {span_words(soname)}"
-                    yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
+                yield from _package_entries(page, link)
             case GpuPage():
-                names = ", ".join((page.capability, page.entry.family, *page.entry.products))
-                yield SearchEntry("gpu", names, link, page.title)
+                yield SearchEntry("gpu", ", ".join(_gpu_names(page)), link, page.title)
+            case CompilersPage():
+                others = [x for x in page.releases or () if release_address(CUDA, x) not in pages]
+                for label in others:
+                    text = f"{product_title(CUDA)} {label}"
+                    yield SearchEntry("release", text, f"{link}#{label}", "host compilers only")
             case FilesPage():
-                for number, (folder, files) in enumerate(page.folders.items()):
-                    for file in files:
-                        path = f"{folder}/{file.name}" if folder else file.name
-                        detail = f"{page.package}, {span_words(file)}"
-                        yield SearchEntry("file", path, f"{link}#folder-{number}", detail)
+                yield from _file_entries(page, link)
             case _:
                 pass
+
+
+def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
+    summary = page.summary
+    names = ", ".join(filter(None, (summary.package, summary.title, *summary.projects)))
+    yield SearchEntry("package", names, link, ", ".join(map(span_words, summary.spans)))
+    for soname in page.sonames:
+        detail = f"{summary.package}, {span_words(soname)}"
+        yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
+
+
+def _file_entries(page: FilesPage, link: str) -> Iterator[SearchEntry]:
+    for number, (folder, files) in enumerate(page.folders.items()):
+        for file in files:
+            path = f"{folder}/{file.name}" if folder else file.name
+            detail = f"{page.package}, {span_words(file)}"
+            yield SearchEntry("file", path, f"{link}#folder-{number}", detail)
+
+
+def _gpu_names(page: GpuPage) -> Iterator[str]:
+    """Yield the names of a capability. A variant, such as 9.0a, has no GPUs of its own."""
+    yield page.capability
+    yield f"sm_{page.capability.replace('.', '')}"
+    if page.entry.variant is None:
+        yield from (page.entry.family, *page.entry.products)
 
 
 def count_entries(entries: Iterable[SearchEntry], pieces: Iterable[SymbolPiece]) -> dict[str, int]:

@@ -32,6 +32,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 from cudaredist.primitives import Version
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.sets.metadata import archive_address, find_license
 from cudaredist.store.data_folder import Store
@@ -107,7 +108,9 @@ class SiteData:
     sets: Sequence[PackageSet]
 
 
-def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
+def read_site_data(
+    index: Index, sets: Sequence[PackageSet] = (), progress: Progress = NO_PROGRESS
+) -> SiteData:
     """Read all facts that the site shows.
 
     Raises `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file
@@ -125,10 +128,11 @@ def read_site_data(index: Index, sets: Sequence[PackageSet] = ()) -> SiteData:
     archives = _archives(index, redists, symbols)
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
     exports = ReleaseExports(index, names)
-    releases = {
-        redist: tuple(_releases(redist, store, archives, exports, tables, compared, licenses))
-        for redist in redists
-    }
+    progress.expect(len(names))
+    releases: dict[str, tuple[ReleaseFacts, ...]] = {}
+    for redist in redists:
+        own = _releases(redist, store, archives, exports, tables, compared, licenses)
+        releases[redist] = tuple(progress.each(own))
     capabilities: dict[str, Topic] = {}
     coverage: tuple[PackageCoverage, ...] = ()
     newest: dict[str, NewestTogether] = {}

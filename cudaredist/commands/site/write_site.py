@@ -18,6 +18,7 @@ from cudaredist.formats.registry import parse_own_json
 from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 
@@ -29,6 +30,7 @@ def update_site(
     output: Path,
     state: str,
     cache: Cache,
+    progress: Progress = NO_PROGRESS,
 ) -> SiteReport:
     """Write the site, unless nothing changed since the last run.
 
@@ -41,7 +43,7 @@ def update_site(
     # The collection of garbage takes a seventh of the time, and finds nothing to free.
     gc.disable()
     try:
-        report = write_site(make_files(), output, earlier)
+        report = write_site(make_files(), output, earlier, progress)
     finally:
         gc.enable()
     if state:
@@ -62,7 +64,10 @@ def _examine(output: Path, names: Iterable[str], state: str) -> tuple[dict[str, 
 
 
 def write_site(
-    files: Mapping[str, Callable[[], bytes]], output: Path, earlier: Iterable[str]
+    files: Mapping[str, Callable[[], bytes]],
+    output: Path,
+    earlier: Iterable[str],
+    progress: Progress = NO_PROGRESS,
 ) -> SiteReport:
     """Write files to a folder, and remove other files of an earlier run.
 
@@ -75,7 +80,8 @@ def write_site(
         sweep(folder, ".")
     sizes: dict[str, int] = {}
     written = 0
-    for path, content in files.items():
+    progress.expect(len(files))
+    for path, content in progress.each(files.items()):
         data = content()
         written += write_file(output / path, data, durable=False)
         sizes[path] = len(data)

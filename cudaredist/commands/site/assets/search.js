@@ -17,6 +17,7 @@
   const results = document.getElementById("results");
   const root = results.dataset.root;
   const withoutBrand = (name) => name.replace(/\b(nvidia|geforce|tesla) /g, "");
+  const isVersion = /^\d+(\.\d+)+$/;
   const entries = index.entries.map(([kind, text, link, detail]) => {
     const lower = text.toLowerCase();
     const isFile = index.kinds[kind] === "file";
@@ -30,12 +31,32 @@
     const isGpu = index.kinds[entry.kind] === "gpu";
     const words = isGpu ? withoutBrand(typed.join(" ")).split(" ") : typed;
     if (!words.every((word) => entry.lower.includes(word))) return null;
+    // A digit more is another version: 1.2 is neither 11.2 nor 1.20.
+    if (isVersion.test(words.at(-1)) && !entry.names.some((name) => hasVersion(name, words.at(-1)))) return null;
     const all = words.join(" ");
     const some = (check) => entry.names.some(check);
     if (some((name) => name === all)) return 0;
     if (some((name) => name.startsWith(all))) return 1;
     if (some((name) => name.includes(` ${all}`))) return 2;
     return entry.names.at(-1).includes(words[0]) ? 3 : 4;
+  }
+
+  function hasVersion(name, version) {
+    return name.split(/[^0-9.]+/).some((part) => `${part}.`.startsWith(`${version}.`));
+  }
+
+  // The text and the page of a result. A GPU is its capability, and its product if that was typed.
+  function shownOf(entry, words) {
+    const target = index.texts[entry.link];
+    const detail = index.texts[entry.detail];
+    if (index.kinds[entry.kind] !== "gpu") return [entry.text, target, detail];
+    const [capability, , family, ...products] = entry.text.split(", ");
+    const typed = withoutBrand(words.join(" "));
+    const plain = products.map((name) => withoutBrand(name.toLowerCase()));
+    const matching = plain.filter((name) => name.includes(typed));
+    const product = products[plain.indexOf(matching.length === 1 ? matching[0] : typed)];
+    if (!product) return [capability, target, `${detail} (${family ?? "variant"})`];
+    return [capability, `${target}?gpu=${encodeURIComponent(product)}`, `${product}: ${detail.toLowerCase()}`];
   }
 
   // The best first: then the newest release, or the shortest name.
@@ -156,9 +177,10 @@
       group.sort(compare);
       const items = group
         .slice(0, SHOWN)
-        .map(({ entry }) => item(entry.text, index.texts[entry.link], index.texts[entry.detail]));
+        .map(({ entry }) => item(...shownOf(entry, words)));
       const parts = section(index.kinds[kind], items, group.length);
-      return [{ kind, best: group[0].place, count: group.length, parts }];
+      const [, only] = shownOf(group[0].entry, words);
+      return [{ kind, best: group[0].place, count: group.length, parts, only }];
     });
   }
 
@@ -174,6 +196,29 @@
     });
   }
 
+  // Opens the only result of a search that another page asked for.
+  let opensOnly = Boolean(new URLSearchParams(window.location.search).get("q"));
+
+  function openOnly(sections) {
+    const [first] = sections;
+    const isAlone = opensOnly && sections.length === 1 && first.count === 1 && first.only;
+    opensOnly = false;
+    if (!isAlone) return;
+    results.dataset.opens = first.only;
+    window.location.replace(root + first.only);
+  }
+
+  // Without a result for a version, the results for its line.
+  function sectionsOf(words) {
+    const sections = sectionsOfEntries(words);
+    const version = words.at(-1);
+    if (sections.length || !isVersion.test(version)) return { sections, hint: "" };
+    const line = version.slice(0, version.lastIndexOf("."));
+    const others = isVersion.test(line) ? sectionsOfEntries([...words.slice(0, -1), line]) : [];
+    const hint = others.length ? `: ${version} is not in the data, these are for ${line}` : "";
+    return { sections: others, hint };
+  }
+
   let latest = "";
 
   async function show() {
@@ -185,13 +230,14 @@
       status.textContent = "";
       return;
     }
-    const sections = sectionsOfEntries(words);
+    const { sections, hint } = sectionsOf(words);
     const word = symbolOf(words);
     if (!word) {
-      render(sections);
+      render(sections, hint);
+      openOnly(hint ? [] : sections);
       return;
     }
-    render(sections, ", searching symbols");
+    render(sections, `${hint}, searching symbols`);
     try {
       const symbols = await findSymbols(word);
       if (asked !== latest) return;
@@ -201,7 +247,8 @@
         const parts = sectionOfSymbols(symbols);
         sections.push({ kind, best, count: symbols.count, parts });
       }
-      render(sections);
+      render(sections, hint);
+      openOnly(hint ? [] : sections);
     } catch {
       if (asked === latest) render(sections, "; symbols could not be loaded");
     }
