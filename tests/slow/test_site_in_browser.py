@@ -142,7 +142,7 @@ def row_of(page: Page, name: str) -> Locator:
 STATE = """() => {
   const results = document.getElementById("results");
   const status = document.getElementById("status");
-  if (!results) return "opened";
+  if (!results) return document.querySelector(".hero") ? null : "opened";
   if (!results.querySelector("a") || status.textContent.includes("searching")) return null;
   return results.dataset.opens ? "opened" : "listed";
 }"""
@@ -267,9 +267,9 @@ FIELDS = {
             ("lowest driver for a GPU", GPU, "V100", "7.0", "525.60.13 on Linux"),
             ("newest CUDA by marketing name", GPU, "GTX 1080", "6.1", "CUDA 12.9.2"),
             ("last driver branch for a GPU", GPU, "TITAN V", "7.0", "branch 580"),
-            ("driver of a release", RELEASE, "12.9.1", "12.9.1", "for CUDA 12: 525.60.13"),
+            ("driver of a release", RELEASE, "12.9.1", "12.9.1", "525.60.13 on Linux"),
             ("GPUs of a release", RELEASE, "13.0", "13.0", "compute capabilities of CUDA 13.0"),
-            ("newest GCC of a release", RELEASE, "12.9.2", "12.9.2", "GCC: 14 is the newest"),
+            ("newest GCC of a release", RELEASE, "12.9.2", "12.9.2", "* to 14"),
             ("package of a soname", LIBRARY, "libcublas.so.12", "libcublas.so.12", "libcublas"),
             ("package of a symbol", LIBRARY, "cublasLtMatmul", "cublasLtMatmul", "libcublas"),
             ("package of a header", LIBRARY, "cudnn.h", "cudnn.h", "Files of cudnn"),
