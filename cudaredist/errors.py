@@ -285,6 +285,20 @@ class ManifestChangedError(IntegrityError):
         super().__init__(message, hint=hint, changes=changes)
 
 
+class ManifestMismatchError(IntegrityError):
+    """A manifest's size or hash differs from its entry in `releases.json`.
+
+    The manifest was not read.
+    """
+
+    kind = "manifest-mismatch"
+
+    def __init__(self, where: str, quantity: str, expected: object, actual: object) -> None:
+        message = f"{where}: {quantity} is {actual}, but releases.json states {expected}"
+        hint = f"to download it again, run `{again()}`; report a lasting mismatch to NVIDIA"
+        super().__init__(message, hint=hint)
+
+
 class ArchiveMismatchError(IntegrityError):
     """An archive's size or hash differs from its manifest.
 

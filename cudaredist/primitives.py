@@ -6,6 +6,7 @@ byte. This module does no input or output.
 
 import base64
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -71,6 +72,15 @@ _MANIFEST_NAME = re.compile(r"redistrib_(?P<label>.{1,120})\.json")
 _PART = r"[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*+"
 _PATH_LIMIT = 1024
 
+CHANNEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
+"""The name of a channel of NVIDIA's second server."""
+
+PREVIEW = "preview"
+"""The channel with early-access releases."""
+
+ADDRESS_PATTERN = r"^(release|pool)(/[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*)+$"
+"""The path of a manifest on NVIDIA's second server, below a source's root."""
+
 ARCHIVE_ENDS = ("-archive.tar.xz", "-archive.zip", "-archive.tar.gz", "-archive.tar.zst", ".tar.gz")
 """Usual ends of archive paths: Linux first, Windows second.
 
@@ -79,6 +89,7 @@ The last one is from early manifests.
 
 # Plain characters. No part is empty or begins with a dot.
 _is_safe_path = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch
+_is_manifest_address = re.compile(ADDRESS_PATTERN).fullmatch
 _POOL_PREFIX = "../../../pool/"
 _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_.+~@=,/-]")
 
@@ -240,6 +251,11 @@ def is_pool_path(text: str) -> bool:
     return text.startswith(_POOL_PREFIX) and is_safe_relative_path(text.removeprefix(_POOL_PREFIX))
 
 
+def is_manifest_address(text: str) -> bool:
+    """Check if a path can be the address of a manifest on NVIDIA's second server."""
+    return len(text) <= _PATH_LIMIT and _is_manifest_address(text) is not None
+
+
 def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases reads best as one
     """Return the problem of a manifest's path, or None if it is valid."""
     if is_safe_relative_path(text) or is_pool_path(text):
@@ -258,6 +274,12 @@ def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases r
     if unsafe:
         return f"has the forbidden character {unsafe.group()!a}"
     return "has an empty or hidden part, expected names with single slashes between them"
+
+
+def resolved_path(folder: str, path: str) -> str | None:
+    """Resolve a path against a folder. None: it leads above the root."""
+    resolved = posixpath.normpath(posixpath.join(folder, path))
+    return None if resolved.startswith("../") else resolved
 
 
 def join_address(address: str, path: str) -> str:

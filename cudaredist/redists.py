@@ -15,7 +15,7 @@ NVIDIA_BASE = "https://developer.download.nvidia.com"
 """The root of NVIDIA's server, which contains `compute/<redist>/redist/`."""
 
 NVIDIA_PREVIEWS = "https://packages.nvidia.com/bin-archive"
-"""NVIDIA's root of early-access releases, with `release/<redist>/redist/` and `pool/`.
+"""The root of NVIDIA's second server, with `release/<redist>/releases.json` and `pool/`.
 
 `HttpSource` reads these folders from it if its address is `NVIDIA_BASE`.
 """
@@ -60,10 +60,6 @@ class Redist(NamedTuple):
     def preview_folder(self) -> str:
         """The folder with manifests of early-access releases."""
         return f"release/{self.name}/redist"
-
-    def folders_to_list(self, *, previews: bool) -> tuple[str, ...]:
-        """Return the folders of manifests, with `previews` including early access."""
-        return (*self.manifest_folders, *([self.preview_folder] if previews else ()))
 
     @property
     def archive_folders(self) -> tuple[str, ...]:

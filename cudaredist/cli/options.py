@@ -216,6 +216,22 @@ cache_dir_option = partial(
 )
 check_option = partial(safety_option, "Write nothing. Exit 1 if files would change.")
 pre_option = partial(select_option, "Include early-access releases.")
+nvidia_channel_option = partial(
+    select_option, "Include a channel of packages.nvidia.com. Repeatable."
+)
+
+
+def channels_of(*, pre: bool, names: Sequence[str] | None) -> frozenset[str]:
+    """Return the selected channels of NVIDIA's second server. Raises `UsageError`."""
+    from cudaredist.primitives import CHANNEL_PATTERN, PREVIEW
+
+    for name in names or ():
+        if not re.fullmatch(CHANNEL_PATTERN, name):
+            hint = correction_line("use the name of a channel, such as preview", name, [PREVIEW])
+            raise UsageError(f"{name!r} is not the name of a channel", hint=hint)
+    return frozenset(names or ()) | ({PREVIEW} if pre else frozenset())
+
+
 strict_option = partial(safety_option, "Reject manifests with warnings.")
 
 
@@ -318,13 +334,42 @@ class Releases(OptionGroup):
     default: ClassVar[Sequence[str]] = ()
 
     @property
+    def channels(self) -> frozenset[str]:
+        """The selected channels of NVIDIA's second server."""
+        return channels_of(pre=self.pre, names=None)
+
+    @property
     def selection(self) -> "Selection":
         """The selected releases. Raises `UsageError`."""
         from cudaredist.store.selection import Selection
 
         has_bounds = self.min_version is not None or self.max_version is not None
         versions = self.version or (() if has_bounds else self.default)
-        return Selection.parse(versions, self.min_version, self.max_version, pre=self.pre)
+        low, high = self.min_version, self.max_version
+        return Selection.parse(versions, low, high, channels=self.channels)
+
+
+class NvidiaChannels(OptionGroup):
+    """Channels of NVIDIA's second server, by default none."""
+
+    pre: bool = pre_option()
+    nvidia_channel: list[str] | None = nvidia_channel_option()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The selected channels."""
+        return channels_of(pre=self.pre, names=self.nvidia_channel)
+
+
+class UpstreamReleases(Releases):
+    """Releases upstream, also those of other channels."""
+
+    nvidia_channel: list[str] | None = nvidia_channel_option()
+
+    @property
+    def channels(self) -> frozenset[str]:
+        """The selected channels of NVIDIA's second server."""
+        return channels_of(pre=self.pre, names=self.nvidia_channel)
 
 
 class LocalReleases(Releases):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from cudaredist.errors import printable
+from cudaredist.errors import listed, printable
 from cudaredist.formats.report import Answer
 
 _Key = TypeVar("_Key")
@@ -93,3 +93,9 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def channel_lines(redist: str, channels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the releases of each channel of NVIDIA's second server."""
+    for name, labels in channels.items():
+        yield f"{redist}: channel {name} has {listed(labels) or 'no releases'}"

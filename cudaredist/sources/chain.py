@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,10 +25,12 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.hints import redacted, server_line
-from cudaredist.primitives import Version
+from cudaredist.primitives import PREVIEW, Version
+from cudaredist.sources.channel_lists import ChannelLists, labels_by_channel, selected_releases
 from cudaredist.sources.folder import FolderSource
 from cudaredist.sources.protocol import (
     ByteStream,
+    ChannelQuery,
     Delivery,
     Listing,
     Settings,
@@ -108,6 +110,8 @@ class SourceChain:
         if not sources:
             raise UsageError("no source given", hint="add --base-url with an address or folder")
         self._sources = tuple(sources)
+        self._channels = {source.name: ChannelLists(source) for source in sources}
+        """The lists of releases on NVIDIA's second server, by the source's name."""
         self._failures_to_connect: Counter[str] = Counter()
         """Consecutive archives for which a source could not be connected to, by its name."""
 
@@ -116,37 +120,79 @@ class SourceChain:
         """Whether any source is a server, with resumable downloads."""
         return any(not isinstance(source, FolderSource) for source in self._sources)
 
-    def listing(self, folders: Sequence[str], labels: Iterable[Version] = ()) -> Listing:
+    def listing(
+        self,
+        folders: Sequence[str],
+        labels: Iterable[Version] = (),
+        query: ChannelQuery | None = None,
+    ) -> Listing:
         """Return the manifests of the first source that answers.
 
-        The manifests of all `folders` are combined. If that source lacks some of `labels`, later
-        sources are searched for them, and for those that begin with one. Raises `NotAtSourceError`
-        if every source answered that it has none of the folders, otherwise the most severe other
-        error.
+        The manifests of all `folders` are combined, with those of the channels in `query`. If that
+        source lacks some of `labels`, later sources are searched for them, and for those that begin
+        with one. Raises `NotAtSourceError` if every source answered that it has none of the
+        folders, otherwise the most severe other error.
         """
         errors: list[CudaRedistError] = []
-        first: str | None = None
-        folders_of: dict[Version, str] = {}
-        source_of: dict[Version, str] = {}
+        whole: Listing | None = None
         missing = set(labels)
         for source in self._sources:
-            if first is not None and not missing:
+            if whole is not None and not missing:
                 break
             try:
-                listed = _list(source, folders)
+                listing = self._list(source, folders, query)
             except (SourceError, ContentError) as error:
                 _log.info("%s did not answer: %s", source.name, error)
                 errors.append(error)
                 continue
-            for label in listed:
-                if first is None or any(map(label.begins_with, missing)):
-                    folders_of[label], source_of[label] = listed[label], source.name
-            first = first or source.name
-            missing -= listed.keys()
-        if first is None:
+            found = set(listing.labels)
+            if whole is None:
+                whole = listing
+            else:
+                added = {label for label in found if any(map(label.begins_with, missing))}
+                whole = _combined(whole, listing, added)
+            missing -= found
+        if whole is None:
             raise most_severe(errors)
-        is_complete = all(isinstance(error, NotAtSourceError) for error in errors)
-        return Listing(first, folders_of, source_of, is_complete=is_complete)
+        failures = (*errors, *whole.failures)
+        is_complete = all(isinstance(error, NotAtSourceError) for error in failures)
+        return whole._replace(is_complete=is_complete)
+
+    def _list(self, source: Source, folders: Sequence[str], query: ChannelQuery | None) -> Listing:
+        """List the folders and channels of one source."""
+        errors: list[CudaRedistError] = []
+        found = Listing(source.name, {}, {}, is_complete=True)
+        try:
+            found.folders.update(_list(source, folders))
+        except (NotAtSourceError, EmptyIndexError) as error:
+            errors.append(error)
+        if query is not None:
+            try:
+                found = self._add_channels(source, found, query)
+            except (SourceError, ContentError) as error:
+                _log.info("%s did not list channels: %s", source.name, error)
+                found = found._replace(failures=(error,))
+        if not found.labels and not found.channels:
+            raise most_severe([*errors, *found.failures])
+        return found._replace(sources=dict.fromkeys(found.labels, source.name))
+
+    def _add_channels(self, source: Source, found: Listing, query: ChannelQuery) -> Listing:
+        """Add the releases of channels, or of the folder of a source without `releases.json`."""
+        entries = self._channels[source.name].releases(query)
+        if entries is not None:
+            releases = selected_releases(entries, query)
+            previews = {x for x, entry in releases.items() if entry.channel == PREVIEW}
+            return found._replace(
+                releases=releases,
+                channels=labels_by_channel(entries),
+                previews=frozenset(previews - found.folders.keys()),
+            )
+        listed: dict[Version, str] = {}
+        if PREVIEW in query.channels:
+            with contextlib.suppress(NotAtSourceError, EmptyIndexError):
+                listed = _list(source, [query.preview_folder])
+        added = frozenset(listed.keys() - found.folders.keys())
+        return found._replace(folders=listed | found.folders, previews=added)
 
     def read(
         self,
@@ -235,6 +281,17 @@ def _restarting(
             return use(place, stream)
         _log.info("%s: restarting from the first byte", place)
     return use(place, stream)
+
+
+def _combined(whole: Listing, other: Listing, added: Collection[Version]) -> Listing:
+    """Add some labels of another source to a listing."""
+    return whole._replace(
+        folders=whole.folders | {x: y for x, y in other.folders.items() if x in added},
+        sources=whole.sources | {x: y for x, y in other.sources.items() if x in added},
+        releases={**whole.releases, **{x: y for x, y in other.releases.items() if x in added}},
+        previews=whole.previews | other.previews.intersection(added),
+        failures=(*whole.failures, *other.failures),
+    )
 
 
 def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:

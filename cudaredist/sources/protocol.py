@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
-from cudaredist.errors import UsageError, shown
+from cudaredist.errors import CudaRedistError, UsageError, shown
 from cudaredist.hints import redacted
 from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.sources.releases import ChannelRelease
 
 _log = logging.getLogger(__name__)
 
@@ -43,17 +44,48 @@ class Settings:
     """Set to stop waiting and reading in every thread."""
 
 
+class ChannelQuery(NamedTuple):
+    """The releases of NVIDIA's second server to list."""
+
+    product: str
+    channels: frozenset[str]
+    """The selected channels."""
+    preview_folder: str
+    """The folder with early-access releases of a server without `releases.json`."""
+    recorded: Mapping[Version, str]
+    """The channel of each local release from `releases.json`. They are always listed."""
+    is_known: bool
+    """Whether to request `releases.json` without a look at `channels.json`."""
+
+
 class Listing(NamedTuple):
-    """The manifests of a redistributable in one or more folders."""
+    """The manifests of a redistributable in one or more folders, and in channels."""
 
     source: str
     """The name of the first source that answered, for messages."""
     folders: dict[Version, str]
-    """The folder of each label's manifest, relative to the source's root."""
+    """The folder of each listed manifest, relative to the source's root."""
     sources: dict[Version, str]
     """The source that lists each label."""
     is_complete: bool
     """Whether no source failed. If so, a requested label that is missing exists at no source."""
+    releases: Mapping[Version, ChannelRelease] = {}
+    """The releases of selected channels, also those that are in `folders`."""
+    channels: Mapping[str, tuple[str, ...]] = {}
+    """The labels of all channels, selected or not."""
+    previews: frozenset[Version] = frozenset()
+    """The labels that are early access."""
+    failures: tuple[CudaRedistError, ...] = ()
+    """The failures of NVIDIA's second server. What the others listed is kept."""
+
+    @property
+    def labels(self) -> tuple[Version, ...]:
+        """All listed labels, in ascending order."""
+        return tuple(sorted({*self.folders, *self.releases}))
+
+    def is_preview(self, label: Version) -> bool:
+        """Check if a listed release is early access."""
+        return label in self.previews
 
 
 class Delivery(NamedTuple):

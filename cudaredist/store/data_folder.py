@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
@@ -15,7 +15,7 @@ from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import PREVIEW, Version, parse_label
 from cudaredist.store.files import (
     names_in,
     read_file,
@@ -94,8 +94,26 @@ class ManifestFolder(_LabelFolder):
 
     prefixes = ("redistrib_",)
 
+    def __init__(
+        self,
+        path: Path,
+        base: "_LabelFolder | None" = None,
+        is_of_base: Callable[[Version], bool] = lambda _: False,
+        recorded: Callable[[Version], LockEntry | None] = lambda _: None,
+    ) -> None:
+        super().__init__(path, base, is_of_base)
+        self.recorded = recorded
+        """The lock's entry of a label."""
+
     def is_preview(self, label: Version) -> bool:
-        """Check if a manifest has archives in NVIDIA's early-access pool."""
+        """Check if a manifest is of an early-access release.
+
+        The lock records the channel of releases in `releases.json`. Other early-access releases
+        have archives in NVIDIA's pool.
+        """
+        entry = self.recorded(label)
+        if entry is not None and entry.nvidia_channel is not None:
+            return entry.nvidia_channel == PREVIEW
         with contextlib.suppress(CudaRedistError):  # reported when the manifest is read
             data = self.read(label) or b""
             # Other manifests cannot have such a path. Parsing each of them takes long.
@@ -208,7 +226,23 @@ class Store:
         """Return the folder of one redistributable's manifests."""
         base = None if self.base is None else self.base.manifests(redist)
         path = self._folder("manifests") / redist
-        return ManifestFolder(path, base, partial(self._is_of_base, redist))
+        recorded = partial(self._entry, redist)
+        return ManifestFolder(path, base, partial(self._is_of_base, redist), recorded)
+
+    def _entry(self, redist: str, label: Version) -> LockEntry | None:
+        """Return the lock's entry of a release, None if its layer has none."""
+        return self.layer_of(redist, label).recorded(redist).get(str(label))
+
+    def recorded(self, redist: str) -> Mapping[str, LockEntry]:
+        """Return the lock's entries of a redistributable, empty if the lock is broken.
+
+        The commands that write the lock, and `check`, report a broken one.
+        """
+        path = self.stored_lock_path
+        with contextlib.suppress(CudaRedistError, OSError):
+            about = path.stat()
+            return _entries(path, about.st_ino, about.st_mtime_ns, about.st_size).get(redist, {})
+        return {}
 
     def lock(self) -> Lock:
         """Return the lock, empty if the file is missing.
@@ -359,6 +393,12 @@ class Store:
         if self.base is not None and path.is_relative_to(self.base.root):
             return f"shipped {self.base.relative(path)}"
         return path.relative_to(self.root).as_posix()
+
+
+@lru_cache(maxsize=8)
+def _entries(path: Path, *_version: int) -> Mapping[str, Mapping[str, LockEntry]]:
+    """Read a lock once for each version of the file."""
+    return read_own_file(require_file(path), Lock).redists
 
 
 def layer_of(root: Path) -> Layer:

@@ -1,11 +1,11 @@
 """The selection of redistributables and their labels for a command."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from cudaredist.errors import UsageError
 from cudaredist.hints import again, correction_line
-from cudaredist.primitives import Version, find_release
+from cudaredist.primitives import PREVIEW, Version, find_release
 from cudaredist.redists import REDISTS, Redist
 
 LATEST, ALL = "latest", "all"
@@ -33,10 +33,17 @@ class Selection(NamedTuple):
     max_version: Version | None = None
     pre: bool = False
     """Whether to select early-access releases. If not, each requires its whole label."""
+    channels: frozenset[str] = frozenset()
+    """The selected channels of NVIDIA's second server."""
 
     @classmethod
     def parse(
-        cls, versions: Sequence[str], minimum: str | None, maximum: str | None, *, pre: bool = False
+        cls,
+        versions: Sequence[str],
+        minimum: str | None,
+        maximum: str | None,
+        *,
+        channels: Collection[str] = (),
     ) -> "Selection":
         """Parse the values of the options.
 
@@ -61,7 +68,7 @@ class Selection(NamedTuple):
         if low and high and high.components < low.components:
             message = f"--min-version {low} is newer than --max-version {high}"
             raise UsageError(message, hint=f"run `{again(without=['--max-version'])}`")
-        return cls(versions=tuple(versions), min_version=low, max_version=high, pre=pre)
+        return cls(tuple(versions), low, high, PREVIEW in channels, frozenset(channels))
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -15,12 +15,13 @@ from cudaredist.errors import (
     UsageError,
     shortened,
 )
+from cudaredist.formats.features import LockEntry
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.report import ErrorReport
 from cudaredist.hints import again, command_line
 from cudaredist.manifests.manifest_values import Archive, Manifest
-from cudaredist.primitives import Version, find_release, sha256_of
+from cudaredist.primitives import Version, find_release, resolved_path, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
 from cudaredist.store.archive_service import ArchiveRequest
 from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
@@ -133,6 +134,8 @@ class LocalManifest(NamedTuple):
     manifest: Manifest
     sha256: str
     warnings: tuple[str, ...] = ()
+    entry: LockEntry | None = None
+    """The lock's entry."""
 
     @property
     def name(self) -> str:
@@ -153,10 +156,21 @@ class LocalManifest(NamedTuple):
 
         Paths outside the root are left out.
         """
-        for folder in self.target.folders:
-            path = posixpath.normpath(posixpath.join(folder, archive.relative_path))
-            if not path.startswith("../"):
+        for folder in self.folders:
+            path = resolved_path(folder, archive.relative_path)
+            if path is not None:
                 yield path
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that archives' paths are relative to, below a source's root."""
+        address = None if self.entry is None else self.entry.address
+        return self.target.folders if address is None else (posixpath.dirname(address),)
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether it is of an early-access release."""
+        return self.target.manifests.is_preview(self.label)
 
 
 class LocalManifests(NamedTuple):
@@ -216,4 +230,5 @@ def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManife
         path = target.manifests.path_of(label)
         raise IncompleteError(f"{path}: removed during the run", hint=f"run `{again()}`")
     manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
-    return LocalManifest(target, label, manifest, sha256_of(data), shortened(warnings))
+    entry = target.manifests.recorded(label)
+    return LocalManifest(target, label, manifest, sha256_of(data), shortened(warnings), entry)

@@ -1,19 +1,39 @@
 """Fetch, validate and compare a single upstream manifest."""
 
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from cudaredist.errors import InvalidFileError, Problem, shortened, shown
+from cudaredist.errors import (
+    IncompleteError,
+    InvalidFileError,
+    ManifestMismatchError,
+    Problem,
+    TooLargeError,
+    shortened,
+    shown,
+)
+from cudaredist.formats.features import LockEntry
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.hints import again
 from cudaredist.jsontext import load_json
 from cudaredist.manifests.manifest_changes import manifest_changes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
-from cudaredist.primitives import Version, manifest_name, sha256_of
+from cudaredist.primitives import (
+    PREVIEW,
+    ArchiveId,
+    Version,
+    manifest_name,
+    published_sha256,
+    resolved_path,
+    sha256_of,
+)
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.sources.chain import SourceChain
-from cudaredist.sources.protocol import Listing
+from cudaredist.sources.protocol import ChannelQuery, Listing
+from cudaredist.sources.releases import ChannelRelease
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
@@ -26,6 +46,74 @@ def read_wheel_policy(store: Store) -> WheelPolicy:
     return read_own_file(store.read_policy("wheels"), WheelPolicy)
 
 
+def channel_query(
+    store: Store, redist: Redist, channels: Collection[str], *, is_direct: bool = False
+) -> ChannelQuery | None:
+    """Return the query for the releases of NVIDIA's second server.
+
+    Local releases from there are listed even if their channel is not selected. None: there are
+    none, and no channel is selected, so the server is not asked. A direct query does not look for
+    the product in `channels.json` first.
+    """
+    if store.channel != "redist":
+        return None
+    selected, folder = set(channels), store.manifests(redist.name)
+    recorded = {
+        Version.parse(label): entry.nvidia_channel
+        for label, entry in store.recorded(redist.name).items()
+        if entry.nvidia_channel is not None
+    }
+    if folder.has_preview():
+        selected.add(PREVIEW)
+    if not selected and not recorded:
+        return None
+    is_known = is_direct or bool(recorded)
+    return ChannelQuery(redist.name, frozenset(selected), redist.preview_folder, recorded, is_known)
+
+
+def unknown_channels(
+    selected: Collection[str], known: Collection[str]
+) -> Iterator[IncompleteError]:
+    """Yield an error for each selected channel that no product has.
+
+    Without `releases.json`, early-access releases are listed in a folder, so `preview` is known.
+    """
+    for name in sorted(set(selected) - {*known, PREVIEW}):
+        names = ", ".join(sorted(known)) or "none"
+        hint = f"channels: {names}; run `{again(without=['--nvidia-channel'])}`"
+        yield IncompleteError(f"no selected redistributable has the channel {name}", hint=hint)
+
+
+class ChannelMove(NamedTuple):
+    """A local release that is no longer in its recorded channel."""
+
+    label: Version
+    before: str
+    after: str | None
+    """Its new channel. None: it is on the usual server."""
+
+    @property
+    def text(self) -> str:
+        """The move as text, such as `13.4.0 left preview (now in archive)`."""
+        now = "on the usual server" if self.after is None else f"in {self.after}"
+        return f"{self.label} left {self.before} (now {now})"
+
+
+def channel_moves(recorded: Mapping[str, LockEntry], listing: Listing) -> tuple[ChannelMove, ...]:
+    """Return the recorded releases that upstream moved to another channel or server."""
+    moves = []
+    for text, entry in recorded.items():
+        label, before = Version.parse(text), entry.nvidia_channel
+        release = listing.releases.get(label)
+        if before is None:
+            continue
+        if label in listing.folders and not listing.is_preview(label):
+            moves.append(ChannelMove(label, before, None))
+        elif release is not None and release.channel != before:
+            moves.append(ChannelMove(label, before, release.channel))
+    return tuple(sorted(moves))
+
+
 class UpstreamManifest(NamedTuple):
     """A manifest with the source that served it."""
 
@@ -36,6 +124,23 @@ class UpstreamManifest(NamedTuple):
     """Empty if the local file already has these bytes."""
     doubts: tuple[str, ...] = ()
     """Reasons why it may have other archives than the release, even if it is local."""
+    release: ChannelRelease | None = None
+    """The entry of `releases.json` that names it."""
+
+    @property
+    def origin(self) -> str:
+        """The server or the channel, for messages."""
+        return f"those of {self.source}" if self.release is None else "those of the channel"
+
+    @property
+    def entry(self) -> LockEntry:
+        """The record for the lock."""
+        return LockEntry(
+            sha256=self.sha256,
+            size=len(self.data),
+            nvidia_channel=self.release and self.release.channel,
+            address=self.release and self.release.address,
+        )
 
 
 def fetch_manifest(
@@ -82,6 +187,70 @@ def fetch_manifest(
     return UpstreamManifest(
         delivery.source, data, sha256_of(data), shortened(warnings), delivery.doubts
     )
+
+
+def fetch_channel_manifest(
+    sources: SourceChain,
+    release: ChannelRelease,
+    listing: Listing,
+    local: bytes | None,
+    *,
+    redist: Redist,
+    strict: bool = False,
+) -> UpstreamManifest:
+    """Fetch the manifest of an entry of `releases.json`, and validate it if it is new.
+
+    Local bytes with the entry's hash are not requested again. Raises `ManifestMismatchError` if the
+    size or the hash differs from the entry, before the manifest is parsed.
+    """
+    first = listing.sources[release.label]
+    source, data, warnings = first, local, list[Problem]()
+    if local is None or published_sha256(local, release.sha256) != release.sha256:
+
+        def verify(delivered: bytes) -> None:
+            _verify(delivered, release, release.address)
+
+        try:
+            _, delivery = sources.read(release.address, release.size, first=first, inspect=verify)
+        except TooLargeError as error:
+            raise ManifestMismatchError(
+                release.address, "size", f"{release.size:,}", f"more than {release.size:,} bytes"
+            ) from error
+        source, data = delivery.source, delivery.data or b""
+    data = (data or b"")[: release.size]  # nixpkgs' copy has one more line feed
+    if data != local or strict:
+        manifest, warnings = validate_manifest(data, release.label, redist, strict=strict)
+        _check_paths(manifest, release)
+    return UpstreamManifest(source, data, release.sha256, shortened(warnings), release=release)
+
+
+def _verify(data: bytes, release: ChannelRelease, place: str) -> None:
+    """Compare a manifest's size and hash with its entry in `releases.json`."""
+    if len(data) != release.size:
+        raise ManifestMismatchError(place, "size", f"{release.size:,}", f"{len(data):,} bytes")
+    sha256 = sha256_of(data)
+    if sha256 != release.sha256:
+        raise ManifestMismatchError(place, "SHA-256", release.sha256, sha256)
+
+
+def _check_paths(manifest: Manifest, release: ChannelRelease) -> None:
+    """Raise `InvalidFileError` for archives outside the root of the server."""
+    problems = [
+        Problem(f"{archive.package}.{archive.platform}.relative_path", message)
+        for archive in manifest.archives
+        if resolved_path(release.folder, archive.relative_path) is None
+        for message in [f"{shown(archive.relative_path)} leads above the root of the server"]
+    ]
+    if problems:
+        raise InvalidFileError(f"manifest ({release.address})", problems)
+
+
+def archive_hashes(data: bytes) -> frozenset[tuple[ArchiveId, str | None]]:
+    """Return the archives of a manifest with their hashes.
+
+    Paths do not count: the same archives have other paths on NVIDIA's second server.
+    """
+    return frozenset((archive.id, archive.sha256) for archive in read_manifest(data).archives)
 
 
 def _differ_by_missing_date(local: bytes, data: bytes) -> bool:

@@ -5,7 +5,7 @@ validate package sets. Files are written atomically, and a second run resumes an
 a stage fails, the later stages still do as much as they can.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -44,7 +44,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
-from cudaredist.primitives import Version, find_release
+from cudaredist.primitives import PREVIEW, Version, find_release
 from cudaredist.redists import CUDA, REDISTS, Redist
 from cudaredist.sets.assemble import count_statuses
 from cudaredist.sets.load import read_set_data
@@ -104,6 +104,9 @@ class Bump:
         self._features: list[FeatureOutcome] = []
         self._tables: list[TableReport] = []
         self._symbols: tuple[str, ...] = ()
+        self._moved: dict[str, dict[str, str]] = {}
+        """Local releases that left their channel, by redistributable."""
+        self._channels: dict[str, dict[str, tuple[str, ...]]] = {}
         self._fetched = 0
 
     def run(self) -> BumpReport:
@@ -114,9 +117,9 @@ class Bump:
         """
         steps = self._plan()
         if not self.write:
-            self._codes += [EXIT_FINDINGS] if steps else []
+            self._codes += [EXIT_FINDINGS] if steps or self._moved else []
             return self._report(tuple(step.report("would-bump") for step in steps), ())
-        if steps:
+        if steps or self._moved:
             self.begin()
         self.store.sweep()
         # A killed run may complete a release without reporting it. Then the next run reports it.
@@ -152,8 +155,11 @@ class Bump:
                 self.sources,
                 Workers(self.jobs, self.stop, progress),
                 is_explicit=bool(self.options.redist),
-                pre=self.options.pre,
+                channels=self.options.channels.names,
             )
+        self._moved, self._channels = upstream.moved, upstream.channels
+        for redist, moves in upstream.moved.items():
+            self._findings += (f"{redist} {move}" for move in moves.values())
         for report in upstream.errors:
             self._fail(report)
         named = self.options.version or ()
@@ -164,7 +170,7 @@ class Bump:
         for text in named:
             if upstream.releases and find_release(text, known) is None:
                 newest = {name: labels[-1] for name, labels in upstream.releases.items()}
-                self._fail(not_listed(text, newest, self.store, pre=self.options.pre))
+                self._fail(not_listed(text, newest, self.store, pre=self.options.channels.pre))
         return steps
 
     def _download(self, steps: Sequence[Step]) -> list[Step]:
@@ -172,11 +178,12 @@ class Bump:
         local = [step for step in steps if step.is_recorded]
         waiting = [step for step in steps if not step.is_recorded]
         with self.console.progress("manifests") as progress:
-            for redist in dict.fromkeys(step.redist for step in waiting):
+            moved = [redist for redist in self.redists if redist.name in self._moved]
+            for redist in dict.fromkeys([*(step.redist for step in waiting), *moved]):
                 of_redist = {str(s.label): s for s in waiting if s.redist == redist}
                 to = store_destination(self.store, [redist], is_explicit=True)
                 to.sweep()
-                selection = Selection(versions=tuple(of_redist), pre=self.options.pre)
+                selection = self._selection(redist, of_redist)
                 workers = Workers(self.jobs, self.stop, progress)
                 report = ManifestDownload(
                     self.sources, to, selection, self.cache, workers, strict=self.options.strict
@@ -193,6 +200,16 @@ class Bump:
                     self._fail(error)
         self._failed |= {step.key for step in waiting if step not in local}
         return sorted(local, key=lambda step: (step.redist.name, step.label))
+
+    def _selection(self, redist: Redist, labels: Collection[str]) -> Selection:
+        """Select releases to download, and those that left their channel."""
+        selected, known = self.options.channels.names, self._channels.get(redist.name, {})
+        labels = {*labels, *self._moved.get(redist.name, ())}
+        return Selection(
+            versions=tuple(sorted(labels)),
+            pre=PREVIEW in selected,
+            channels=selected & {PREVIEW, *known},
+        )
 
     def _examine(self, local: Sequence[Step]) -> None:
         """Inspect the archives of the releases."""

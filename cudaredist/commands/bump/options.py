@@ -9,6 +9,7 @@ from cudaredist.cli.options import (
     ChannelName,
     Folders,
     Network,
+    NvidiaChannels,
     Options,
     check_option,
     format_option,
@@ -16,7 +17,6 @@ from cudaredist.cli.options import (
     output_flag,
     output_option,
     output_path_option,
-    pre_option,
     redist_option,
     safety_option,
     select_option,
@@ -38,7 +38,7 @@ class BumpOptions(Options):
         "NVIDIA's archives or wheels. Default: the local ones."
     )
     version: list[str] | None = label_option("Release to add. Repeatable. Default: newer ones.")
-    pre: bool = pre_option()
+    channels: NvidiaChannels = field(default_factory=NvidiaChannels)
     process: bool = select_option(
         "Inspect archives and build sets. Default: on.",
         names="--process/--no-process",

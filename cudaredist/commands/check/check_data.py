@@ -37,7 +37,14 @@ from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import no_manifests
-from cudaredist.store.upstream import describe_changes, fetch_manifest
+from cudaredist.store.upstream import (
+    UpstreamManifest,
+    channel_moves,
+    channel_query,
+    describe_changes,
+    fetch_channel_manifest,
+    fetch_manifest,
+)
 from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
 
@@ -50,6 +57,7 @@ def check_data(
     *,
     shipped: Store | None = None,
     driver: str | None = None,
+    channels: frozenset[str] = frozenset(),
     further: Iterable[Finding] = (),
 ) -> CheckReport:
     """Check the local files of the selected redistributables, or of all.
@@ -73,7 +81,7 @@ def check_data(
     }
     inventories = [inventory for _, inventory in sorted(local.items())]
     if sources is not None:
-        query = _UpstreamQuery(sources, cache, workers)
+        query = _UpstreamQuery(sources, cache, workers, channels)
         workers.progress.expect(len(local))
         tasks = [partial(query.read_listing, inventory) for inventory in local.values()]
         run_tasks(tasks, workers.jobs, workers.stop)
@@ -118,6 +126,7 @@ class _UpstreamQuery(NamedTuple):
     sources: SourceChain
     cache: Cache
     workers: Workers
+    channels: frozenset[str]
 
     def read_listing(self, local: Inventory) -> list[Task]:
         """List a redistributable, and return the tasks to compare manifests."""
@@ -125,8 +134,8 @@ class _UpstreamQuery(NamedTuple):
         redist, labels = local.redist, local.labels
         try:
             raise_if_stopped(self.workers.stop)
-            previews = local.store.manifests(redist.name).has_preview()
-            listing = self.sources.listing(redist.folders_to_list(previews=previews), labels)
+            query = channel_query(local.store, redist, self.channels, is_direct=True)
+            listing = self.sources.listing(redist.manifest_folders, labels, query)
         except NotAtSourceError as error:
             # It is only a note if NVIDIA publishes no manifests of it.
             code = EXIT_OK if redist.handwritten else EXIT_INCOMPLETE
@@ -136,9 +145,13 @@ class _UpstreamQuery(NamedTuple):
             local.findings.append(_failure(local, None, error))
         else:
             local.listing = listing
+            local.moves = channel_moves(local.locked, listing)
+            local.findings += (_failure(local, None, error) for error in listing.failures)
             behind = [line for line in local.lines if line.is_behind and labels]
             newest = {Version.parse(line.missing[-1]) for line in behind}
-            compared = sorted(newest.union(label for label in labels if label in listing.folders))
+            left = {move.label for move in local.moves}
+            published = set(listing.labels) - left
+            compared = sorted(newest.union(label for label in labels if label in published))
             tasks += (partial(self.compare, local, label, listing) for label in compared)
         self.workers.progress.expect(len(tasks), None if tasks else 0)
         self.workers.progress.done()
@@ -146,10 +159,10 @@ class _UpstreamQuery(NamedTuple):
 
     def compare(self, local: Inventory, label: Version, listing: Listing) -> None:
         """Fetch one manifest, and report whether it changed or is new."""
-        redist, data, size = local.redist, local.data.get(label), 0
+        data, size = local.data.get(label), 0
         try:
             raise_if_stopped(self.workers.stop)
-            upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
+            upstream = self._fetch(local, label, listing, data)
             size = len(upstream.data)
             hint = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
             for doubt in upstream.doubts:
@@ -172,6 +185,16 @@ class _UpstreamQuery(NamedTuple):
         except CudaRedistError as error:
             local.findings.append(_failure(local, label, error))
         self.workers.progress.done(size)
+
+    def _fetch(
+        self, local: Inventory, label: Version, listing: Listing, data: bytes | None
+    ) -> UpstreamManifest:
+        """Fetch a manifest from the server that has the local one."""
+        release, entry = listing.releases.get(label), local.locked.get(str(label))
+        is_of_channel = label not in listing.folders or (entry and entry.nvidia_channel)
+        if release is not None and is_of_channel:
+            return fetch_channel_manifest(self.sources, release, listing, data, redist=local.redist)
+        return fetch_manifest(self.sources, self.cache, label, listing, data, redist=local.redist)
 
 
 def _failure(local: Inventory, label: Version | None, error: CudaRedistError) -> Finding:

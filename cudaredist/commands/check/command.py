@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from cudaredist.cli.options import (
     Data,
     Network,
+    NvidiaChannels,
     Options,
     cache_dir_option,
     format_option,
@@ -29,6 +30,7 @@ class CheckOptions(Options):
     typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
+    channels: NvidiaChannels = field(default_factory=NvidiaChannels)
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     cache_dir: Path | None = cache_dir_option()
@@ -98,6 +100,7 @@ def check(options: CheckOptions, session: Session) -> int:
         session.workers("checking", options.jobs),
         shipped=Store(shipped_data()) if options.data.shipped_data else None,
         driver=options.driver,
+        channels=options.channels.names,
         further=(*runfiles, *set_findings(layered), *closure_findings(limits), *notes),
     )
     if options.json or options.format != "github":

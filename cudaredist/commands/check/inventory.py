@@ -24,6 +24,7 @@ from cudaredist.primitives import Version, published_sha256
 from cudaredist.redists import Redist
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
+from cudaredist.store.upstream import ChannelMove
 from cudaredist.tables.explain_driver import refusals
 
 
@@ -49,6 +50,8 @@ class Inventory:
     """Defects of the files, and differences from upstream."""
     listing: Listing | None = None
     """Upstream's listing, if it answered."""
+    moves: tuple[ChannelMove, ...] = ()
+    """Local releases that left their channel of NVIDIA's second server."""
     newer: dict[Version, Manifest] = field(default_factory=dict)
     """Upstream's new manifests, to compare their platforms with the local ones."""
 
@@ -60,7 +63,7 @@ class Inventory:
     @property
     def lines(self) -> tuple[LineReport, ...]:
         """The release lines, compared with upstream's."""
-        listed = None if self.listing is None else tuple(self.listing.folders)
+        listed = None if self.listing is None else self.listing.labels
         return line_reports(self.redist.name, self.labels, listed)
 
     def finding(
@@ -146,6 +149,9 @@ def upstream_findings(local: Inventory) -> Iterator[Finding]:
     yield from local.findings
     if local.listing is not None and local.listing.is_complete:
         yield from _gone_findings(local, local.listing)
+    for move in local.moves:
+        hint = f"run `{local.download('--pre', version=move.label)}` to record that"
+        yield local.finding("left-channel", move.text, move.label, hint=hint)
     yield from _freshness_findings(local)
     yield from _lost_platform_notes(local)
 
@@ -179,7 +185,7 @@ def _gone_findings(local: Inventory, listing: Listing) -> Iterator[Finding]:
     message = "upstream no longer lists it"
     for label in local.labels:
         entry = local.locked.get(str(label))
-        if label in listing.folders or entry is None:
+        if label in listing.labels or entry is None:
             continue
         if entry.gone:
             yield local.finding("gone", f"{message} (recorded in the lock)", label)

@@ -15,6 +15,7 @@ FindingKind = Literal[
     "missing-file",
     "unrecorded",
     "gone",
+    "left-channel",
     "platform-lost",
     "no-features",
     "stale-features",

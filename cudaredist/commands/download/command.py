@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
     ManifestOptions,
-    Releases,
+    UpstreamReleases,
     argument,
     jobs_option,
     parallel_option,
@@ -38,7 +38,7 @@ class DownloadOptions(ManifestOptions):
         "Target folder, without a lock file.", metavar="MANIFEST_DIR"
     )
     redist: list[str] | None = redist_option()
-    releases: Releases = field(default_factory=Releases)
+    releases: UpstreamReleases = field(default_factory=UpstreamReleases)
     jobs: int = jobs_option()
     parallel: bool = parallel_option()
     accept_changed: bool = safety_option(

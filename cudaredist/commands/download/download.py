@@ -12,6 +12,7 @@ from cudaredist.commands.download.report import DownloadReport, RedistOutcome
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_INCOMPLETE,
+    ContentError,
     CudaRedistError,
     EditedLocallyError,
     IncompleteError,
@@ -23,6 +24,7 @@ from cudaredist.formats.features import LockEntry
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.hints import again, command_line, server_line
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
@@ -30,7 +32,16 @@ from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import ManifestFolder, Store
 from cudaredist.store.selection import Selection, redist_at
-from cudaredist.store.upstream import UpstreamManifest, describe_changes, fetch_manifest
+from cudaredist.store.upstream import (
+    UpstreamManifest,
+    archive_hashes,
+    channel_moves,
+    channel_query,
+    describe_changes,
+    fetch_channel_manifest,
+    fetch_manifest,
+    unknown_channels,
+)
 from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
 
@@ -113,6 +124,8 @@ class ManifestDownload:
     _redists: list[RedistOutcome] = field(default_factory=list)
     _manifests: list[ManifestOutcome] = field(default_factory=list)
     _errors: list[ErrorReport] = field(default_factory=list)
+    _failures: set[ErrorReport] = field(default_factory=set)
+    """Failures of NVIDIA's second server. What the usual server gave is kept."""
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -148,40 +161,46 @@ class ManifestDownload:
                 except WriteError as error:
                     # The fetched manifests are in place and in the report. The next run records
                     # them.
-                    self._errors.append(ErrorReport.of(error))
+                    self._errors.append(ErrorReport.of(error).about("lock"))
 
     def _list(self, target: Target) -> list[Task]:
         """List a redistributable upstream, and return the tasks that fetch it."""
         tasks: list[Task] = []
         try:
             raise_if_stopped(self.workers.stop)
-            # These labels are searched for in all sources, not only in the first.
-            labels = map(Version.parse, {*target.recorded, *self.selection.named})
-            previews = self.selection.pre or target.folder.has_preview()
-            folders = target.redist.folders_to_list(previews=previews)
-            listing = self.sources.listing(folders, labels)
+            listing = self._listing(target)
         except CudaRedistError as error:
             outcome = self._unlisted(target, error)
         else:
-            select = partial(
-                Selection.of,
-                labels=tuple(listing.folders),
-                is_preview=lambda label: listing.folders[label] == target.redist.preview_folder,
-            )
-            tasks = [partial(self._fetch, target, x, listing) for x in select(self.selection)]
+            select = partial(Selection.of, labels=listing.labels, is_preview=listing.is_preview)
+            moves = channel_moves(target.recorded, listing)
+            labels = sorted({*select(self.selection), *(move.label for move in moves)})
+            tasks = [partial(self._fetch, target, label, listing) for label in labels]
+            self._failures.update(map(ErrorReport.of, listing.failures))
             newest = select(Selection(pre=self.selection.pre))
             outcome = RedistOutcome(
                 redist=target.redist.name,
                 status="listed",
                 source=listing.source,
                 newest=str(newest[-1]) if newest else None,
-                listed=len(listing.folders),
+                listed=len(listing.labels),
                 gone=self._mark_gone(target, listing),
+                channels=dict(listing.channels),
+                moved=tuple(move.text for move in moves),
             )
         self._redists.append(outcome)
         self.workers.progress.expect(len(tasks), None if tasks else 0)
         self._finish(is_failed=outcome.status == "failed")
         return tasks
+
+    def _listing(self, target: Target) -> Listing:
+        """List a redistributable upstream."""
+        # These labels are searched for in all sources, not only in the first.
+        labels = map(Version.parse, {*target.recorded, *self.selection.named})
+        query = None
+        if self.to.store is not None:
+            query = channel_query(self.to.store, target.redist, self.selection.channels)
+        return self.sources.listing(target.redist.manifest_folders, labels, query)
 
     def _unlisted(self, target: Target, error: CudaRedistError) -> RedistOutcome:
         is_failure = True
@@ -209,7 +228,7 @@ class ManifestDownload:
         changed = {
             text: entry.model_copy(update={"gone": not entry.gone})
             for text, entry in target.recorded.items()
-            if (Version.parse(text) not in listing.folders) is not entry.gone
+            if (Version.parse(text) not in listing.labels) is not entry.gone
         }
         target.changed.update(changed)
         return tuple(sorted((n for n, entry in changed.items() if entry.gone), key=Version.parse))
@@ -231,10 +250,7 @@ class ManifestDownload:
         """Fetch a manifest, and compare it with the lock and the local file."""
         local = target.folder.read(label)
         entry = target.recorded.get(str(label))
-        how = {"strict": self.strict, "whole": self.accept_changed}
-        upstream = fetch_manifest(
-            self.sources, self.cache, label, listing, local, redist=target.redist, **how
-        )
+        upstream = self._fetch_upstream(target, label, listing, local)
         if self.write:
             self.begin()
             # Before this run locked the folder, another one may have written the file.
@@ -245,12 +261,53 @@ class ManifestDownload:
             return upstream, "unchanged"  # nixpkgs' copy, with one more line feed
         is_changed = recorded not in {None, upstream.sha256}
         is_edited = recorded is not None and local not in {None, upstream.data}
-        if (is_changed or is_edited) and not self.accept_changed:
+        is_moved = (
+            is_changed and recorded == sha256_of(local or b"") and _is_moved(entry, local, upstream)
+        )
+        if (is_changed or is_edited) and not self.accept_changed and not is_moved:
             error = ManifestChangedError if is_changed else EditedLocallyError
             raise error(self._redownload(target, label), describe_changes(local, upstream.data))
         if local == upstream.data:
             return upstream, "unchanged"
         return upstream, "written" if self.write else "would-write"
+
+    def _fetch_upstream(
+        self, target: Target, label: Version, listing: Listing, local: bytes | None
+    ) -> UpstreamManifest:
+        """Fetch a manifest from the server that it is to be read from.
+
+        If both servers have the release, that is the usual one. If their archives differ, it is the
+        recorded one, and a warning reports that.
+        """
+        release, entry = listing.releases.get(label), target.recorded.get(str(label))
+        fetch_usual = partial(
+            fetch_manifest,
+            *(self.sources, self.cache, label, listing, local),
+            redist=target.redist,
+            strict=self.strict,
+            whole=self.accept_changed,
+        )
+        if release is None:
+            return fetch_usual()
+        fetch_other = partial(
+            fetch_channel_manifest,
+            *(self.sources, release, listing, local),
+            redist=target.redist,
+            strict=self.strict,
+        )
+        if label not in listing.folders:
+            return fetch_other()
+        usual = fetch_usual()
+        try:
+            other = fetch_other()
+        except CudaRedistError as error:
+            self._failures.add(ErrorReport.of(error).about(f"{target.redist.name} {label}"))
+            return usual
+        if archive_hashes(usual.data) == archive_hashes(other.data):
+            return usual
+        chosen = usual if entry is None or entry.nvidia_channel is None else other
+        warning = f"its archives differ in the channel {release.channel}; kept {chosen.origin}"
+        return chosen._replace(warnings=(*chosen.warnings, warning))
 
     def _write(
         self, target: Target, label: Version, upstream: UpstreamManifest, status: ManifestStatus
@@ -262,7 +319,7 @@ class ManifestDownload:
         except WriteError as error:
             self._record(target, label, "failed", error=ErrorReport.of(error))
         else:
-            entry = LockEntry(sha256=upstream.sha256, size=len(upstream.data))
+            entry = upstream.entry
             if entry != target.recorded.get(str(label)):
                 target.changed[str(label)] = entry
                 if str(label) in target.recorded:
@@ -297,7 +354,11 @@ class ManifestDownload:
         labels = [Version.parse(outcome.release) for outcome in self._manifests]
         redists = sorted(self._redists, key=lambda outcome: outcome.redist)
         listed = [outcome for outcome in redists if outcome.status == "listed"]
-        codes = [error.exit_code for error in self._errors]
+        channels = {name for outcome in listed for name in outcome.channels}
+        failures = sorted(self._failures, key=lambda error: error.message)
+        if listed and not failures:
+            failures += map(ErrorReport.of, unknown_channels(self.selection.channels, channels))
+        codes = [error.exit_code for error in (*self._errors, *failures)]
         for text in self.selection.named:
             if listed and find_release(text, labels) is None:
                 newest = {outcome.redist: outcome.newest for outcome in listed}
@@ -318,7 +379,7 @@ class ManifestDownload:
                 sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.release)))
             ),
             is_lock_changed=self.to.is_lock_changed,
-            errors=tuple(self._errors),
+            errors=(*self._errors, *failures),
             exit_code=exit_code_of(
                 [*self._manifests, *(o for o in redists if o.status == "failed")], *codes
             ),
@@ -335,6 +396,19 @@ def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceErr
             f"contains {redist.manifest_folders[0]}/"
         )
     return NotAtSourceError(error.where, error.reason, hint=hint)
+
+
+def _is_moved(entry: LockEntry | None, local: bytes | None, upstream: UpstreamManifest) -> bool:
+    """Check if a local manifest names the same archives at another server's paths."""
+    if local is None:
+        return False
+    is_of_channel = upstream.release is not None or (entry and entry.nvidia_channel)
+    try:
+        if not is_of_channel and not read_manifest(local).is_preview:
+            return False
+        return archive_hashes(local) == archive_hashes(upstream.data)
+    except ContentError:  # the local file is invalid
+        return False
 
 
 def not_listed(

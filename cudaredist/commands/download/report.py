@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import OwnModel, optional
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, Report
 
@@ -18,6 +18,10 @@ class RedistOutcome(OwnModel):
     newest: str | None = None
     listed: int = 0
     gone: tuple[str, ...] = ()
+    channels: dict[str, tuple[str, ...]] = optional(
+        "Releases of each channel of NVIDIA's second server. Absent: none, or not asked", {}
+    )
+    moved: tuple[str, ...] = optional("Local releases that left their channel", ())
     error: ErrorReport | None = None
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from cudaredist.cli.text import columns, counted, grouped
+from cudaredist.cli.text import channel_lines, columns, counted, grouped
 from cudaredist.commands.download.report import DownloadReport, RedistOutcome
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport
@@ -23,6 +23,8 @@ def download_text(report: DownloadReport) -> Iterator[str]:
     for outcome in report.redists:
         for label in outcome.gone:
             yield f"{outcome.redist} {label}: upstream no longer lists it"
+        yield from (f"{outcome.redist} {move}" for move in outcome.moved)
+        yield from channel_lines(outcome.redist, outcome.channels)
     if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
         yield "only the lock changes"
     counts: Counter[str] = Counter(outcome.status for outcome in report.manifests)
@@ -54,4 +56,4 @@ def download_errors(
             message = f"{error.reason}; the first at {origin}"
             error = error.model_copy(update={"message": message})
         yield ", ".join(subject for subject, _ in items), error
-    yield from (("lock", error) for error in errors)
+    yield from (("", error) for error in errors)

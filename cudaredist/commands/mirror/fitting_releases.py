@@ -10,9 +10,10 @@ from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
 from cudaredist.store.targets import Filter
-from cudaredist.store.upstream import fetch_manifest
+from cudaredist.store.upstream import channel_query, fetch_channel_manifest, fetch_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class FittingReleases:
 
     sources: SourceChain
     cache: Cache
+    store: Store
     filter: Filter
 
     def of(self, selection: Selection, redists: Iterable[Redist]) -> Selection:
@@ -41,15 +43,17 @@ class FittingReleases:
             return selection
         if not labels:
             return selection
-        return Selection(versions=tuple(map(str, sorted(labels))), pre=selection.pre)
+        return selection._replace(
+            versions=tuple(map(str, sorted(labels))), min_version=None, max_version=None
+        )
 
     def _labels(self, selection: Selection, redist: Redist) -> tuple[Version, ...]:
         """Return the selected labels of a redistributable that fit, or the usual ones."""
-        listing = self.sources.listing(redist.folders_to_list(previews=selection.pre))
-        previews = {x for x, folder in listing.folders.items() if folder == redist.preview_folder}
-        candidates = set(listing.folders)
-        usual = selection.of(tuple(candidates), previews.__contains__)
-        while chosen := selection.of(tuple(candidates), previews.__contains__):
+        query = channel_query(self.store, redist, selection.channels)
+        listing = self.sources.listing(redist.manifest_folders, (), query)
+        candidates = set(listing.labels)
+        usual = selection.of(tuple(candidates), listing.is_preview)
+        while chosen := selection.of(tuple(candidates), listing.is_preview):
             others = {label for label in chosen if not self._fits(redist, label, listing)}
             if not others:
                 return chosen
@@ -57,6 +61,10 @@ class FittingReleases:
         return usual
 
     def _fits(self, redist: Redist, label: Version, listing: Listing) -> bool:
-        upstream = fetch_manifest(self.sources, self.cache, label, listing, None, redist=redist)
+        release = listing.releases.get(label)
+        if release is None or label in listing.folders:
+            upstream = fetch_manifest(self.sources, self.cache, label, listing, None, redist=redist)
+        else:
+            upstream = fetch_channel_manifest(self.sources, release, listing, None, redist=redist)
         archives = read_manifest(upstream.data, label=label).archives
         return any(self.filter.excluding(archive) is None for archive in archives)

@@ -10,7 +10,7 @@ from cudaredist.cli.options import (
     ChannelName,
     Network,
     Options,
-    Releases,
+    UpstreamReleases,
     argument,
     cache_dir_option,
     channel_option,
@@ -38,7 +38,7 @@ class MirrorOptions(Options):
     folder: Path = argument("Folder of the mirror.", metavar="DIR", default=...)
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
-    releases: Releases = field(default_factory=Releases)
+    releases: UpstreamReleases = field(default_factory=UpstreamReleases)
     archives: Archives = field(default_factory=Archives)
     package_set: Path | None = select_option(
         "Package set with the releases and archives to select.", names="--set"

@@ -76,7 +76,7 @@ class MirrorSync:
         destination.sweep()
         cache, releases = open_cache(options.cache_dir), selection.releases
         if selection.labels is None and options.archives.variant:
-            fitting = FittingReleases(sources, cache, selection.filter)
+            fitting = FittingReleases(sources, cache, store, selection.filter)
             releases = fitting.of(releases, selection.redists)
         self.download = ManifestDownload(
             sources,

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 from cudaredist.cli.options import (
     Data,
     Network,
+    NvidiaChannels,
     Options,
     format_option,
     jobs_option,
-    pre_option,
     redist_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists
@@ -23,7 +23,7 @@ class VersionsOptions(Options):
     typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
-    pre: bool = pre_option()
+    channels: NvidiaChannels = field(default_factory=NvidiaChannels)
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     data: Data = field(default_factory=Data)
@@ -69,7 +69,7 @@ def versions(options: VersionsOptions, session: Session) -> int:
         None if network.offline else session.sources(bases),
         session.workers("listing", options.jobs),
         is_explicit=bool(options.redist),
-        pre=options.pre,
+        channels=options.channels.names,
     )
     texts = {
         "text": versions_text,

@@ -7,11 +7,12 @@ from cudaredist.commands.versions.release_lines import line_reports
 from cudaredist.commands.versions.report import LineReport, VersionsReport
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
 from cudaredist.formats.report import ErrorReport
-from cudaredist.primitives import Version
+from cudaredist.primitives import PREVIEW, Version
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
+from cudaredist.store.upstream import channel_moves, channel_query, unknown_channels
 from cudaredist.tasks import Workers, each, raise_if_stopped
 
 
@@ -22,22 +23,26 @@ def read_versions(
     workers: Workers,
     *,
     is_explicit: bool = False,
-    pre: bool = False,
+    channels: frozenset[str] = frozenset(),
 ) -> VersionsReport:
     """Return the local and upstream release lines of redistributables.
 
-    Without `sources`, return only local ones. New early-access releases require `pre`. If
+    Without `sources`, return only local ones. New releases of NVIDIA's second server require that
+    their channel is in `channels`. If
     upstream lacks a redistributable, that is a failure if the user named it, or if it has local
     manifests that NVIDIA wrote. Failures are in the report and decide its exit code.
     """
+    pre = PREVIEW in channels
     workers.progress.expect(len(redists))
     answers: Sequence[Listing | CudaRedistError | None] = [None] * len(redists)
     if sources is not None:
-        ask = partial(_ask, sources, store, workers, pre=pre)
+        ask = partial(_ask, sources, store, workers, channels)
         answers = each(redists, ask, workers.jobs, workers.stop)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     dates: dict[str, dict[str, str]] = {}
+    of_channels: dict[str, dict[str, tuple[str, ...]]] = {}
+    moved: dict[str, dict[str, str]] = {}
     absent: list[str] = []
     # A source that is down causes the same message for every redistributable.
     errors: dict[str, ErrorReport] = {}
@@ -47,7 +52,13 @@ def read_versions(
         days = {str(label): day for label in local if (day := folder.date(label))}
         dates |= {redist.name: days} if days else {}
         previews = {label for label in local if folder.is_preview(label)}
-        upstream = _published(redist, answer, local, previews, pre=pre)
+        if isinstance(answer, Listing):
+            errors |= {error.message: ErrorReport.of(error) for error in answer.failures}
+            moves = channel_moves(store.recorded(redist.name), answer)
+            moved |= {redist.name: {str(x.label): x.text for x in moves}} if moves else {}
+            previews.difference_update(x.label for x in moves if x.after != PREVIEW)
+            of_channels |= {redist.name: dict(answer.channels)} if answer.channels else {}
+        upstream = _published(answer, local, previews, pre=pre)
         is_absent = isinstance(answer, NotAtSourceError)
         if is_absent:
             absent.append(redist.name)
@@ -60,10 +71,16 @@ def read_versions(
         selected = tuple(str(label) for label in known or () if pre or label not in previews)
         if selected:
             releases[redist.name] = selected
+    if sources is not None and not errors:
+        known_channels = {name for names in of_channels.values() for name in names}
+        for error in unknown_channels(channels, known_channels):
+            errors[error.message] = ErrorReport.of(error)
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
         dates=dates,
+        channels=of_channels,
+        moved=moved,
         absent=tuple(sorted(absent)),
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),
@@ -71,19 +88,23 @@ def read_versions(
 
 
 def _ask(
-    sources: SourceChain, store: Store, workers: Workers, redist: Redist, *, pre: bool
+    sources: SourceChain,
+    store: Store,
+    workers: Workers,
+    channels: frozenset[str],
+    redist: Redist,
 ) -> Listing:
     """Return the listing of a redistributable from the sources."""
     try:
         raise_if_stopped(workers.stop)
-        previews = pre or store.manifests(redist.name).has_preview()
-        return sources.listing(redist.folders_to_list(previews=previews))
+        query = channel_query(store, redist, channels)
+        return sources.listing(redist.manifest_folders, (), query)
     finally:
         workers.progress.done()
 
 
 def _published(
-    redist: Redist, answer: object, local: Sequence[Version], previews: set[Version], *, pre: bool
+    answer: object, local: Sequence[Version], previews: set[Version], *, pre: bool
 ) -> tuple[Version, ...] | None:
     """Return the labels upstream, and add the early-access ones to `previews`.
 
@@ -91,7 +112,6 @@ def _published(
     """
     if not isinstance(answer, Listing):
         return None
-    folders = answer.folders
-    new = {x for x in folders if folders[x] == redist.preview_folder and x not in local}
+    new = {label for label in answer.previews if label not in local}
     previews |= new
-    return tuple(sorted(label for label in folders if pre or label not in new))
+    return tuple(label for label in answer.labels if pre or label not in new)

@@ -40,5 +40,12 @@ class VersionsReport(Report):
     dates: dict[str, dict[str, str]] = Field(
         default={}, description="Day of local releases, by redistributable and release"
     )
+    channels: dict[str, dict[str, tuple[str, ...]]] = Field(
+        default={},
+        description="Releases of each channel of NVIDIA's second server, by redistributable",
+    )
+    moved: dict[str, dict[str, str]] = Field(
+        default={}, description="Local releases that left their channel, by redistributable"
+    )
     absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
     errors: tuple[ErrorReport, ...] = ()

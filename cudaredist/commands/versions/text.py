@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from cudaredist.cli.text import columns
+from cudaredist.cli.text import channel_lines, columns
 from cudaredist.commands.versions.report import VersionsReport
 from cudaredist.errors import plural
 from cudaredist.redists import NVIDIA_BASE
@@ -24,6 +24,10 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
         date = report.dates.get(line.redist, {}).get(local, "-")
         rows.append((line.redist, line.line, local, date, upstream, f"{line.status}{mark}"))
     yield from columns(rows)
+    for redist, channels in report.channels.items():
+        yield from channel_lines(redist, channels)
+    for redist, moves in report.moved.items():
+        yield from (f"{redist} {move}" for move in moves.values())
     if report.absent:
         yield f"not at this source: {', '.join(report.absent)}"
 

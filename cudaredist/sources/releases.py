@@ -1,0 +1,185 @@
+"""Parser of `channels.json` and `releases.json`, from bytes to releases.
+
+NVIDIA's second server lists its releases by channel. Each entry of a release has the address, the
+SHA-256 and the size of its manifest, so that these are known before the manifest is read.
+"""
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.jsontext import parse_json
+from cudaredist.manifests.read_manifest import MANIFEST_LIMIT
+from cudaredist.primitives import (
+    CHANNEL_PATTERN,
+    SHA256_PATTERN,
+    Sha256,
+    Version,
+    is_manifest_address,
+    parse_label,
+)
+
+CHANNELS_PATH = "release/channels.json"
+"""The list of channels and their products, below a source's root."""
+
+DOCUMENT_LIMIT = 8 << 20
+"""Maximum bytes of a document."""
+
+_is_channel = re.compile(CHANNEL_PATTERN).fullmatch
+_is_sha256 = re.compile(SHA256_PATTERN).fullmatch
+_is_size = re.compile(r"[0-9]{1,15}").fullmatch
+
+Products: TypeAlias = Mapping[str, frozenset[str]]
+"""The products of each channel."""
+
+
+class ChannelRelease(NamedTuple):
+    """An entry of `releases.json`: a release in a channel."""
+
+    channel: str
+    label: Version
+    address: str
+    """The path of the manifest below the source's root."""
+    sha256: Sha256
+    size: int
+
+    @property
+    def folder(self) -> str:
+        """The folder of the manifest. Its archives' paths are relative to it."""
+        return posixpath.dirname(self.address)
+
+
+def releases_path(product: str) -> str:
+    """Return the path of a product's `releases.json` below a source's root."""
+    return f"release/{product}/releases.json"
+
+
+def read_channels(data: bytes, address: str) -> Products:
+    """Read `channels.json`. Raises `InvalidFileError` with the document's address."""
+    reader = _Reader(address)
+    channels = reader.channels(data)
+    products = {
+        channel: frozenset(
+            reader.text(entry, "product", place) for place, entry in reader.entries(channel, items)
+        )
+        for channel, items in channels.items()
+    }
+    reader.finish()
+    return products
+
+
+def read_releases(data: bytes, product: str, address: str) -> tuple[ChannelRelease, ...]:
+    """Read `releases.json`. Raises `InvalidFileError` with the document's address.
+
+    If a channel has two equal entries, one is returned.
+    """
+    reader = _Reader(address)
+    releases = dict.fromkeys(
+        release
+        for channel, items in reader.channels(data).items()
+        for place, entry in reader.entries(channel, items)
+        if (release := reader.release(channel, product, place, entry)) is not None
+    )
+    for (channel, label), count in Counter((x.channel, x.label) for x in releases).items():
+        if count > 1:
+            reader.problem(channel, f"has {count} different manifests of {label}")
+    reader.finish()
+    return tuple(releases)
+
+
+class _Reader:
+    """Reads a document and gathers its problems."""
+
+    def __init__(self, address: str) -> None:
+        self._what = f"{posixpath.basename(address)} ({address})"
+        self._problems: list[Problem] = []
+
+    def problem(self, place: str, message: str) -> None:
+        self._problems.append(Problem(place, message))
+
+    def finish(self) -> None:
+        """Raise `InvalidFileError` if there are problems."""
+        if self._problems:
+            raise InvalidFileError(self._what, self._problems)
+
+    def channels(self, data: bytes) -> Mapping[str, object]:
+        """Return the values of the document, by the names of channels."""
+        document = parse_json(data, what=self._what, limit=DOCUMENT_LIMIT)
+        if not isinstance(document, dict):
+            raise InvalidFileError.of(self._what, "expected an object with channels")
+        for name in document:
+            if not _is_channel(name):
+                self.problem("", f"{shown(name)} is not the name of a channel")
+        return document
+
+    def entries(self, channel: str, items: object) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """Yield the entries of a channel with their places in the document."""
+        if not isinstance(items, list):
+            self.problem(channel, "expected a list of objects")
+            return
+        for number, entry in enumerate(items):
+            place = f"{channel}[{number}]"
+            if isinstance(entry, dict):
+                yield place, entry
+            else:
+                self.problem(place, "expected an object")
+
+    def text(self, entry: Mapping[str, object], key: str, place: str) -> str:
+        """Return the text of a required key, empty after a problem."""
+        value = entry.get(key)
+        if isinstance(value, str) and value:
+            return value
+        message = "is missing" if key not in entry else "expected a text that is not empty"
+        self.problem(f"{place}.{key}", message)
+        return ""
+
+    def release(
+        self, channel: str, product: str, place: str, entry: Mapping[str, object]
+    ) -> ChannelRelease | None:
+        """Return the release of an entry, or None after a problem."""
+        label = self._label(entry, place)
+        address = self._address(entry, product, place)
+        sha256 = self.text(entry, "sha256", place)
+        if sha256 and not _is_sha256(sha256):
+            self.problem(f"{place}.sha256", "expected 64 lower-case hex digits")
+        size = self._size(entry, place)
+        if label is None or address is None or size is None:
+            return None
+        return ChannelRelease(channel, label, address, sha256, size)
+
+    def _label(self, entry: Mapping[str, object], place: str) -> Version | None:
+        text = self.text(entry, "version", place)
+        try:
+            return parse_label(text) if text else None
+        except ValueError as error:
+            self.problem(f"{place}.version", f"{error}, got {shown(text)}")
+            return None
+
+    def _address(self, entry: Mapping[str, object], product: str, place: str) -> str | None:
+        """Return the path of a manifest below the source's root."""
+        text = self.text(entry, "manifest", place)
+        folder, below = f"release/{product}", text
+        while below.startswith("../"):
+            folder, below = posixpath.dirname(folder) if folder else "..", below[3:]
+        address = posixpath.join(folder, below)
+        if is_manifest_address(address):
+            return address
+        if text:
+            message = f"{shown(text)} is not a relative path to a file in release/ or pool/"
+            self.problem(f"{place}.manifest", message)
+        return None
+
+    def _size(self, entry: Mapping[str, object], place: str) -> int | None:
+        value = entry.get("size")
+        if "size" not in entry:
+            self.problem(f"{place}.size", "is missing")
+            return None
+        if isinstance(value, str) and _is_size(value):
+            value = int(value)
+        if type(value) is int and 0 < value <= MANIFEST_LIMIT:
+            return value
+        self.problem(f"{place}.size", f"expected the bytes of a manifest, got {shown(str(value))}")
+        return None
