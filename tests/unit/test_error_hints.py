@@ -38,6 +38,7 @@ ERRORS = {
     "WriteError": (("my folder/file", MISSING), "ls -ld 'my folder'"),
     "IntegrityError": (("damaged",), None),
     "ArchiveMismatchError": (("x.tar.xz", "size", 1, 2), AGAIN),
+    "ManifestMismatchError": (("x.json", "size", 1, 2), AGAIN),
     "ManifestChangedError": (("cudaredist check", ()), "cudaredist check"),
     "EditedLocallyError": (("cudaredist check", ()), "cudaredist check"),
     "ContentError": (("invalid",), None),
