@@ -15,11 +15,13 @@ _ANY = "any"
 
 
 class ExportedManifest(NamedTuple):
-    """A local manifest with the hash of its bytes."""
+    """A local manifest of a release with the hash of its bytes."""
 
     redist: str
     manifest: Manifest
     sha256: str
+    is_preview: bool
+    """Whether the release is early access, or only on NVIDIA's second server."""
 
 
 class _Distribution(NamedTuple):
@@ -93,8 +95,8 @@ def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
     tables: dict[str, dict[str, tuple[str, str]]]
     tables = {f"{name.upper()}_REDIST_JSON_DICT": {} for name in ("cuda", "cudnn", "nvshmem")}
     majors: dict[str, set[int]] = defaultdict(set)
-    for redist, manifest, sha256 in manifests:
-        if manifest.shape == "early" or manifest.is_preview:
+    for redist, manifest, sha256, is_preview in manifests:
+        if manifest.shape == "early" or is_preview:
             continue
         table = tables.get(f"{redist.upper()}_REDIST_JSON_DICT")
         if table is not None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.formats.base import Count, HexSha256, OwnFile, OwnModel, optional
+from cudaredist.formats.base import Count, HexSha256, Label, OwnFile, OwnModel, optional
+from cudaredist.primitives import CHANNEL_PATTERN
 
 MIRROR_LOCK = "mirror.json"
 """The name of the lock in a mirror."""
@@ -21,6 +22,14 @@ MirrorPath = Annotated[
 ]
 
 
+class ListedRelease(OwnModel):
+    """A release in a channel of NVIDIA's second server."""
+
+    redist: str
+    release: Label
+    nvidia_channel: Annotated[str, Field(pattern=CHANNEL_PATTERN)]
+
+
 class MirrorFile(OwnModel):
     """One manifest, archive or wheel of a mirror, or a wheel's metadata."""
 
@@ -28,6 +37,9 @@ class MirrorFile(OwnModel):
     sha256: HexSha256
     mtime_ns: int | None = optional("Time of the last modification; absent: not recorded")
     requires_python: str | None = optional("Python versions of a wheel; absent: every version")
+    lists: ListedRelease | None = optional(
+        "Release of a manifest in `releases.json`; absent: not in it"
+    )
     yanked: bool = optional("Whether the index marks the wheel as yanked", default=False)
 
 

@@ -149,7 +149,7 @@ def _cuda_release(spec: SetSpec) -> CudaRelease:
         attribute=set_attribute(cuda.line if is_newest else str(cuda)),
         name_prefix=f"cuda{cuda.line}",
         aliases=tuple(aliases),
-        early_access=data.manifests[CUDA][cuda].manifest.is_preview,
+        early_access=data.manifests[CUDA][cuda].is_preview,
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
 from cudaredist.formats.base import Channel, OutputName, OwnModel
-from cudaredist.formats.features import ExaminedArchive, MissingHeaders
+from cudaredist.formats.features import ExaminedArchive, LockEntry, MissingHeaders
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.policy import (
     Bounds,
@@ -31,6 +31,7 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import (
     LINUX_ALL,
+    PREVIEW,
     SOURCE,
     ArchiveId,
     Platform,
@@ -132,6 +133,19 @@ class InputManifest:
     """By name."""
     is_edited: bool = False
     """Whether it differs from the bytes that the lock recorded."""
+    entry: LockEntry | None = None
+    """The lock's entry."""
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether the release is early access."""
+        channel = None if self.entry is None else self.entry.nvidia_channel
+        return self.manifest.is_preview if channel is None else channel == PREVIEW
+
+    @property
+    def address(self) -> str | None:
+        """The path of the manifest on NVIDIA's second server. None: it is not from there."""
+        return None if self.entry is None else self.entry.address
 
     @property
     def source(self) -> str:
@@ -225,7 +239,7 @@ class SetData:
         return sorted(
             label
             for label, entry in manifests.items()
-            if entry.manifest.shape != "early" and not entry.manifest.is_preview
+            if entry.manifest.shape != "early" and not entry.is_preview
         )
 
     @cached_property

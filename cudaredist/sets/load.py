@@ -147,6 +147,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
                     sha256=sha256,
                     is_overlay=store is not stores[0],
                     packages={package.name: package for package in manifest.packages},
+                    entry=entry,
                     is_edited=entry is not None and entry.sha256 != sha256,
                 )
     return manifests

@@ -1,5 +1,6 @@
 """Finished package entries: URLs, hashes, licenses and metadata."""
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -122,30 +123,39 @@ def _address(draft: Draft, spec: SetSpec) -> str | None:
     if draft.redist not in urls and spec.data.channel == "wheels" and (is_wheel or not is_own):
         base = spec.request.wheel_base
         return None if base is None else f"{base.rstrip('/')}/"
-    return archive_base(draft.redist, archive, urls)
+    address = None if draft.manifest is None else draft.manifest.address
+    return archive_base(draft.redist, archive, urls, address)
 
 
-def archive_address(redist: str, archive: Archive, urls: Mapping[str, str]) -> str | None:
+def archive_address(
+    redist: str, archive: Archive, urls: Mapping[str, str], address: str | None
+) -> str | None:
     """Return the URL of an archive. None: unknown, or a wheel, whose index is the user's choice.
 
-    `urls` contains the addresses of the policy `fixups`.
+    `urls` contains the addresses of the policy `fixups`, and `address` is that of the manifest on
+    NVIDIA's second server.
     """
     if archive.relative_path.endswith(".whl") and redist not in urls:
         return None
-    base = archive_base(redist, archive, urls)
+    base = archive_base(redist, archive, urls, address)
     return None if base is None else join_address(base, archive.relative_path)
 
 
-def archive_base(redist: str, archive: Archive | None, urls: Mapping[str, str]) -> str | None:
+def archive_base(
+    redist: str, archive: Archive | None, urls: Mapping[str, str], address: str | None
+) -> str | None:
     """Return the base URL of a product's archives. None: unknown.
 
-    `urls` contains the addresses of the policy `fixups`.
+    `urls` contains the addresses of the policy `fixups`, and `address` is that of the manifest on
+    NVIDIA's second server.
     """
     own, known = urls.get(redist), REDISTS.get(redist)
     if own is not None:
         return f"{own.rstrip('/')}/"
     if known is None:
         return None
+    if address is not None:
+        return f"{NVIDIA_PREVIEWS}/{posixpath.dirname(address)}/"
     if archive is not None and is_pool_path(archive.relative_path):
         return f"{NVIDIA_PREVIEWS}/{known.preview_folder}/"
     # nixpkgs uses the last folder of TensorRT, with the server of all other products.

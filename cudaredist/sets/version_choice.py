@@ -61,7 +61,7 @@ def find_cuda(text: str, data: SetData) -> Version:
     """
     labels = data.cuda_labels
     manifests = data.manifests.get(CUDA, {})
-    previews = {str(label): label for label, x in manifests.items() if x.manifest.is_preview}
+    previews = {str(label): label for label, x in manifests.items() if x.is_preview}
     release = find_release(text, labels) or previews.get(text)
     if release is not None:
         return release
@@ -268,7 +268,7 @@ class _Chooser:
         other = built_for_other(manifest.label, cuda)
         if other is not None:
             return _Refusal(other)
-        if manifest.manifest.is_preview:
+        if manifest.is_preview:
             return _Refusal("is an early-access release")
         policy = data.policies.constraints
         for entry in broken_constraints(manifest.redist, manifest.label, cuda, policy):

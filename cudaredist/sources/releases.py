@@ -1,4 +1,4 @@
-"""Parser of `channels.json` and `releases.json`, from bytes to releases.
+"""Parser and writer of `channels.json` and `releases.json`.
 
 NVIDIA's second server lists its releases by channel. Each entry of a release has the address, the
 SHA-256 and the size of its manifest, so that these are known before the manifest is read.
@@ -6,12 +6,13 @@ SHA-256 and the size of its manifest, so that these are known before the manifes
 
 import posixpath
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.errors import InvalidFileError, Problem, shown
-from cudaredist.jsontext import parse_json
+from cudaredist.formats.mirror_lock import ListedRelease
+from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT
 from cudaredist.primitives import (
     CHANNEL_PATTERN,
@@ -55,6 +56,39 @@ class ChannelRelease(NamedTuple):
 def releases_path(product: str) -> str:
     """Return the path of a product's `releases.json` below a source's root."""
     return f"release/{product}/releases.json"
+
+
+class ListedManifest(NamedTuple):
+    """A manifest to list in `releases.json`."""
+
+    listed: ListedRelease
+    address: str
+    """The path of the manifest below the root."""
+    sha256: Sha256
+    size: int
+
+
+def release_documents(manifests: Iterable[ListedManifest]) -> dict[str, bytes]:
+    """Return `channels.json` and each `releases.json`, by path below the root."""
+    products: dict[str, set[str]] = defaultdict(set)
+    releases: dict[str, dict[str, list[dict[str, object]]]] = defaultdict(dict)
+    for listed, address, sha256, size in sorted(
+        manifests, key=lambda one: Version.parse(one.listed.release)
+    ):
+        product, channel = listed.redist, listed.nvidia_channel
+        products[channel].add(product)
+        entry = {
+            "version": listed.release,
+            "manifest": posixpath.relpath(address, posixpath.dirname(releases_path(product))),
+            "sha256": sha256,
+            "size": size,
+        }
+        releases[product].setdefault(channel, []).append(entry)
+    if not products:
+        return {}
+    channels = {name: [{"product": x} for x in sorted(of)] for name, of in products.items()}
+    documents = {releases_path(product): canonical_json(x) for product, x in releases.items()}
+    return {CHANNELS_PATH: canonical_json(channels), **documents}
 
 
 def read_channels(data: bytes, address: str) -> Products:

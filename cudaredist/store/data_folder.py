@@ -229,6 +229,11 @@ class Store:
         recorded = partial(self._entry, redist)
         return ManifestFolder(path, base, partial(self._is_of_base, redist), recorded)
 
+    def address_of(self, redist: str, label: Version) -> str | None:
+        """Return the path of a manifest on NVIDIA's second server, None if not from there."""
+        entry = self._entry(redist, label)
+        return None if entry is None else entry.address
+
     def _entry(self, redist: str, label: Version) -> LockEntry | None:
         """Return the lock's entry of a release, None if its layer has none."""
         return self.layer_of(redist, label).recorded(redist).get(str(label))

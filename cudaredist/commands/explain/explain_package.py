@@ -45,8 +45,9 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
         raise UnknownNameError(f"platform of {name}", platform, known)
     urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
     explained = tuple(
-        own.model_copy(update={"url": archive_address(place.redist, place.archive, urls)})
+        own.model_copy(update={"url": archive_address(place.redist, place.archive, urls, address)})
         for place, own in archives.items()
+        for address in [index.store.address_of(place.redist, place.label)]
         if platform in {None, place.archive.platform}
     )
     return PackageReport(asked=name, archives=explained, reasons=reasons)

@@ -344,7 +344,9 @@ def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
         folder = store.manifests(redist)
         for label in folder.labels():
             sha256 = sha256_of(folder.read(label) or b"")
-            yield ExportedManifest(redist, load_manifest(store, redist, label), sha256)
+            manifest, address = load_manifest(store, redist, label), store.address_of(redist, label)
+            is_preview = folder.is_preview(label) or address is not None
+            yield ExportedManifest(redist, manifest, sha256, is_preview)
 
 
 def _with_addresses(

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 from cudaredist.cli.options import ArchiveJobs, parse_size
 from cudaredist.cli.session import Session
@@ -50,7 +51,7 @@ from cudaredist.formats.toolkit_record import RECORD_NAME, PackageName, ToolkitR
 from cudaredist.hints import again
 from cudaredist.primitives import Platform, path_problem
 from cudaredist.progress import total_size
-from cudaredist.redists import REDISTS
+from cudaredist.redists import NVIDIA_PREVIEWS, REDISTS
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sources.chain import most_severe
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
@@ -316,6 +317,9 @@ class Materialization:
             redist = REDISTS.get(package.redist or "")
             folders = redist.archive_folders if redist else (f"compute/{package.redist}/redist",)
         paths = [posixpath.normpath(posixpath.join(folder, path)) for folder in folders]
+        url = archive.url or ""
+        if url.startswith(f"{NVIDIA_PREVIEWS}/"):
+            paths = [posixpath.normpath(unquote(url.removeprefix(f"{NVIDIA_PREVIEWS}/")))]
         if self.archives is not None:
             paths += [posixpath.normpath(path), name]
         inside = [path for path in paths if not path.startswith(("../", "/"))]

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader
 from packaging.utils import parse_wheel_filename
 
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
+from cudaredist.sources.releases import ListedManifest, release_documents
 from cudaredist.wheels import SIMPLE
 
 METADATA_SUFFIX = ".metadata"
@@ -38,8 +39,13 @@ def generated_files(files: MirrorFiles) -> dict[str, bytes]:
         if path.startswith(f"{SIMPLE}/"):
             _, project, name = path.split("/")
             projects[project][name] = file
+    documents = release_documents(
+        ListedManifest(file.lists, path, file.sha256, file.size)
+        for path, file in files.items()
+        if file.lists is not None
+    )
     listing, simple = (_environment.get_template(name) for name in ("folder.html", "simple.html"))
-    for folder, names in _folders([*files, MIRROR_LOCK, SUMS]).items():
+    for folder, names in _folders([*files, *documents, MIRROR_LOCK, SUMS]).items():
         if folder.split("/")[0] != SIMPLE:
             page = listing.render(folder=folder, names=sorted(names))
             pages[f"{folder}/{_PAGE}".lstrip("/")] = page
@@ -50,7 +56,7 @@ def generated_files(files: MirrorFiles) -> dict[str, bytes]:
         index = {"meta": {"api-version": _API}, **content}
         pages[f"{folder}/{_PAGE}"] = simple.render(index)
         pages[f"{folder}/{_JSON}"] = json.dumps(index, indent=1) + "\n"
-    return {path: text.encode() for path, text in pages.items()}
+    return {path: text.encode() for path, text in pages.items()} | documents
 
 
 def _folders(paths: Iterable[str]) -> dict[str, set[str]]:

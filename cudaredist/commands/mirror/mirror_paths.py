@@ -85,7 +85,9 @@ def mirrored_manifests(store: Store) -> LocalManifests:
 
 
 def published_path(manifest: LocalManifest) -> str:
-    """Return the path of a manifest, as on NVIDIA's server."""
+    """Return the path of a manifest, as on NVIDIA's servers."""
+    if manifest.entry is not None and manifest.entry.address is not None:
+        return manifest.entry.address
     redist = manifest.target.redist
     folder = redist.preview_folder if manifest.manifest.is_preview else redist.manifest_folders[0]
     return f"{folder}/{manifest_name(manifest.label)}"

@@ -86,7 +86,7 @@ class MirrorPrune:
     def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
         """Return the selected manifests. Raises `UsageError` if there are none."""
         selection, releases = self.selection, self.selection.releases
-        of_redist = grouped((m.target.redist.name, (m.label, m.manifest.is_preview)) for m in local)
+        of_redist = grouped((m.target.redist.name, (m.label, m.is_preview)) for m in local)
         labels = {
             (redist, label)
             for redist, present in of_redist.items()

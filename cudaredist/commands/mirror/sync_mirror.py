@@ -18,7 +18,7 @@ from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_pat
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
 from cudaredist.errors import CudaRedistError, IncompleteError, IntegrityError, NotAtSourceError
-from cudaredist.formats.mirror_lock import MirrorFile
+from cudaredist.formats.mirror_lock import ListedRelease, MirrorFile
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
@@ -317,7 +317,25 @@ class MirrorSync:
             place = manifest.target.manifests.path_of(manifest.label)
             path = published_path(manifest)
             self.mirror.put(place, [path])
-            self._files[path] = _record_of(place, manifest.sha256)
+            self._unlist(manifest)
+            record = _record_of(place, manifest.sha256)
+            self._files[path] = record.model_copy(update={"lists": _listed_release(manifest)})
+
+    def _unlist(self, manifest: LocalManifest) -> None:
+        """Remove a release from `releases.json`. Its earlier manifest stays until `prune`."""
+        release = manifest.target.redist.name, str(manifest.label)
+        for path, file in self._files.items():
+            if file.lists is not None and (file.lists.redist, file.lists.release) == release:
+                self._files[path] = file.model_copy(update={"lists": None})
+
+
+def _listed_release(manifest: LocalManifest) -> ListedRelease | None:
+    """Return the channel of a release. None: it is not in `releases.json`."""
+    channel = None if manifest.entry is None else manifest.entry.nvidia_channel
+    if channel is None:
+        return None
+    redist = manifest.target.redist.name
+    return ListedRelease(redist=redist, release=str(manifest.label), nvidia_channel=channel)
 
 
 def _record_of(path: Path, sha256: Sha256) -> MirrorFile:

@@ -177,7 +177,8 @@ def _archives(
     for package in packages.values():
         histories = archive_histories(package, index, symbols)
         for (place, one), history in zip(package.items(), histories, strict=True):
-            address = archive_address(one.redist, place.archive, urls)
+            address = index.store.address_of(one.redist, Version.parse(one.release))
+            address = archive_address(one.redist, place.archive, urls, address)
             facts = ArchiveFacts(place.archive, one, history, address)
             archives[one.redist, one.release].append(facts)
     return archives

@@ -45,7 +45,7 @@ def one_manifest(
         for name, version in packages.items()
     }
     manifest = read_manifest(json.dumps(document).encode(), label=Version.parse(label))
-    return ExportedManifest(redist, manifest, label[-1] * 64)
+    return ExportedManifest(redist, manifest, label[-1] * 64, manifest.is_preview)
 
 
 def test_export_has_manifests_and_templates(golden: Golden) -> None:
