@@ -63,6 +63,8 @@ class ExportedSet:
     """The set of the compiler, if the set is the target of a cross toolkit."""
     record: ToolkitRecord | None = None
     """The record of the toolkit root. None: it does not exist yet."""
+    nvidia_channel: str | None = None
+    """The channel of `releases.json` to write, for NVIDIA's manifests. None: do not write it."""
 
     @property
     def all_sets(self) -> tuple[PackageSet, ...]:

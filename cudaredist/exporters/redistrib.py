@@ -16,8 +16,10 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
+from cudaredist.formats.mirror_lock import ListedRelease
 from cudaredist.jsontext import manifest_json
-from cudaredist.primitives import is_safe_relative_path
+from cudaredist.primitives import is_safe_relative_path, sha256_of
+from cudaredist.sources.releases import ListedManifest, release_documents
 
 _COMMON_NAMES = frozenset(RULES_CUDA_PACKAGES.values())
 """Package names that build tools require, even if a release uses others."""
@@ -36,10 +38,26 @@ def redistrib(exported: ExportedSet) -> Files:
             raise InvalidFileError.of("package-set file", "is null, but it is available", path)
         for name in (entry.pname, *other_names.get(package.attr, ())):
             releases[entry.redist, entry.release][name] = _package(package, platform)
-    return {
-        _path(redist, label): _manifest(redist, label, packages)
+    manifests = {
+        (redist, label): _manifest(redist, label, packages)
         for (redist, label), packages in sorted(releases.items())
     }
+    usual = {_path(*release): data for release, data in manifests.items()}
+    if exported.nvidia_channel is None:
+        return usual
+    return _channel_tree(manifests, exported.nvidia_channel)
+
+
+def _channel_tree(manifests: Mapping[tuple[str, str], bytes], channel: str) -> Files:
+    """Return manifests named after their hashes, with the documents that list them."""
+    files, listed = {}, []
+    for (redist, label), data in manifests.items():
+        sha256 = sha256_of(data)
+        path = f"release/{redist}/redist/{sha256}.json"
+        release = ListedRelease(redist=redist, release=label, nvidia_channel=channel)
+        listed.append(ListedManifest(release, path, sha256, len(data)))
+        files[path] = data
+    return {**files, **release_documents(listed)}
 
 
 def _path(redist: str, label: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from cudaredist.cli.options import (
     Options,
     argument,
+    channels_of,
     check_option,
     folder_option,
     output_flag,
@@ -61,6 +62,9 @@ class ExportOptions(Options):
     )
     base_url: str | None = output_option(
         "Base URL of a mirror, for sets of NVIDIA's archives.", metavar="URL"
+    )
+    nvidia_channel: str | None = output_option(
+        "Channel of releases.json to write, for redistrib.", metavar="NAME"
     )
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
     diff: Path | None = output_option(
@@ -134,6 +138,11 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     ),
     (lambda o: o.output is None and o.check, "--check requires --output"),
     (lambda o: o.output is None and o.json and o.diff is None, "--json requires --output"),
+    (
+        lambda o: o.nvidia_channel is not None and o.form != "redistrib",
+        "--nvidia-channel requires the format redistrib",
+        "run `cudaredist export redistrib {package_set} --nvidia-channel {nvidia_channel}`",
+    ),
     PUBLIC_WHEEL_BASE,
     (
         lambda o: o.resolve and o.wheel_base is not None,
@@ -199,7 +208,8 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.sets.cross import read_target_set
     from cudaredist.sets.read_set import indexed_sets, read_package_set
 
-    exporter, path = options.exporter, options.package_set
+    exporter, path, channel = options.exporter, options.package_set, options.nvidia_channel
+    channels_of(pre=False, names=[channel] if channel is not None else None)
     if exporter.reads_tables:
         return _export_tables(options, session)
     if path is None:
@@ -214,7 +224,9 @@ def export(options: ExportOptions, session: Session) -> int:
     if options.target is not None:
         host, package_set = package_set, read_target_set(package_set, options.target)[0]
     record = _root_record(options, sha256)
-    exported = ExportedSet(package_set, options.root, host=host, record=record)
+    exported = ExportedSet(
+        package_set, options.root, host=host, record=record, nvidia_channel=channel
+    )
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
@@ -245,7 +257,9 @@ def _export_index(
             package_set = _with_addresses(package_set, options, session)
         folder = path.relative_to(index.parent).with_suffix("").as_posix()
         sets[folder] = package_set
-        of_set = options.exporter.files(ExportedSet(package_set))
+        of_set = options.exporter.files(
+            ExportedSet(package_set, nvidia_channel=options.nvidia_channel)
+        )
         files |= {f"{folder}/{name}": content for name, content in of_set.items()}
     if options.form == "nix":
         files["default.nix"] = nix_index(sets)
