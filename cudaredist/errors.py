@@ -286,17 +286,13 @@ class ManifestChangedError(IntegrityError):
 
 
 class ManifestMismatchError(IntegrityError):
-    """A manifest's size or hash differs from its entry in `releases.json`.
-
-    The manifest was not read.
-    """
+    """A manifest's size or hash differs from its entry in `releases.json`."""
 
     kind = "manifest-mismatch"
 
     def __init__(self, where: str, quantity: str, expected: object, actual: object) -> None:
         message = f"{where}: {quantity} is {actual}, but releases.json states {expected}"
-        hint = f"to download it again, run `{again()}`; report a lasting mismatch to NVIDIA"
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=f"to download it again, run `{again()}`")
 
 
 class ArchiveMismatchError(IntegrityError):

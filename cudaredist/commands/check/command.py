@@ -4,7 +4,7 @@ import os
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cudaredist.cli.options import (
     Data,
@@ -20,6 +20,9 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
 from cudaredist.redists import CUDA, REDISTS
+
+if TYPE_CHECKING:
+    from cudaredist.commands.check.report import CheckReport
 
 CheckFormat: TypeAlias = Literal["text", "markdown", "github"]
 
@@ -72,12 +75,6 @@ def check(options: CheckOptions, session: Session) -> int:
         closure_limits,
         set_findings,
     )
-    from cudaredist.commands.check.text import (
-        check_annotations,
-        check_markdown,
-        check_outputs,
-        check_text,
-    )
     from cudaredist.store.data_folder import Store, shipped_data
     from cudaredist.store.locate import store_to_read
 
@@ -92,21 +89,30 @@ def check(options: CheckOptions, session: Session) -> int:
     runfiles = runfile_findings(store, session.settings, options.jobs) if has_runfiles else ()
     named = [redist.name for redist in redists] or store.feature_redists()
     notes = archive_notes(store, named) if options.archive_notes else ()
+    shipped = Store(shipped_data()) if use_shipped else None
     report = check_data(
         store,
         redists,
         None if network.offline else session.sources(bases, store),
         open_cache(options.cache_dir),
         session.workers("checking", options.jobs),
-        shipped=Store(shipped_data()) if options.data.shipped_data else None,
+        shipped=shipped,
         driver=options.driver,
         channels=options.channels.names,
         further=(*runfiles, *set_findings(layered), *closure_findings(limits), *notes),
     )
+    return _finish(report, options, session, os.path.relpath(store.root))
+
+
+def _finish(report: "CheckReport", options: CheckOptions, session: Session, root: str) -> int:
+    """Show the findings in the selected format, and return the exit code."""
+    from cudaredist.commands.check import text as render
+
     if options.json or options.format != "github":
-        as_text = partial(check_text, has_all=options.all)
-        return session.finish(report, check_markdown if options.format == "markdown" else as_text)
+        as_text = partial(render.check_text, has_all=options.all)
+        is_markdown = options.format == "markdown"
+        return session.finish(report, render.check_markdown if is_markdown else as_text)
     session.close()
-    annotations = check_annotations(report, os.path.relpath(store.root))
-    session.show_on_github(annotations, check_markdown(report), check_outputs(report))
+    annotations = render.check_annotations(report, root)
+    session.show_on_github(annotations, render.check_markdown(report), render.check_outputs(report))
     return report.exit_code

@@ -1,6 +1,6 @@
 """versions: list local and upstream labels without fetching manifests."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from cudaredist.commands.versions.release_lines import line_reports
@@ -28,16 +28,11 @@ def read_versions(
     """Return the local and upstream release lines of redistributables.
 
     Without `sources`, return only local ones. New releases of NVIDIA's second server require that
-    their channel is in `channels`. If
-    upstream lacks a redistributable, that is a failure if the user named it, or if it has local
-    manifests that NVIDIA wrote. Failures are in the report and decide its exit code.
+    their channel is in `channels`. If upstream lacks a redistributable, that is a failure if the
+    user named it, or if it has local manifests that NVIDIA wrote. Failures are in the report and
+    decide its exit code.
     """
-    pre = PREVIEW in channels
-    workers.progress.expect(len(redists))
-    answers: Sequence[Listing | CudaRedistError | None] = [None] * len(redists)
-    if sources is not None:
-        ask = partial(_ask, sources, store, workers, channels)
-        answers = each(redists, ask, workers.jobs, workers.stop)
+    pre, answers = PREVIEW in channels, _answers(store, redists, sources, workers, channels)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     dates: dict[str, dict[str, str]] = {}
@@ -54,17 +49,13 @@ def read_versions(
         previews = {label for label in local if folder.is_preview(label)}
         if isinstance(answer, Listing):
             errors |= {error.message: ErrorReport.of(error) for error in answer.failures}
-            moves = channel_moves(store.recorded(redist.name), answer)
-            moved |= {redist.name: {str(x.label): x.text for x in moves}} if moves else {}
-            previews.difference_update(x.label for x in moves if x.after != PREVIEW)
+            moves = _moves(store, redist, answer, previews)
+            moved |= {redist.name: moves} if moves else {}
             of_channels |= {redist.name: dict(answer.channels)} if answer.channels else {}
         upstream = _published(answer, local, previews, pre=pre)
-        is_absent = isinstance(answer, NotAtSourceError)
-        if is_absent:
-            absent.append(redist.name)
+        absent += [redist.name] if isinstance(answer, NotAtSourceError) else []
         is_known = is_explicit or (folder.is_there() and not redist.handwritten)
-        if isinstance(answer, CudaRedistError) and (is_known or not is_absent):
-            errors[answer.message] = ErrorReport.of(answer)
+        errors |= _failure(answer, is_known=is_known)
         if local or upstream:
             lines += line_reports(redist.name, local, upstream, previews)
         known = local if sources is None else upstream
@@ -72,9 +63,7 @@ def read_versions(
         if selected:
             releases[redist.name] = selected
     if sources is not None and not errors:
-        known_channels = {name for names in of_channels.values() for name in names}
-        for error in unknown_channels(channels, known_channels):
-            errors[error.message] = ErrorReport.of(error)
+        errors |= _unknown(channels, of_channels)
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
@@ -85,6 +74,49 @@ def read_versions(
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),
     )
+
+
+def _answers(
+    store: Store,
+    redists: Sequence[Redist],
+    sources: SourceChain | None,
+    workers: Workers,
+    channels: frozenset[str],
+) -> Sequence[Listing | CudaRedistError | None]:
+    """Return the listing of each redistributable, or its error. None: not asked."""
+    workers.progress.expect(len(redists))
+    if sources is None:
+        return [None] * len(redists)
+    ask = partial(_ask, sources, store, workers, channels)
+    return each(redists, ask, workers.jobs, workers.stop)
+
+
+def _failure(answer: object, *, is_known: bool) -> dict[str, ErrorReport]:
+    """Return the error of a listing by message. An absence counts only `is_known`."""
+    is_absent = isinstance(answer, NotAtSourceError)
+    if isinstance(answer, CudaRedistError) and (is_known or not is_absent):
+        return {answer.message: ErrorReport.of(answer)}
+    return {}
+
+
+def _unknown(
+    channels: frozenset[str], listed: Mapping[str, Mapping[str, object]]
+) -> dict[str, ErrorReport]:
+    """Return the errors for selected channels that no redistributable has, by message."""
+    known = {name for names in listed.values() for name in names}
+    return {e.message: ErrorReport.of(e) for e in unknown_channels(channels, known)}
+
+
+def _moves(
+    store: Store, redist: Redist, listing: Listing, previews: set[Version]
+) -> dict[str, str]:
+    """Describe the local releases that left their channel.
+
+    If they left `preview`, they are removed from `previews`.
+    """
+    moves = channel_moves(store.recorded(redist.name), listing)
+    previews.difference_update(move.label for move in moves if move.after != PREVIEW)
+    return {str(move.label): move.text for move in moves}
 
 
 def _ask(

@@ -52,6 +52,7 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     own += [
         "target",
         "base_url",
+        "nvidia_channel",
         "resolve",
         "only",
         "redist",
