@@ -17,6 +17,7 @@ CudaRedistError
 │   └── WriteError                  a local file cannot be written
 ├── IntegrityError             4    bytes differ from the record
 │   ├── ArchiveMismatchError        an archive's size or hash differs from its manifest
+│   ├── ManifestMismatchError       a manifest's size or hash differs from the list of releases
 │   ├── ManifestChangedError        a published manifest changed in place
 │   └── EditedLocallyError          a local manifest differs from the download
 └── ContentError               5    a file's content is invalid
