@@ -430,9 +430,7 @@ def printable(text: str) -> str:
 
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:
     """Return the problems of an invalid file, or any other error's message."""
-    if isinstance(error, InvalidFileError):
-        return error.lines
-    return (error.message,)
+    return error.lines if isinstance(error, InvalidFileError) else (error.message,)
 
 
 def listed(items: Sequence[object], limit: int = 5) -> str:
