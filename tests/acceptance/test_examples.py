@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from support.examples import Example, examples_of_page, run_example, sources
+from support.examples import Example, examples_of_page, run_example, run_with_server, sources
 from support.golden import Golden
 from support.nvidia_server import imitate_nvidia
 from support.pages import WRITTEN_PAGES, blocks, name_of, problem_with
@@ -51,13 +51,7 @@ def test_examples_run_in_order_with_server(
     addresses = imitate_nvidia(server)
     addresses["/srv/cuda"] = "srv"
     monkeypatch.setenv("RUNNER_TEMP", ".")  # as a runner of GitHub sets it
-    for example in SOURCES[source]:
-        if example.needs_server:
-            monkeypatch.setenv("CUDAREDIST_BASE_URL", server.url)
-            run_example(example, monkeypatch, addresses)
-            monkeypatch.delenv("CUDAREDIST_BASE_URL")
-        elif not example.need:
-            run_example(example, monkeypatch)
+    run_with_server(SOURCES[source], server.url, monkeypatch, addresses)
 
 
 def test_list_of_examples_that_are_not_run(golden: Golden) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import REAL_MANIFESTS, Run
-from support.examples import run_example, sources
+from support.examples import run_with_server, sources
 from support.server import FaultServer
 
 from cudaredist.redists import NVIDIA_BASE
@@ -33,10 +33,4 @@ def test_examples_that_list_manifests_run_in_order_with_real_ones(
 ) -> None:
     server.add_folder(REAL_MANIFESTS)
     addresses = {NVIDIA_BASE: server.url, " URL ": f" {server.url}/compute/cuda/redist "}
-    for example in EXAMPLES[source]:
-        if example.needs_server:
-            monkeypatch.setenv("CUDAREDIST_BASE_URL", server.url)
-            run_example(example, monkeypatch, addresses)
-            monkeypatch.delenv("CUDAREDIST_BASE_URL")
-        elif not example.need:
-            run_example(example, monkeypatch)
+    run_with_server(EXAMPLES[source], server.url, monkeypatch, addresses)

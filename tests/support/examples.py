@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,6 +154,22 @@ def run_example(
     assert replacements or is_shown(example.output, result.stdout), f"{line}\n{result.output}"
     if call.target:
         Path(call.target).write_text(result.stdout)
+
+
+def run_with_server(
+    examples: Iterable[Example], address: str, patch: pytest.MonkeyPatch, replace: Mapping[str, str]
+) -> None:
+    """Run examples in order. Those that need NVIDIA's server use a server at an address.
+
+    Examples with another need are left out. `replace` is for the examples with the server.
+    """
+    for example in examples:
+        if example.needs_server:
+            patch.setenv("CUDAREDIST_BASE_URL", address)
+            run_example(example, patch, replace)
+            patch.delenv("CUDAREDIST_BASE_URL")
+        elif not example.need:
+            run_example(example, patch)
 
 
 def _run_in_shell(line: str, patch: pytest.MonkeyPatch) -> None:
