@@ -189,6 +189,24 @@ def fetch_manifest(
     )
 
 
+def fetch_listed(
+    sources: SourceChain,
+    cache: Cache,
+    label: Version,
+    listing: Listing,
+    local: bytes | None,
+    *,
+    redist: Redist,
+    entry: LockEntry | None = None,
+) -> UpstreamManifest:
+    """Fetch a manifest from the server that the lock's entry names, by default the usual one."""
+    release = listing.releases.get(label)
+    is_of_channel = label not in listing.folders or (entry and entry.nvidia_channel)
+    if release is not None and is_of_channel:
+        return fetch_channel_manifest(sources, release, listing, local, redist=redist)
+    return fetch_manifest(sources, cache, label, listing, local, redist=redist)
+
+
 def fetch_channel_manifest(
     sources: SourceChain,
     release: ChannelRelease,

@@ -38,12 +38,10 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import no_manifests
 from cudaredist.store.upstream import (
-    UpstreamManifest,
     channel_moves,
     channel_query,
     describe_changes,
-    fetch_channel_manifest,
-    fetch_manifest,
+    fetch_listed,
 )
 from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
@@ -162,7 +160,11 @@ class _UpstreamQuery(NamedTuple):
         data, size = local.data.get(label), 0
         try:
             raise_if_stopped(self.workers.stop)
-            upstream = self._fetch(local, label, listing, data)
+            upstream = fetch_listed(
+                *(self.sources, self.cache, label, listing, data),
+                redist=local.redist,
+                entry=local.locked.get(str(label)),
+            )
             size = len(upstream.data)
             hint = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
             for doubt in upstream.doubts:
@@ -185,16 +187,6 @@ class _UpstreamQuery(NamedTuple):
         except CudaRedistError as error:
             local.findings.append(_failure(local, label, error))
         self.workers.progress.done(size)
-
-    def _fetch(
-        self, local: Inventory, label: Version, listing: Listing, data: bytes | None
-    ) -> UpstreamManifest:
-        """Fetch a manifest from the server that has the local one."""
-        release, entry = listing.releases.get(label), local.locked.get(str(label))
-        is_of_channel = label not in listing.folders or (entry and entry.nvidia_channel)
-        if release is not None and is_of_channel:
-            return fetch_channel_manifest(self.sources, release, listing, data, redist=local.redist)
-        return fetch_manifest(self.sources, self.cache, label, listing, data, redist=local.redist)
 
 
 def _failure(local: Inventory, label: Version | None, error: CudaRedistError) -> Finding:

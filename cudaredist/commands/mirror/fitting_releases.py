@@ -13,7 +13,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
 from cudaredist.store.targets import Filter
-from cudaredist.store.upstream import channel_query, fetch_channel_manifest, fetch_manifest
+from cudaredist.store.upstream import channel_query, fetch_listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,6 @@ class FittingReleases:
         return usual
 
     def _fits(self, redist: Redist, label: Version, listing: Listing) -> bool:
-        release = listing.releases.get(label)
-        if release is None or label in listing.folders:
-            upstream = fetch_manifest(self.sources, self.cache, label, listing, None, redist=redist)
-        else:
-            upstream = fetch_channel_manifest(self.sources, release, listing, None, redist=redist)
+        upstream = fetch_listed(self.sources, self.cache, label, listing, None, redist=redist)
         archives = read_manifest(upstream.data, label=label).archives
         return any(self.filter.excluding(archive) is None for archive in archives)
