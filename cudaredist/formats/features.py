@@ -15,7 +15,7 @@ from cudaredist.formats.base import (
     VersionText,
     optional,
 )
-from cudaredist.primitives import ADDRESS_PATTERN, CHANNEL_PATTERN
+from cudaredist.primitives import ADDRESS_PATTERN, CHANNEL_PATTERN, PREVIEW
 
 FileNames: TypeAlias = dict[OutputName, dict[str, str]]
 """The names of an archive's files by output and folder, separated by slashes."""
@@ -35,6 +35,11 @@ class LockEntry(OwnModel):
     address: Annotated[str, Field(pattern=ADDRESS_PATTERN)] | None = optional(
         "Path of the manifest below the root of NVIDIA's second server. Absent: the usual path"
     )
+
+    @property
+    def is_preview(self) -> bool | None:
+        """Whether the release is early access by its channel, None without a channel."""
+        return None if self.nvidia_channel is None else self.nvidia_channel == PREVIEW
 
 
 class Lock(OwnFile):

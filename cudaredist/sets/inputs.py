@@ -31,7 +31,6 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import (
     LINUX_ALL,
-    PREVIEW,
     SOURCE,
     ArchiveId,
     Platform,
@@ -139,8 +138,8 @@ class InputManifest:
     @property
     def is_preview(self) -> bool:
         """Whether the release is early access."""
-        channel = None if self.entry is None else self.entry.nvidia_channel
-        return self.manifest.is_preview if channel is None else channel == PREVIEW
+        stated = None if self.entry is None else self.entry.is_preview
+        return self.manifest.is_preview if stated is None else stated
 
     @property
     def address(self) -> str | None:

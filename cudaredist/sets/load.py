@@ -128,7 +128,8 @@ def _check_overlay(overlay: Store) -> None:
 def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest]]:
     manifests: dict[str, dict[Version, InputManifest]] = {}
     for store in stores:
-        locks = {layer.root: layer.lock().redists for layer in store.layers}
+        for layer in store.layers:
+            layer.lock()  # raises the error of a broken one
         for redist in store.redists():
             folder = store.manifests(redist)
             for label in folder.labels():
@@ -137,8 +138,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
                     continue
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
-                lock = locks[store.layer_of(redist, label).root]
-                entry = lock.get(redist, {}).get(str(label))
+                entry = folder.recorded(label)
                 sha256 = published_sha256(data, entry.sha256 if entry else None)
                 manifests.setdefault(redist, {})[label] = InputManifest(
                     redist=redist,

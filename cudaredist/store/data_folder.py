@@ -15,7 +15,7 @@ from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import PREVIEW, Version, parse_label
+from cudaredist.primitives import Version, parse_label
 from cudaredist.store.files import (
     names_in,
     read_file,
@@ -112,8 +112,8 @@ class ManifestFolder(_LabelFolder):
         have archives in NVIDIA's pool.
         """
         entry = self.recorded(label)
-        if entry is not None and entry.nvidia_channel is not None:
-            return entry.nvidia_channel == PREVIEW
+        if entry is not None and entry.is_preview is not None:
+            return entry.is_preview
         with contextlib.suppress(CudaRedistError):  # reported when the manifest is read
             data = self.read(label) or b""
             # Other manifests cannot have such a path. Parsing each of them takes long.
@@ -163,9 +163,10 @@ class Store:
         below = () if self.base is None else self.base.layers
         return (Store(self.root, self.channel), *below)
 
-    def of_channel(self, channel: Channel) -> "Store":
-        """Return the same data with the releases of another channel."""
-        return Store(self.root, channel, self.base and self.base.of_channel(channel))
+    def in_other_channel(self) -> "Store":
+        """Return the same data with the releases of the other channel."""
+        channel: Channel = "redist" if self.channel == "wheels" else "wheels"
+        return Store(self.root, channel, self.base and self.base.in_other_channel())
 
     def layer_of(self, redist: str, label: Version) -> "Store":
         """Return the layer with the manifest and the feature file of a release."""

@@ -103,11 +103,10 @@ def describe_data(store: Store, named: Channel | None) -> str:
     ]
     sentence = f"using --channel {store.channel} of {' and '.join(folders) or store.root}"
     local = store.layers[0]
-    others = [local.of_channel(channel) for channel in get_args(Channel)]
-    unused = [other for other in others if other.redists() and other.channel != store.channel]
-    if named is None and unused and not local.redists():
-        without = "" if unused[0].feature_redists() else ", which have no feature files"
-        sentence += f"; {local.root} has manifests of --channel {unused[0].channel}{without}"
+    other = local.in_other_channel()
+    if named is None and other.redists() and not local.redists():
+        without = "" if other.feature_redists() else ", which have no feature files"
+        sentence += f"; {local.root} has manifests of --channel {other.channel}{without}"
     return sentence
 
 

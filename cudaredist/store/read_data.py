@@ -38,7 +38,7 @@ def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str,
 
 def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     """Return the error for missing local manifests, with a command to get them."""
-    other = store.of_channel("redist" if store.channel == "wheels" else "wheels")
+    other = store.in_other_channel()
     download = command_line(
         "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
     )

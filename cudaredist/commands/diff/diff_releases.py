@@ -178,7 +178,7 @@ def _read_release(text: str, store: Store, cache: Cache, tables: ComparedTables)
 def _no_release(redist: str, text: str, store: Store) -> UsageError:
     """Return the error for a release that is not local, with a command that finds or gets it."""
     labels = list(map(str, store.manifests(redist).labels()))
-    other = store.of_channel("redist" if store.channel == "wheels" else "wheels")
+    other = store.in_other_channel()
     hint = f"local: {listed_names(labels)}"
     call = corrected(text, labels)
     if find_release(text, other.manifests(redist).labels()) is not None:

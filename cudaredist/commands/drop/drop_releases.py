@@ -109,8 +109,7 @@ def _find(name: str, store: Store) -> ReleaseKey:
 
 def _cuda_labels(keys: Collection[ReleaseKey], store: Store) -> set[str]:
     """Return the dropped CUDA releases that no other channel has."""
-    other = Store(store.root, "redist" if store.channel == "wheels" else "wheels")
-    kept = set(map(str, other.manifests(CUDA).labels()))
+    kept = set(map(str, store.in_other_channel().manifests(CUDA).labels()))
     return {key.label for key in keys if key.redist == CUDA} - kept
 
 
