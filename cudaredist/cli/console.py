@@ -5,7 +5,6 @@ Only this module and `cli` import rich.
 
 import logging
 import os
-import shutil
 import sys
 import threading
 import time
@@ -77,6 +76,8 @@ class Console:
         if sys.stdout is None or not sys.stdout.isatty():
             self.lines(lines)
             return
+        import shutil
+
         from cudaredist.cli.terminal_text import pager_command, show_in_pager, wrapped
 
         size = shutil.get_terminal_size()

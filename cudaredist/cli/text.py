@@ -40,6 +40,11 @@ def text_blocks(*parts: Iterable[str]) -> Iterator[str]:
         yield from lines
 
 
+def megabytes(size: int) -> str:
+    """Return a size in millions of bytes, such as `1,205.6 MB`."""
+    return f"{size / 1e6:,.1f} MB"
+
+
 def counted(counts: Mapping[_Word, int]) -> str:
     """Return the numbers that are not zero with their words."""
     return ", ".join(f"{n} {word.replace('-', ' ')}" for word, n in counts.items() if n)

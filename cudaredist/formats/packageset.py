@@ -342,6 +342,11 @@ class SetPackage(OwnModel):
     meta: SetMeta
     overlay: tuple[str, ...] = Field(description="Changes by overlays")
 
+    @property
+    def unpacked_size(self) -> int:
+        """Bytes of all files of its archive, 0 if it was not inspected."""
+        return sum(part.bytes for part in self.contents.values())
+
 
 class SonameProvider(InSet):
     """A library of the set with a soname."""

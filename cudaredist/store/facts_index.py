@@ -288,9 +288,8 @@ class Index:
             query = "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)"
             self._database.executemany(query, old)
             self._progress.expect(len(changed))
-            for document in sorted(changed):
+            for document in self._progress.each(sorted(changed)):
                 self._add(document)
-                self._progress.done()
             if old:
                 self._database.execute(
                     "DELETE FROM contents WHERE id NOT IN"

@@ -7,7 +7,15 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.cli.text import annotations, columns, escape_markdown, flag, grouped, markdown_table
+from cudaredist.cli.text import (
+    annotations,
+    columns,
+    escape_markdown,
+    flag,
+    grouped,
+    markdown_table,
+    megabytes,
+)
 from cudaredist.commands.audit.needed_lists import (
     mark,
     needed_packages,
@@ -383,19 +391,15 @@ def _verdict(report: AuditReport) -> Iterator[str]:
 
 def _size_summary(sizes: AuditedSizes) -> str:
     """Return the sizes of binaries and device code, the largest architectures and file."""
-    text = f"{_megabytes(sizes.size)} of binaries"
+    text = f"{megabytes(sizes.size)} of binaries"
     if sizes.code:
         largest = sorted(sizes.code.items(), key=lambda item: -item[1])[:_ARCHITECTURES]
-        names = ", ".join(f"{name} {_megabytes(size)}" for name, size in largest)
+        names = ", ".join(f"{name} {megabytes(size)}" for name, size in largest)
         more = ", ..." if len(sizes.code) > _ARCHITECTURES else ""
-        text += f", of which {_megabytes(sum(sizes.code.values()))} device code ({names}{more})"
+        text += f", of which {megabytes(sum(sizes.code.values()))} device code ({names}{more})"
     if sizes.files:
-        text += f"; the largest is {sizes.files[0].path}, {_megabytes(sizes.files[0].size)}"
+        text += f"; the largest is {sizes.files[0].path}, {megabytes(sizes.files[0].size)}"
     return text
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
 
 
 def _error_answers(report: AuditReport) -> Iterator[str]:

@@ -155,7 +155,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
             **coverage_fields(package.coverage),
         }
         if package.contents:
-            values["size"] = str(sum(part.bytes for part in package.contents.values()))
+            values["size"] = str(package.unpacked_size)
         closure = closure_of(package_set, attr) if package.status == "available" else None
         if closure is not None:
             values["closure size"] = str(closure.size)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from cudaredist.cli.text import columns, grouped
+from cudaredist.cli.text import columns, grouped, megabytes
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import shortened
 
@@ -66,7 +66,7 @@ def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
 
 
 def _facts(archive: ExplainedArchive) -> dict[str, str]:
-    sizes = (f"{name} {files.size / 1e6:,.1f} MB" for name, files in archive.outputs.items())
+    sizes = (f"{name} {megabytes(files.size)}" for name, files in archive.outputs.items())
     return {
         "archive": archive.url or archive.relative_path,
         "SHA-256": archive.sha256 or "",

@@ -25,7 +25,7 @@ def check_root(options: MaterializeOptions, package_set: Path, session: Session)
     is_current = _is_current(options, selected)
     packages = {
         attr: PackageSize(
-            unpacked=sum(part.bytes for part in package.contents.values()) or None,
+            unpacked=package.unpacked_size or None,
             archive=archive_of(package).size,
         )
         for attr, package in toolkit.packages.items()

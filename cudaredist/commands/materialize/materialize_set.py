@@ -227,7 +227,7 @@ class Materialization:
         known = sum(remaining)
         unknown = sum(item.size is None for item in downloads)
         unexamined = sum(not package.contents for package in archives.values())
-        unpacked = sum(map(_unpacked_size, archives.values()))
+        unpacked = sum(package.unpacked_size for package in archives.values())
         local = len(archives) - len(downloads)
         text = plural(len(archives), "archive") + (f", {local} of them local" if local else "")
         sizes = [f"{known:,} bytes"] if known or not unknown else []
@@ -240,7 +240,7 @@ class Materialization:
             call = again(max_download=known)
             hint = f"select fewer packages with --component or --exclude, or run `{call}`"
             raise UsageError(message, hint=hint)
-        needed = sum(map(_unpacked_size, pending))
+        needed = sum(package.unpacked_size for package in pending)
         if self.sources is not None and self.sources.chains[()].has_server:
             # During a download, both the archive and its content use space.
             needed += sum(sorted(remaining)[-self.sources.jobs :])
@@ -419,12 +419,8 @@ class Materialization:
             about |= {
                 "libraries": record.libraries,
                 "optional_libraries": self.runtime.optional,
-                "full_size": sum(map(_unpacked_size, self.toolkit.packages.values())),
+                "full_size": sum(x.unpacked_size for x in self.toolkit.packages.values()),
                 "device_code": self.runtime.code,
                 "image": self._image,
             }
         return toolkit_report(self.root, record, status, **about)
-
-
-def _unpacked_size(package: SetPackage) -> int:
-    return sum(part.bytes for part in package.contents.values())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from cudaredist.cli.text import columns
+from cudaredist.cli.text import columns, megabytes
 from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
 from cudaredist.errors import listed, plural, shortened
 from cudaredist.hints import again
@@ -79,7 +79,7 @@ def _total(sizes: Sequence[int | None]) -> str:
 
 
 def _bytes(size: int | None) -> str:
-    return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
+    return "unknown" if size is None else megabytes(size)
 
 
 def _missing_text(report: ToolkitReport) -> Iterator[str]:

@@ -44,7 +44,11 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         raise UnknownNameError("platform of the tables", platform, platforms)
     projects = {
         (one.redist, str(one.label), one.archive.id): one.archive.project
-        for one in index.archives({hit.redist for hit in hits})
+        for one in index.archives(
+            {hit.redist for hit in hits},
+            "package IN (SELECT value FROM json_each(?))",
+            {hit.package for hit in hits},
+        )
     }
     hits = [
         hit.model_copy(update={"project": projects.get((hit.redist, hit.last, _archive_of(hit)))})
