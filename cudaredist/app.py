@@ -5,6 +5,8 @@ Slow imports happen inside the commands that need them, to keep the start fast.
 
 import difflib
 import inspect
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +68,11 @@ _ParserError: Any = typer.BadParameter.__base__
 """typer's exception for an invalid command line."""
 
 
+_LIBRARY_WORDS = "Value error, "
+"""How pydantic begins the message for a wrong value, which typer repeats."""
+
+_choice = re.compile("'([^']*)' is not one of (.*)").search
+_HELP = frozenset({"-h", "--help"})
 _COMPLETION = frozenset({"--install-completion", "--show-completion"})
 _COMPLETION_HINT = (
     "install ps, or add the output of `_CUDAREDIST_COMPLETE=source_bash cudaredist` (or "
@@ -79,9 +86,19 @@ class _Program(TyperGroup):
     _words: tuple[str, ...] = ()
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **other: Any) -> Any:  # noqa: ANN401 - as typer has it
+        args = self._command_first(args)
         self._words = tuple(args)
         with self._reported():
             return super().make_context(info_name, args, *more, **other)
+
+    def _command_first(self, args: list[str]) -> list[str]:
+        """Move options that are typed before the command behind it: only commands have options."""
+        before = [*itertools.takewhile(lambda word: word not in self.commands, args)]
+        own = {name for parameter in self.params for name in parameter.opts} | _HELP
+        if before == args or not before or not before[0].startswith("-") or own & {*before}:
+            return args
+        command, *more = args[len(before) :]
+        return [command, *before, *more]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer has it
         with self._reported():
@@ -110,25 +127,28 @@ class _Program(TyperGroup):
         """Report an error, and return the exit."""
         command = next((word for word in self._words if word in self.commands), None)
         if not isinstance(error, CudaRedistError):
-            message = " ".join(error.format_message().split())
+            message = " ".join(error.format_message().split()).replace(_LIBRARY_WORDS, "")
             if not message:
                 # Without arguments, the help is printed instead.
                 return typer.Exit(EXIT_USAGE)
-            error = UsageError(message, hint=f"run `{self._hint(error, command)}`")
+            error = UsageError(message, hint=f"run `{self._hint(error, message, command)}`")
         Console().failure(error)
         if "--json" in self._words:
             report_error(command or "cudaredist", error)
         return typer.Exit(error.exit_code)
 
-    def _hint(self, error: Any, command: str | None) -> str:  # noqa: ANN401 - typer's exception
-        """Return the call with the nearest command or option, else the help."""
+    def _hint(self, error: Any, message: str, command: str | None) -> str:  # noqa: ANN401 - typer's exception
+        """Return the call with the nearest command, option or value, else the help."""
+        value = _choice(message)
         if command is None:
             wrong, known = next(iter(self._words), ""), list(self.commands)
+        elif value is not None:
+            wrong, known = value[1], re.findall("'([^']+)'", value[2])
         else:
             wrong = getattr(error, "option_name", "")
             known = list(getattr(error, "possibilities", None) or ())
         nearest = difflib.get_close_matches(wrong, known, n=1)
-        if not nearest:
+        if not nearest or wrong not in self._words:
             return " ".join(["cudaredist", *([command] if command else []), "--help"])
         words = (nearest[0] if word == wrong else word for word in self._words)
         return " ".join(["cudaredist", *map(quoted, words)])
@@ -140,7 +160,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": sorted(_HELP)},
 )
 
 

@@ -1,12 +1,13 @@
 """Packages of components, such as the compiler."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cudaredist.errors import UnknownNameError, UsageError, find_name
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.toolkit_record import ComponentSet
 from cudaredist.hints import again
+from cudaredist.wheels import package_of_project
 
 ALL = "all"
 
@@ -19,7 +20,8 @@ class SelectedPackages(NamedTuple):
     required: tuple[ComponentSet, ...]
     """Named sets selected as a whole; all their programs must exist."""
     warnings: tuple[str, ...]
-    """One for each broken or withheld package of the named sets."""
+    """One for each broken or withheld package of the named sets, and for required packages that are
+    excluded."""
 
 
 def select(
@@ -32,11 +34,15 @@ def select(
 ) -> SelectedPackages:
     """Return the selected packages and, by default, their dependencies.
 
-    A component is a package, a named set, or `all`, the default. `all` selects every available
-    package in its main version. Excluded packages are skipped even if others depend on them. Raises
-    `UsageError` for unknown names, and for a package that is not available, with its reasons.
+    A component is a package or its project in the package index, a named set, or `all`, the
+    default. `all` selects every available package in its main version. Excluded packages are
+    skipped with a warning if others depend on them. Raises `UsageError` for unknown names, and for
+    a package that is not available, with its reasons.
     """
     packages = package_set.packages
+    components, exclude = (
+        [_without_project(name, package_set) for name in names] for names in (components, exclude)
+    )
     component_names = {ALL, *sets, *packages}
     names: set[str] = set()
     warnings: list[str] = []
@@ -60,6 +66,7 @@ def select(
     names -= excluded
     if with_dependencies:
         names = _closure(names, excluded, packages)
+        warnings += _excluded_warnings(names, excluded, packages)
     if not names:
         raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
     selected = [sets[name] for name in dict.fromkeys(components) if name in sets]
@@ -67,6 +74,28 @@ def select(
     return SelectedPackages(
         {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)
     )
+
+
+def _without_project(name: str, package_set: PackageSet) -> str:
+    """Return the package of a project for the set's CUDA major, other names unchanged."""
+    package = package_of_project(name)
+    _, of_major, major = name.rpartition("-cu")
+    is_for_other = of_major and major != package_set.cuda.release.partition(".")[0]
+    return name if is_for_other or package not in package_set.packages else package
+
+
+def _excluded_warnings(
+    names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
+) -> Iterator[str]:
+    """Yield a warning for each excluded package that selected ones require."""
+    for name in sorted(excluded):
+        users = [
+            user
+            for user in sorted(names)
+            if any(_real(each.attr, packages) == name for each in packages[user].depends)
+        ]
+        if users:
+            yield f"{name} is left out by --exclude, but required by {', '.join(users)}"
 
 
 def _closure(

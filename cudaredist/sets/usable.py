@@ -17,12 +17,13 @@ from cudaredist.sets.version_choice import (
     missing_release,
 )
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import load_manifest, require_manifests
+from cudaredist.store.read_data import load_manifest, refuse_other_channel, require_manifests
 
 
 def find_local_cuda(text: str, store: Store) -> Version:
     """Return the local CUDA release with a label or prefix. Raises `UsageError`."""
     require_manifests(store, [CUDA])
+    refuse_other_channel(store, CUDA, text)
     labels = store.manifests(CUDA).labels()
     release = find_release(text, labels)
     if release is None:

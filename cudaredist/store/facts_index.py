@@ -15,6 +15,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -39,6 +40,9 @@ from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
+
+_SAME_LETTERS = 4
+"""First letters that similar symbols have in common."""
 
 _Result = TypeVar("_Result")
 
@@ -224,6 +228,20 @@ class Index:
             WHERE imported_from IS NULL AND name GLOB ?"""
         rows = self.rows(query, pattern.glob)
         return tuple(sorted({library for library, name in rows if pattern.fits(name)}))
+
+    def similar_symbols(self, name: str) -> tuple[str, ...]:
+        """Return exported symbols with a similar name, the most similar first.
+
+        They begin with the same letters, because a comparison with all symbols takes seconds.
+        """
+        start = name[:_SAME_LETTERS]
+        if len(name) <= _SAME_LETTERS or not start.isalnum():
+            return ()
+        query = """
+            SELECT DISTINCT name FROM symbols JOIN symbol_groups ON id = symbol_group
+            WHERE imported_from IS NULL AND name GLOB ?"""
+        names = [known for (known,) in self.rows(query, f"{start}*")]
+        return tuple(get_close_matches(name, names, cutoff=0.8))
 
     def exporters(self, libraries: Collection[str]) -> Mapping[str, Collection[str]]:
         """Return the C functions that some libraries export in any release, with the libraries.

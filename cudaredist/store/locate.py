@@ -7,6 +7,7 @@ from typing import get_args
 from cudaredist.errors import UsageError
 from cudaredist.formats.base import Channel
 from cudaredist.hints import again
+from cudaredist.primitives import find_release
 from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
 from cudaredist.store.files import TEMPORARY_SUFFIX, is_folder, names_in
@@ -70,6 +71,19 @@ def store_to_read(
     return Store(root, channel, Store(base, channel))
 
 
+def with_releases(store: Store, releases: Collection[tuple[str, str]]) -> Store:
+    """Return the data of the other channel if only that has all releases, else the same data.
+
+    A release is a redistributable and a label, or the beginning of one.
+    """
+
+    def has_all(store: Store) -> bool:
+        return all(find_release(text, store.manifests(name).labels()) for name, text in releases)
+
+    other = store.in_other_channel()
+    return other if not has_all(store) and has_all(other) else store
+
+
 def local_channel(root: Path) -> Channel:
     """Return the channel of a folder's manifests.
 
@@ -94,19 +108,18 @@ def _channel_of(root: Path, redists: Collection[str], *, with_features: bool) ->
 def describe_data(store: Store, named: Channel | None) -> str:
     """Return the sentence that names the channel and the layers with its releases.
 
-    If no channel is `named` and the folder has manifests of another one, it names that one, too.
+    If no channel is `named`, and the folder has manifests of another one only, it names that, too.
     """
+    layers = [layer for layer in store.layers if layer.redists()] or store.layers[:1]
     folders = [
         "the data shipped with cudaredist" if layer.root == shipped_data() else str(layer.root)
-        for layer in store.layers
-        if layer.redists()
+        for layer in layers
     ]
-    sentence = f"using --channel {store.channel} of {' and '.join(folders) or store.root}"
+    sentence = f"using --channel {store.channel} of {' and '.join(folders)}"
     local = store.layers[0]
     other = local.in_other_channel()
     if named is None and other.redists() and not local.redists():
-        without = "" if other.feature_redists() else ", which have no feature files"
-        sentence += f"; {local.root} has manifests of --channel {other.channel}{without}"
+        sentence += f"; for the manifests in {local.root}, add --channel {other.channel}"
     return sentence
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError
+from cudaredist.errors import InvalidFileError, Problem, UsageError, shown
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
 from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
@@ -15,7 +15,7 @@ from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitRecord
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import ArchiveId, Version
+from cudaredist.primitives import ArchiveId, Version, find_release
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.files import read_file, require_file
 
@@ -50,6 +50,18 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     folder = "the shipped data" if store.root == shipped_data() else store.root
     message = f"no local manifests{of} for --channel {store.channel} in {folder}"
     return UsageError(message, hint=hint)
+
+
+def refuse_other_channel(store: Store, redist: str, text: str) -> None:
+    """Raise `UsageError` if only the other channel has a release with a label or its beginning."""
+    other = store.in_other_channel()
+    here, there = (
+        find_release(text, one.manifests(redist).labels()) is not None for one in (store, other)
+    )
+    if there and not here:
+        hint = f"--channel {other.channel} has it: run `{again(channel=other.channel)}`"
+        message = f"no local release of {redist} is called {shown(text)}"
+        raise UsageError(f"{message} for --channel {store.channel}", hint=hint)
 
 
 def process_command(

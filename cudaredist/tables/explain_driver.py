@@ -230,22 +230,39 @@ def _lines(labels: Iterable[Version]) -> set[str]:
     return {label.line for label in labels}
 
 
-def driver_answer(
-    name: str, policy: DriverPolicy, releases: Collection[Version] = ()
-) -> str | None:
-    """Return the releases that run on a driver for Linux, in one sentence."""
+def driver_answer(name: str, policy: DriverPolicy, releases: Collection[Version] = ()) -> str:
+    """Return the releases that run on a driver, in a sentence for each system."""
     driver, known = parse_driver(name, policy), _known(policy, releases)
-    by_support = _by_support(driver, known, "linux", policy)
+    sentences = []
+    for system, title in SYSTEMS.items():
+        words = _runs(driver, known, system, policy)
+        sentences.append(f"Driver {name} on {title} runs {words}.")
+    return "\n".join(sentences)
+
+
+def _runs(driver: Version, known: Sequence[Version], system: System, policy: DriverPolicy) -> str:
+    """Return the releases that run, as the end of a sentence."""
+    by_support = _by_support(driver, known, system, policy)
     branch = str(driver.components[0])
-    forward = {line for line, entry in policy.forward.items() if branch in entry.branches}
+    # The packages of cuda_compat are for Linux.
+    packages = policy.forward if system == "linux" else {}
+    forward = {line for line, entry in packages.items() if branch in entry.branches}
+    refused = by_support.get("none", [])
+    # NVIDIA documents the packages of a release months later.
+    unstated = [x for x in refused if forward and x.line not in packages]
     parts = {
         "with all features": by_support.get("native", []),
         "with limited features": by_support.get("minor", []),
-        "with all or limited features": by_support.get("some", []),
-        "with cuda_compat": [x for x in by_support.get("none", []) if x.line in forward],
+        "perhaps with limited features": by_support.get("some", []),
+        "with cuda_compat": [x for x in refused if x.line in forward],
+        "with cuda_compat is not documented": unstated,
     }
     words = [f"{', '.join(_spans(x, known))} {how}" for how, x in parts.items() if x]
-    return f"Driver {name} runs CUDA {'; '.join(words)} (Linux)." if words else None
+    never = [x for x in refused if x.line not in forward and x not in unstated]
+    spans = ", ".join(_spans(never, known))
+    if not words:
+        return f"no known CUDA release ({spans})" if spans else "no known CUDA release"
+    return f"CUDA {'; '.join(words)}{f'; not {spans}' if spans else ''}"
 
 
 def _known(policy: DriverPolicy, releases: Collection[Version]) -> list[Version]:

@@ -38,6 +38,35 @@ def test_misspelled_command_gets_suggestion(run: Run) -> None:
     expect_error(run("chekc"), 2, "check")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--json explain nvcc 12.4",
+        "-q --json explain nvcc 12.4",
+        "--color never --json explain nvcc 12.4",
+    ],
+)
+def test_options_before_the_command_are_its_options(run: Run, words: str) -> None:
+    assert run(*words.split()).stdout == run("explain", "nvcc", "12.4", "--json").stdout
+    result = run(*words.replace("--json", "--jsn").split())
+    expect_error(result, 2, "No such option: --jsn", "explain")
+
+
+@pytest.mark.parametrize(
+    ("call", "choices", "hint"),
+    [
+        ("which x --channel wheel", "'redist', 'wheels'", "which x --channel wheels"),
+        ("which x --channel=wheel", "'redist', 'wheels'", "which --help"),
+        ("which x --channel tar", "'redist', 'wheels'", "which --help"),
+        ("explain packge nccl", "'package', 'set'", "explain package nccl"),
+    ],
+)
+def test_wrong_value_names_the_choices(run: Run, call: str, choices: str, hint: str) -> None:
+    result = run(*call.split())
+    expect_error(result, 2, f"{choices}.", f"hint: run `cudaredist {hint}`")
+    assert "Value error" not in result.stderr
+
+
 def test_version_option_prints_version(run: Run, start: Start) -> None:
     process = start("--version")
     stdout, _ = process.communicate()

@@ -230,7 +230,7 @@ def test_manifests_without_cuda_hide_no_shipped_data(run: Run, call: tuple[str, 
     path.write_bytes(manifest("9.99.0", packages=("cudnn",)))
     after = run(*call)
     assert (after.exit_code, after.stdout) == (0, before.stdout)
-    assert "data has manifests of --channel redist, which have no feature files" in after.stderr
+    assert "for the manifests in data, add --channel redist" in after.stderr
 
 
 def test_channel_of_diff_is_that_of_its_releases(run: Run) -> None:
@@ -241,6 +241,41 @@ def test_channel_of_diff_is_that_of_its_releases(run: Run) -> None:
         path.with_name(f"redistrib_{label}.json").write_bytes(data)
     result = run("diff", "cudnn@9.98", "cudnn@9.99")
     assert (result.exit_code, result.stderr) == (0, "using --channel redist of data\n")
+
+
+def test_diff_takes_the_channel_that_has_both_releases(run: Run) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "12.9.1")
+    result = run("diff", "cuda@12.9.1", "cuda@13.0.2")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("using --channel wheels of the data shipped with cudaredist; ")
+    same = run("diff", "cuda@12.9.1", "cuda@12.9.1")
+    assert same.stderr == "using --channel redist of data\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "build --cuda 13.0 --output set.json",
+        "which libcublas.so.13 --cuda 13.0 --channel redist",
+        "diff cuda@12.9.1 cuda@13.0.2 --channel redist",
+    ],
+)
+def test_release_of_other_channel_is_named(run: Run, call: str) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "12.9.1")
+    result = run(*call.split())
+    expect_error(result, 2, "no local release of cuda is called '13.0", "--channel redist")
+    assert "--channel wheels has it: run `cudaredist " in result.stderr
+
+
+def test_versions_of_channel_without_releases_name_the_other_one(run: Run) -> None:
+    put_wheels()
+    text = run("versions", "--offline", "--channel", "redist").stdout
+    assert text == (
+        "no local releases for --channel redist; --channel wheels has some: run `cudaredist "
+        "versions --offline --channel wheels`\n"
+    )
+    text = run("versions", "--offline", "--redist", "nccl").stdout
+    assert text.endswith("for those upstream, run `cudaredist versions --redist nccl`\n")
 
 
 def test_shipped_features_describe_equal_local_manifest(run: Run) -> None:
@@ -283,8 +318,7 @@ def test_manifests_without_features_hide_no_shipped_data(
     path.write_bytes(manifest("12.9.1"))
     after = run(*question)
     assert (after.exit_code, after.stdout) == (before.exit_code, before.stdout)
-    note = "data has manifests of --channel redist, which have no feature files"
-    assert (note in after.stderr) == (question[1] != "gpu")
+    assert "for the manifests in data, add --channel redist" in after.stderr
     assert run(*question, "--channel", "redist").stdout != before.stdout
 
 

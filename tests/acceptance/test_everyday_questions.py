@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support import binaries
+from support.running import expect_error
 from support.wheels import put_wheel
 
 ANSWERS = {
@@ -27,7 +28,9 @@ ANSWERS = {
     # Which drivers and which architectures for CUDA 12.8?
     "explain cuda 12.8": ["from 570.124.06 on Linux", " 5.0 5.2 ", "built by default: 7.5 8.0"],
     # Which GCC for CUDA 12.4?
-    "explain nvcc 12.4": ["CUDA 12.4.1, nvcc 12.4.131: GCC 6 to 13, Clang 7 to 17"],
+    "explain nvcc 12.4": [
+        "CUDA 12.4.1, the newest of 12.4, nvcc 12.4.131: GCC 6 to 13, Clang 7 to 17"
+    ],
     # What changed from 13.4 to 13.5?
     "diff cuda@13.4 cuda@13.5": [
         "cuda@13.4.3 -> cuda@13.5.0",
@@ -40,13 +43,13 @@ ANSWERS = {
     # Is there NCCL for Windows?
     "which nccl --platform windows-x86_64": ["only for linux-sbsa, linux-x86_64"],
     # Which NCCL for CUDA 12?
-    "explain package nccl": ["nccl 2.32.3 (nccl 2.32.3, 2026-09-22) for linux-x86_64/cuda12"],
+    "explain package nccl": ["nccl 2.32.3 (nccl 2.32.3, 2026-09-22) for ", "linux-x86_64/cuda12"],
     # What does cuSOLVER need?
     "explain package libcusolver": ["needs cuda_cudart, libcublas, libcusparse, libnvjitlink"],
     # What are the address and the hash of an archive?
     "explain package nvidia-cublas-cu12 --platform linux-x86_64": [
-        "nvidia-cublas/nvidia_cublas-13.10.0.20-py3-none-manylinux",
-        "sha256 dcc6d63884c53d07e267ce7e6feac17b2538cebaafec5db865736c3e28e4dc84",
+        "nvidia-cublas-cu12/nvidia_cublas_cu12-12.9.2.10-py3-none-manylinux",
+        "sha256 e4f53a8ca8c5d6e8c492d0d0a3d565ecb59a751b19cfdaa4f6da0ab2104c1702",
     ],
     # Which cuDNN releases exist, and since when?
     "explain package cudnn": ["cudnn 9.28.1.4 (cudnn 9.28.1, 2026-11-06)"],
@@ -58,6 +61,9 @@ ANSWERS = {
         "CUDA 12.8.2 for linux-x86_64, 6 packages, ",
         " MB unpacked",
         "libcublas ",
+    ],
+    "materialize set.json --root root --component nvidia-cublas-cu12 --check": [
+        "CUDA 12.8.2 for linux-x86_64, 6 packages, ",
     ],
     "materialize set.json --root root --check": ["CUDA 12.8.2 for linux-x86_64"],
     # A lock file for pip.
@@ -82,6 +88,13 @@ def test_report_begins_with_answer(run: Run, call: str) -> None:
     result = run(*shlex.split(call))
     first = "\n".join(result.stdout.splitlines()[:3])
     assert [words for words in ANSWERS[call] if words not in first] == [], first
+
+
+def test_project_of_other_cuda_is_no_component(run: Run) -> None:
+    build = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
+    run(*build.split())
+    call = "materialize set.json --root root --component nvidia-cublas-cu11 --check"
+    expect_error(run(*call.split()), 2, "no component is called", "--component libcublas")
 
 
 def test_audit_begins_with_sizes(run: Run, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ REFUSALS = {
         "cudaredist materialize --root cuda --verify",
     ),
     "materialize set.json --root cuda --verify": (
-        "--verify and --remove cannot be combined with SET",
+        "--verify cannot be combined with SET",
         "cudaredist materialize --root cuda --verify",
     ),
     "materialize --root cuda --target set.json --verify": (

@@ -26,7 +26,9 @@ WRONG_CALLS = {
     "explain gpu 10": "cudaredist explain gpu 10.0",
     "explain gpu rtx5099": "cudaredist explain gpu 'GeForce RTX 5090'",
     "explain cuda 13.9": "cudaredist explain cuda 13.5",
-    "explain nvcc 99": "cudaredist explain nvcc 12.9",
+    "explain nvcc 99": "cudaredist explain nvcc 13.5.0",
+    "explain cuda 14": "cudaredist explain cuda 13.5.0",
+    "explain cuda 12.15": "cudaredist explain cuda 12.9.2",
     "explain package libcublass --channel wheels": "cudaredist explain package libcublas "
     "--channel wheels",
     "which libcublas.so.13 --cuda 99.0": "cudaredist which libcublas.so.13 --cuda 13.5.0",

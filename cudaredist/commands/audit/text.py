@@ -385,7 +385,7 @@ def _verdict(report: AuditReport) -> Iterator[str]:
         if part.fix is not None:
             where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""
             yield f"all findings{where}: run `{part.fix}`"
-    if report.sizes is not None:
+    if report.sizes is not None and report.sizes.files:
         yield _size_summary(report.sizes)
 
 

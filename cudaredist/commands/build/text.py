@@ -41,7 +41,9 @@ def build_text(report: BuildReport, *, is_quiet: bool = False) -> Iterator[str]:
     if report.skipped:
         total += f"; {plural(len(report.skipped), 'release')} skipped"
     index = f"; {report.index} index.json" if report.index == "would-write" else ""
-    yield f"package sets: {total or 'none'}{index}; in {report.output}"
+    is_anything_written = statuses.keys() - {"failed"}
+    where = f"; in {report.output}" if is_anything_written else ""
+    yield f"package sets: {total or 'none'}{index}{where}"
 
 
 def _diagnostics(outcome: SetOutcome) -> list[str]:

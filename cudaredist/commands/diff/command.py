@@ -67,15 +67,19 @@ def diff(options: DiffOptions, session: Session) -> int:
     from cudaredist.commands.diff.symbol_lines import symbol_lines
     from cudaredist.commands.diff.text import diff_markdown, diff_text
     from cudaredist.primitives import KNOWN_PLATFORMS
+    from cudaredist.store.locate import describe_data, with_releases
 
     if options.new is None:
         session.console.lines(symbol_lines(Path(options.old)))
         return EXIT_OK
-    releases = filter(is_local_release, (options.old, options.new))
-    redists = {release.partition("@")[0] for release in releases}
-    store = session.read_store(
-        options.data, is_channel_used=bool(redists), redists=redists or (CUDA,)
-    )
+    named = [*filter(is_local_release, (options.old, options.new))]
+    releases = [(redist, label) for redist, _, label in (text.partition("@") for text in named)]
+    redists = {redist for redist, _ in releases} or {CUDA}
+    store = session.read_store(options.data, is_channel_used=False, redists=redists)
+    if releases:
+        if options.data.channel is None:
+            store = with_releases(store, releases)
+        session.console.note(describe_data(store, options.data.channel))
     cache = open_cache(options.cache_dir)
     texts = {
         name: partial(render, has_symbols=options.symbols, is_long=options.all)

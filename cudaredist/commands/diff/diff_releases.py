@@ -35,7 +35,7 @@ from cudaredist.formats.registry import (
     schema_version_of,
 )
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.hints import again, command_line, corrected, listed_names
+from cudaredist.hints import command_line, corrected, listed_names
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name
@@ -47,7 +47,13 @@ from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import LayeredTable, read_layered
-from cudaredist.store.read_data import load_features, load_manifest, located, require_manifests
+from cudaredist.store.read_data import (
+    load_features,
+    load_manifest,
+    located,
+    refuse_other_channel,
+    require_manifests,
+)
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.gpus.coverage import CoverageRules
 
@@ -168,6 +174,7 @@ def _read_release(text: str, store: Store, cache: Cache, tables: ComparedTables)
     labels = store.manifests(redist).labels()
     label = find_release(label_text, labels)
     if label is None:
+        refuse_other_channel(store, redist, label_text)
         raise _no_release(redist, label_text, store)
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
     side = _of_release(redist, label, manifest, features, tables)
@@ -178,12 +185,9 @@ def _read_release(text: str, store: Store, cache: Cache, tables: ComparedTables)
 def _no_release(redist: str, text: str, store: Store) -> UsageError:
     """Return the error for a release that is not local, with a command that finds or gets it."""
     labels = list(map(str, store.manifests(redist).labels()))
-    other = store.in_other_channel()
     hint = f"local: {listed_names(labels)}"
     call = corrected(text, labels)
-    if find_release(text, other.manifests(redist).labels()) is not None:
-        hint = f"--channel {other.channel} has it: run `{again(channel=other.channel)}`"
-    elif call is not None and len(set(_sides(call, redist))) > 1:
+    if call is not None and len(set(_sides(call, redist))) > 1:
         hint += f"; run `{call}`"
     elif re.fullmatch(r"[0-9]+(\.[0-9]+)*", text):
         options = {"redist": redist, "version": text}

@@ -45,14 +45,18 @@ def summary_lines(report: DiffReport) -> Iterator[str]:
         if delta.field == "supported capabilities":
             signs = [*(f"-{name}" for name in delta.gone), *(f"+{name}" for name in delta.added)]
             yield f"GPUs: {' '.join(signs)}"
-    raised = {
-        (delta.old, delta.new)
+    raised = grouped(
+        (delta.new, package.package)
         for package in report.packages
         for delta in package.deltas
         if delta.field == "glibc" and delta.new and may_break(delta)
-    }
-    if raised:
-        yield f"glibc: {', '.join(sorted({f'{old} -> {new}' for old, new in raised}))}"
+    )
+    words = [
+        f"{version} for {', '.join(shortened([*dict.fromkeys(raised[version])], _FEW))}"
+        for version in sorted(raised, key=natural_order, reverse=True)
+    ]
+    if words:
+        yield f"newer glibc required: {'; '.join(words)}"
 
 
 def _most(report: DiffReport, status: str) -> int:

@@ -98,7 +98,9 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.commands.explain.table_text import explain_text
 
         store = session.read_store(
-            options.data, is_channel_used=False, reads_features=options.subject == "gpu"
+            options.data,
+            is_channel_used=options.subject == "gpu",
+            reads_features=options.subject == "gpu",
         )
         cache = open_cache(options.cache_dir)
         progress = session.progress("indexing")

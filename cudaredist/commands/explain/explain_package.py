@@ -6,18 +6,21 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
+from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
 from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
-from cudaredist.errors import UnknownNameError
+from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
-from cudaredist.primitives import Platform, Version, natural_order
+from cudaredist.hints import again, command_line, corrected, listed_names
+from cudaredist.primitives import KNOWN_PLATFORMS, Platform, Version, natural_order
+from cudaredist.redists import CUDA
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_draft
 from cudaredist.sets.headers import ROOTS, holds
@@ -26,7 +29,7 @@ from cudaredist.sets.load import read_policies
 from cudaredist.sets.metadata import archive_address, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
-from cudaredist.wheels import package_of_project
+from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
 
 _headers = TypeAdapter(MissingHeaders | None)
 _KINDS = ("sm", "compute", "lto")
@@ -42,7 +45,7 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
     archives, reasons = package_archives(name, index)
     known = {place.archive.platform for place in archives}
     if platform is not None and archives and platform not in known:
-        raise UnknownNameError(f"platform of {name}", platform, known)
+        raise _no_archives(name, platform, known, index)
     urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
     explained = tuple(
         own.model_copy(update={"url": archive_address(place.redist, place.archive, urls, address)})
@@ -53,22 +56,34 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
     return PackageReport(asked=name, archives=explained, reasons=reasons)
 
 
+def _no_archives(name: str, platform: str, known: Collection[str], index: Index) -> UsageError:
+    """Return the error for a platform that no archive of a package is for."""
+    if platform not in KNOWN_PLATFORMS:
+        return UnknownNameError(f"platform of {name}", platform, known)
+    hint = f"known: {', '.join(sorted(known))}; run `{again(without=['--platform'])}`"
+    if index.store.channel == "wheels" and platform not in PLATFORMS:
+        download = command_line("download-manifests")
+        hint += f"; NVIDIA has no wheels for {platform}: for its archives, run `{download}`"
+    return UsageError(f"no local release of {name} is for {platform}", hint=hint)
+
+
 def package_archives(
     name: str, index: Index
 ) -> tuple[dict[IndexedArchive, ExplainedArchive], tuple[Reason, ...]]:
     """Return a package's archives in order, and why package sets omit it.
 
     The package may have other names. The name may be one of an additional version, such as
-    `cudnn_8_9`, or of a project in the package index, such as nvidia-cublas-cu12. Raises
-    `UnknownNameError` for a package that is in no local manifest or policy, and `UsageError` if the
-    data folder has no manifests.
+    `cudnn_8_9`. For a project in the package index, such as nvidia-cublas-cu12, only its wheels are
+    returned. Raises `UnknownNameError` for a package that is in no local manifest or policy, and
+    `UsageError` if the data folder has no manifests.
     """
     policies = read_policies(index.store, (), [])
     redists = index.redists()
     local = {package for (package,) in index.rows("SELECT DISTINCT package FROM packages")}
     names = local.union(policies.packages())
+    project = None
     if name not in names and package_of_project(name) in names:
-        name = package_of_project(name)
+        project, name = canonicalize_name(name), package_of_project(name)
     others = {package for package in local if policies.root(package) == policies.root(name)}
     versioned = {package for package in local if name.startswith(f"{package}_")}
     condition = "package IN (SELECT value FROM json_each(?))"
@@ -78,12 +93,30 @@ def package_archives(
         if one.archive.package in others or name == versioned_attr(one.archive.package, one.label)
     ]
     if not own and name not in names:
-        raise UnknownNameError("package", name, names)
+        raise _no_package(name, index, names)
+    if project is not None and index.store.channel == "wheels":
+        projects = {one.archive.project or "" for one in own}
+        own = [one for one in own if one.archive.project == project]
+        if not own:
+            raise UnknownNameError(f"project of {name}", project, projects)
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
     if not own:
         draft = unpublished_draft(draft)
     explained = explain_archives(index, own, policies.outputs, policies.licenses)
     return dict(explained), tuple(draft.reasons)
+
+
+def _no_package(name: str, index: Index, names: Collection[str]) -> UsageError:
+    """Return the error for a name that is not one of a package."""
+    product = METAPACKAGES.get(canonicalize_name(name), name)
+    query = "SELECT DISTINCT package FROM packages JOIN releases ON id = release WHERE redist = ?"
+    packages = sorted(package for (package,) in index.rows(query, product))
+    if not packages:
+        return UnknownNameError("package", name, names)
+    hint = f"its packages: {listed_names(packages)}; run `{corrected(name, packages)}`"
+    if product == CUDA:
+        hint += f", or for a release `{command_line('explain cuda', '13.0')}`"
+    return UsageError(f"{shown(name)} is a product, not a package", hint=hint)
 
 
 def explain_archives(

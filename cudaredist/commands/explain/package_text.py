@@ -54,7 +54,7 @@ def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
     lines = []
     for (package, version, redist, release, date), own in reversed(versions.items()):
         day = f", {date}" if date else ""
-        places = ", ".join(archive.id.place for archive in own)
+        places = ", ".join(sorted(archive.id.place for archive in own))
         lines.append(f"{package} {version} ({redist} {release}{day}) for {places}")
     yield from lines[:1]
     newest = [*versions.values()][-1] if versions else []

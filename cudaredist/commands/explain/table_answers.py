@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, NvccRelease
+from cudaredist.primitives import parse_label
 from cudaredist.tables.explain_nvcc import COMPILER_NAMES
 from cudaredist.tables.explanation import Fact, Topic
 from cudaredist.tables.nvcc.compilers import visual_studio
@@ -15,24 +16,36 @@ def nvcc_answer(name: str, compat: NvccCompat) -> Iterator[str]:
     """Yield the host compilers of a CUDA release in two lines, those of most people first."""
     label = newest_of(name, compat)
     release = compat.releases[label]
+    chosen = "" if name == label else f", the newest of {name}"
     nvcc = "" if release.nvcc is None else f", nvcc {release.nvcc}"
-    yield f"CUDA {label}{nvcc}: {', '.join(_ranges(release, _MAIN)) or 'compilers unknown'}"
+    ranges = ", ".join(_ranges(release, _MAIN))
+    yield f"CUDA {label}{chosen}{nvcc}: {ranges or 'compilers unknown'}"
     others = [name for name in release.compilers if name not in _MAIN]
     if others:
         yield f"other compilers: {', '.join(_ranges(release, others))}"
 
 
 def cuda_answer(name: str, compat: NvccCompat, topics: Sequence[Topic]) -> Iterator[str]:
-    """Yield the drivers, the compute capabilities and the host compilers of a CUDA release."""
+    """Yield the host compilers, the drivers and the compute capabilities of a CUDA release."""
+    compilers, *others = nvcc_answer(name, compat)
+    yield compilers
+    label = newest_of(name, compat)
     facts = {fact.name: fact for topic in topics for fact in topic.facts}
-    native, lowest = facts.get("driver.native"), facts.get("driver.lowest")
-    if native is not None or lowest is not None:
-        words = [_driver(native, "all"), _driver(lowest, "limited")]
-        yield f"drivers: {'; '.join(filter(None, words))}"
+    lowest, words = facts.get("driver.lowest"), []
+    stated = dict(_driver(f) for topic in topics for f in topic.facts if f.name == "driver.native")
+    if stated:
+        release = label if label in stated else max(stated, key=parse_label)
+        systems = stated[release]
+        other = "" if release == label else f" (stated for CUDA {release})"
+        words.append(f"all features from {systems}{other}")
+    if lowest is not None:
+        words.append(f"limited features from {_driver(lowest)[1]}")
+    if words:
+        yield f"drivers: {'; '.join(words)}"
     supported, default = facts.get("supported"), facts.get("default")
     if supported is not None and default is not None:
         yield f"compute capabilities: {_names(supported)}; built by default: {_names(default)}"
-    yield from nvcc_answer(name, compat)
+    yield from others
 
 
 def gpu_answer(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
@@ -47,13 +60,10 @@ def gpu_answer(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
             yield f"{span} support {subject}, later releases do not."
 
 
-def _driver(fact: Fact | None, features: str) -> str | None:
-    """Return the release and systems of a fact about the lowest driver."""
-    if fact is None:
-        return None
+def _driver(fact: Fact) -> tuple[str, str]:
+    """Return the release and the systems of a fact about the lowest driver."""
     words, _, systems = fact.statement.rpartition(": ")
-    release = words[words.index("CUDA") :]
-    return f"{features} features of {release} from {systems.replace(', ', ' and ')}"
+    return words.rpartition("CUDA ")[2], systems.replace(", ", " and ")
 
 
 def _names(fact: Fact) -> str:

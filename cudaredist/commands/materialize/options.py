@@ -73,9 +73,14 @@ class MaterializeOptions(Options):
 REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify"),
     (
-        lambda o: o.package_set and o.only_root,
-        "--verify and --remove cannot be combined with SET",
+        lambda o: o.package_set and o.verify,
+        "--verify cannot be combined with SET",
         "run `cudaredist materialize --root {root} --verify`",
+    ),
+    (
+        lambda o: o.package_set and o.remove,
+        "--remove cannot be combined with SET",
+        "run `cudaredist materialize --root {root} --remove`",
     ),
     (lambda o: o.target and o.only_root, "--target cannot be combined with --verify or --remove"),
     (lambda o: o.format == "oci" and not o.programs, "--format oci requires --for"),

@@ -7,6 +7,7 @@ from cudaredist.commands.versions.release_lines import line_reports
 from cudaredist.commands.versions.report import LineReport, VersionsReport
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
 from cudaredist.formats.report import ErrorReport
+from cudaredist.hints import again
 from cudaredist.primitives import PREVIEW, Version
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
@@ -71,9 +72,19 @@ def read_versions(
         channels=of_channels,
         moved=moved,
         absent=tuple(sorted(absent)),
+        hint=_nothing_local(store, redists) if sources is None and not lines else None,
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),
     )
+
+
+def _nothing_local(store: Store, redists: Sequence[Redist]) -> str:
+    """Return the sentence for local data without releases, with a command that lists some."""
+    other = store.in_other_channel()
+    command = f"for those upstream, run `{again(without=['--offline'])}`"
+    if {redist.name for redist in redists} & {*other.redists()}:
+        command = f"--channel {other.channel} has some: run `{again(channel=other.channel)}`"
+    return f"no local releases for --channel {store.channel}; {command}"
 
 
 def _answers(

@@ -48,4 +48,7 @@ class VersionsReport(Report):
         default={}, description="Local releases that left their channel, by redistributable"
     )
     absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
+    hint: str | None = Field(
+        default=None, description="Why there are no releases, with a command. Null: there are some"
+    )
     errors: tuple[ErrorReport, ...] = ()

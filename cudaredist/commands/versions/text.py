@@ -14,6 +14,9 @@ _DESCRIBED = 3
 
 def versions_text(report: VersionsReport) -> Iterator[str]:
     """Yield a sentence about each of few redistributables, then their release lines."""
+    if report.hint is not None:
+        yield report.hint
+        return
     if len(report.releases) <= _DESCRIBED:
         yield from (_sentence(redist, report) for redist in report.releases)
     rows = [("redist", "line", "local", "date", "upstream", "state")]

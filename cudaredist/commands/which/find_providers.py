@@ -16,6 +16,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNa
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import natural_order
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import is_for_other_cuda, resolve, split_outputs
@@ -23,6 +24,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import process_command, require_manifests
 from cudaredist.tables.symbols.symbol_pattern import glob_of
+from cudaredist.wheels import package_of_project
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
@@ -36,12 +38,14 @@ _SOME = "{} IN (SELECT value FROM json_each(?))"
 def find_providers(name: str, search: Search) -> WhichReport:
     """Return the local packages that provide a soname or a file.
 
-    `name` is a soname, a file name or the end of a path, and `*` matches any characters. If nothing
+    `name` is a soname, a file name or the end of a path, and `*` matches any characters. Of an
+    absolute path, such as that of an installed library, only the file name counts. If nothing
     matches, but archives with unknown files may have the file, the exit code is 3. Raises
     `UsageError` without local manifests, and `UnknownNameError` for a platform without local
     archives.
     """
     index, platform, redists = search.index, search.platform, search.redists
+    name = posixpath.basename(name) if name.startswith("/") else name
     names = redists or require_manifests(index.store)
     searched = {redist: tuple(map(str, index.labels(redist))) for redist in names}
     search = replace(search, redists=names)
@@ -53,7 +57,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
     if platform is not None and not hits:
         others, _ = _named_or_beginning(replace(search, platform=None), name)
         elsewhere = {hit.platform for hit in others}
-    packages = [] if hits else index.archives(names, "package = ?", name)
+    packages = () if hits else _of_package(name, search)
     unknown = list(search.archives(_UNKNOWN))
     outside = None if elsewhere else _outside_provider(name, index.store)
     code = EXIT_OK
@@ -69,13 +73,22 @@ def find_providers(name: str, search: Search) -> WhichReport:
         hits=hits,
         is_beginning=is_beginning,
         elsewhere=tuple(sorted(elsewhere)),
-        package=tuple(sorted({one.archive.platform for one in packages})),
+        package=tuple(sorted({one.platform for one in packages})),
         outside=outside,
         unknown=len(unknown),
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
         hint=process_command(index.store, redists, platform) if unknown else None,
         exit_code=code,
     )
+
+
+def _of_package(name: str, search: Search) -> list[Archive]:
+    """Return the archives of a package, or the wheels of a project such as nvidia-nccl-cu12."""
+    names = {name, package_of_project(name)}
+    found = [
+        one.archive for one in search.index.archives(search.redists, _SOME.format("package"), names)
+    ]
+    return [archive for archive in found if name in {archive.package, archive.project}]
 
 
 def _named_or_beginning(search: Search, name: str) -> tuple[tuple[WhichHit, ...], bool]:

@@ -61,6 +61,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         symbol=pattern.text,
         symbols=tuple(sorted(hits, key=_order)),
         unknown=0,
+        suggestions=() if hits else index.similar_symbols(pattern.text),
         exit_code=EXIT_OK if hits else EXIT_FINDINGS,
     )
 

@@ -62,7 +62,8 @@ class WhichReport(Report):
         default=(), description="Platforms with the file, if that of --platform has none"
     )
     package: tuple[str, ...] = Field(
-        default=(), description="Platforms of the package with this name, if no file has it"
+        default=(),
+        description="Platforms of the package or project with this name, if no file has it",
     )
     outside: OutsideProvider | None = None
     symbol: str | None = Field(default=None, description="The symbol of --symbol")
@@ -71,7 +72,7 @@ class WhichReport(Report):
     )
     unknown: int = Field(description="Number of archives with unknown files")
     suggestions: tuple[str, ...] = Field(
-        default=(), description="Similar sonames, if no package provides the name"
+        default=(), description="Similar names of libraries or symbols, if there are no hits"
     )
     hint: str | None = Field(
         default=None, description="Command to inspect the archives with unknown files"

@@ -133,24 +133,33 @@ def test_release_without_stated_driver_has_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "answer"),
+    ("driver", "linux", "windows"),
     [
         (
             "535",
-            "Driver 535 runs CUDA 11.0 to 12.2 with all features; 12.3 to 12.9 with limited "
-            "features; 13.0 to 13.4 with cuda_compat (Linux).",
+            "Driver 535 on Linux runs CUDA 11.0 to 12.2 with all features; 12.3 to 12.9 with "
+            "limited features; 13.0 to 13.4 with cuda_compat; 13.5 with cuda_compat is not "
+            "documented.",
+            "Driver 535 on Windows runs CUDA 11.0 to 12.1 with all features; 12.2 to 12.9 with "
+            "limited features; not 13.0 to 13.5.",
         ),
         (
             "580.82.07",
-            "Driver 580.82.07 runs CUDA 11.0 to 13.0.1 with all features; 13.0.2 to 13.3 with "
-            "limited features (Linux).",
+            "Driver 580.82.07 on Linux runs CUDA 11.0 to 13.0.1 with all features; 13.0.2 to 13.3 "
+            "with limited features.",
+            "Driver 580.82.07 on Windows runs CUDA 11.0 to 12.9 with all features; 13.0 to 13.3 "
+            "perhaps with limited features.",
         ),
-        ("100", None),
+        (
+            "100",
+            "Driver 100 on Linux runs no known CUDA release (11.0 to 13.3).",
+            "Driver 100 on Windows runs no known CUDA release (11.0 to 13.3).",
+        ),
     ],
 )
-def test_answer_names_ranges_of_releases(driver: str, answer: str | None) -> None:
-    releases = [Version.parse("13.4.3")] if driver == "535" else []
-    assert driver_answer(driver, POLICY, releases) == answer
+def test_answer_names_ranges_of_releases(driver: str, linux: str, windows: str) -> None:
+    newer = map(Version.parse, ("13.4.3", "13.5.0")) if driver == "535" else ()
+    assert driver_answer(driver, POLICY, [*newer]).splitlines() == [linux, windows]
 
 
 def test_releases_of_a_fact_are_ranges_in_words() -> None:

@@ -273,7 +273,7 @@ def test_which_reports_variants_of_other_redists(ask: Run) -> None:
     [
         (("libnothing.so",), 1, "no local package provides libnothing.so"),
         (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
-        (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA '11.8'"),
+        (("x", "--cuda", "11.8"), 2, "no local release of cuda is called '11.8'"),
         (("x", "--cuda", ""), 2, "no local manifest of CUDA ''"),
         (("x", "--cuda", "twelve"), 2, "hint: local releases: 12.9.1, 12.9.2"),
         (("",), 2, "which requires a file, a soname or --symbol"),
@@ -302,6 +302,36 @@ def test_which_name_without_version_lists_or_suggests_sonames(run: Run, name: st
     # A stub is called `libcublas.so`.
     assert ("did you mean" in output) is (name == "libcublass.so.12")
     assert "libcublas.so.12" in output
+
+
+@pytest.mark.parametrize("name", ["nvidia-cublas-cu12", "cutensor-cu13"])
+def test_which_name_of_project_suggests_explain(run: Run, name: str) -> None:
+    output = expect_output(run("which", name), 1).stdout
+    assert f"{name} is a package for linux-sbsa, linux-x86_64" in output
+    assert f"run `cudaredist explain package {name}`" in output
+
+
+def test_which_absolute_path_is_searched_by_its_name(run: Run) -> None:
+    """As users copy it from messages of the loader."""
+    path = "/opt/venv/lib/python3.12/site-packages/nvidia/cublas/lib/libcublas.so.12"
+    assert run("which", path).stdout == run("which", "libcublas.so.12").stdout
+
+
+@pytest.mark.parametrize(
+    ("symbol", "suggestions"),
+    [
+        ("cublasLtCreat", "did you mean cublasLtCreate or "),
+        ("cudaMaloc", "did you mean cudaMalloc or "),
+        ("cublasXtZher2", "did you mean cublasXtZher2k or "),
+        ("xyz", ""),
+        ("[cub", ""),
+        ("nothingLikeThis", ""),
+    ],
+)
+def test_which_misspelled_symbol_has_suggestions(run: Run, symbol: str, suggestions: str) -> None:
+    output = expect_output(run("which", "--symbol", symbol), 1).stdout
+    assert output.startswith(f"no local release exports {symbol}\n{suggestions}")
+    assert ("did you mean" in output) is bool(suggestions)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Run
-from support.running import expect_output
+from support.running import expect_error, expect_output
 from support.set_inputs import build
 from support.small_sets import make_data
 
@@ -59,19 +59,54 @@ def test_explain_package_without_features_reports_not_examined(run: Run, data: P
 
 
 @pytest.mark.parametrize(
-    ("project", "package"),
+    ("project", "answer"),
     [
-        ("nvidia-cublas-cu12", "libcublas"),
-        ("nvidia-cublas", "libcublas"),
-        ("nvidia_cuda_runtime_cu12", "cuda_cudart"),
-        ("cutensor-cu12", "libcutensor"),
-        ("nvidia-nccl-cu13", "nccl"),
+        ("nvidia-cublas-cu12", "libcublas 12.9.2.10 (cuda 12.9.2, "),
+        ("nvidia-cublas", "libcublas 13."),
+        ("nvidia_cuda_runtime_cu12", "cuda_cudart 12.9.79 (cuda 12.9.2, "),
+        ("cutensor-cu12", "libcutensor "),
+        ("nvidia-nccl-cu11", "nccl 2.21.5 (nccl 2.21.5, "),
     ],
 )
-def test_explain_package_takes_projects_of_the_index(run: Run, project: str, package: str) -> None:
+def test_explain_package_answers_for_a_project_alone(run: Run, project: str, answer: str) -> None:
     result = run("explain", "package", project)
-    assert result.stdout == run("explain", "package", package).stdout
-    assert result.exit_code == 0
+    assert result.stdout.startswith(answer)
+    document = json.loads(run("explain", "package", project, "--json").stdout)
+    folders = {archive["relative_path"].partition("/")[0] for archive in document["archives"]}
+    assert folders == {project.replace("_", "-")}
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (
+            "nvidia-cublas-cu10",
+            "no project of libcublas is called 'nvidia-cublas-cu10'",
+            "did you mean nvidia-cublas or nvidia-cublas-cu11 or nvidia-cublas-cu12?",
+        ),
+        ("cuda", "'cuda' is a product, not a package", "or for a release `cudaredist explain cuda"),
+        ("cuquantum", "'cuquantum' is a product, not a package", "cudensitymat, cupauliprop"),
+        (
+            "libnpp --platform linux-aarch64",
+            "no local release of libnpp is for linux-aarch64",
+            "NVIDIA has no wheels for linux-aarch64: for its archives, run `cudaredist download",
+        ),
+        (
+            "nccl --platform windows-x86_64",
+            "no local release of nccl is for windows-x86_64",
+            "known: linux-sbsa, linux-x86_64; run `cudaredist explain package nccl`",
+        ),
+        (
+            "nccl --platform linux-x86",
+            "no platform of nccl is called 'linux-x86'",
+            "--platform linux-x86_64`",
+        ),
+    ],
+)
+def test_explain_package_refuses_unknown_names(
+    run: Run, words: str, message: str, hint: str
+) -> None:
+    expect_error(run("explain", "package", *words.split()), 2, message, hint)
 
 
 def test_explain_package_knows_every_package_of_set(data: Path) -> None:

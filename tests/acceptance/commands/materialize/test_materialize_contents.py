@@ -215,8 +215,15 @@ def test_component_options_limit_packages_and_download(
     assert dict(server.requests) == dict.fromkeys(expected, 1)
     size = sum(made_set.packages[name]["archive"]["size"] for name in packages)
     assert report["fetched_bytes"] == size
-    assert result.stderr.startswith(f"{len(packages)} archive")
+    assert f"{len(packages)} archive" in result.stderr
     assert f"; {size:,} bytes to download; " in result.stderr
+
+
+def test_excluded_package_that_others_require_is_a_warning(materialize: Materialize) -> None:
+    options = ("--component", "libcublas", "--exclude", "cuda_cudart")
+    assert "warning: cuda_cudart is left out by --exclude, but required by libcublas\n" in (
+        materialize(*options).stderr
+    )
 
 
 def test_no_static_keeps_only_static_cudart(materialize: Materialize) -> None:
