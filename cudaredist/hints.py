@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import accumulate, takewhile
 
 _SUGGESTIONS = 3
-_LISTED = 8
-"""Names that a hint lists at most."""
+_LISTED = 150
+"""Characters of the names that a hint lists at most."""
 _SUBSTRING = 4
 """Characters of a name that is searched for within other names."""
 _is_release = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*").fullmatch
@@ -120,7 +120,7 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
 
     The hint has the call with the most similar name.
     """
-    nearest = _nearest_releases(name, known)
+    nearest = nearest_releases(name, known)
     similar = similar or nearest or _similar_names(name.lower(), known)
     hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {listed_names(known)}"
     if call := corrected(name, similar[:1] or known):
@@ -129,16 +129,18 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """Return names in a line: of many names the first ones, of many releases the newest."""
-    if len(names) <= _LISTED:
+    """Return names in a line of text: of many names the first ones, of many releases the newest."""
+    lengths = accumulate(len(name) + len(", ") for name in names)
+    limit = sum(length <= _LISTED for length in lengths)
+    rest = len(names) - limit
+    if not rest:
         return ", ".join(names)
-    rest = len(names) - _LISTED
     if all(name[:1].isdigit() for name in names):
         return f"{', '.join(sorted(names, key=_numbers)[rest:])} and {rest} older"
-    return f"{', '.join(names[:_LISTED])} and {rest} more"
+    return f"{', '.join(names[:limit])} and {rest} more"
 
 
-def _nearest_releases(name: str, known: Sequence[str]) -> list[str]:
+def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
     """Return the newest releases that begin with a text, else the next older and newer ones.
 
     Returns nothing for other names.

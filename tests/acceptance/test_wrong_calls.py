@@ -36,7 +36,7 @@ WRONG_CALLS = {
     "query": "cudaredist query --tables",
     "query 'SELECT * FROM package'": "cudaredist query --tables",
     "query 'SELECT 1' --tables": "cudaredist query 'SELECT 1'",
-    "diff cuda@12.9 cuda@99.1": "cudaredist diff cuda@12.9 cuda@12.9.1",
+    "diff cuda@12.9 cuda@99.1": "cudaredist diff cuda@12.9 cuda@13.5.0",
     f"{BUILD.replace('x86_64', 'amd64')}": f"cudaredist {BUILD}",
     f"{BUILD} --data-dir nowhere": f"cudaredist {BUILD}",
     f"{BUILD} --redist cuda=13.0": "cudaredist build --platform linux-x86_64 --cuda 13.0",

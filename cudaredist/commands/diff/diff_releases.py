@@ -35,7 +35,7 @@ from cudaredist.formats.registry import (
     schema_version_of,
 )
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.hints import command_line, corrected, listed_names
+from cudaredist.hints import command_line, corrected, listed_names, nearest_releases
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name
@@ -186,8 +186,10 @@ def _no_release(redist: str, text: str, store: Store) -> UsageError:
     """Return the error for a release that is not local, with a command that finds or gets it."""
     labels = list(map(str, store.manifests(redist).labels()))
     hint = f"local: {listed_names(labels)}"
-    call = corrected(text, labels)
-    if call is not None and len(set(_sides(call, redist))) > 1:
+    calls = (corrected(text, [label]) for label in nearest_releases(text, labels) or labels)
+    # A release that is compared with itself has no differences.
+    call = next((call for call in calls if call and len(set(_sides(call, redist))) > 1), None)
+    if call is not None:
         hint += f"; run `{call}`"
     elif re.fullmatch(r"[0-9]+(\.[0-9]+)*", text):
         options = {"redist": redist, "version": text}
