@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from cudaredist import __version__
 from cudaredist.cli.configuration import read_configuration
 from cudaredist.cli.console import Console
+from cudaredist.cli.other_names import without_other_names
 from cudaredist.cli.session import report_bug, report_error
 from cudaredist.commands.audit.command import audit
 from cudaredist.commands.build.command import build
@@ -86,13 +87,18 @@ class _Program(TyperGroup):
     _words: tuple[str, ...] = ()
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **other: Any) -> Any:  # noqa: ANN401 - as typer has it
-        args = self._command_first(args)
+        args = without_other_names(self._command_first(args))
         self._words = tuple(args)
         with self._reported():
             return super().make_context(info_name, args, *more, **other)
 
     def _command_first(self, args: list[str]) -> list[str]:
-        """Move options that are typed before the command behind it: only commands have options."""
+        """Move options that are typed before the command behind it: only commands have options.
+
+        `help COMMAND` is `COMMAND --help`.
+        """
+        if args[:1] == ["help"]:
+            return [*args[1:], "--help"]
         before = [*itertools.takewhile(lambda word: word not in self.commands, args)]
         own = {name for parameter in self.params for name in parameter.opts} | _HELP
         if before == args or not before or not before[0].startswith("-") or own & {*before}:

@@ -192,13 +192,6 @@ channel_option = partial(select_option, "NVIDIA's archives or NVIDIA's wheels.",
 _jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
 jobs_option = partial(_jobs_option, "Simultaneous downloads.", default=16)
 archive_jobs_option = partial(_jobs_option, "Simultaneous archives. Default: one per core.")
-parallel_option = partial(
-    work_option,
-    "Alias from the nixpkgs manual: --no-parallel is --jobs 1.",
-    names="--parallel/--no-parallel",
-    default=True,
-    hidden=True,
-)
 _data_dir_option = partial(folder_option, metavar="DIR", envvar="CUDAREDIST_DATA_DIR")
 data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data.")
 read_data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data or shipped data.")
@@ -247,12 +240,6 @@ class Options(OptionGroup):
         metavar="",
         default=0,
     )
-    log_level: LogLevel | None = output_option(
-        "Alias from the nixpkgs manual: debug, info, warning, error or critical.",
-        metavar="LEVEL",
-        case_sensitive=False,
-        hidden=True,
-    )
     color: Color = output_option(
         "Color messages: auto, always or never.", metavar="WHEN", default="auto"
     )
@@ -293,7 +280,7 @@ class Requests(OptionGroup):
 class RecordOptions(Options):
     """Options of commands that record the hashes of files."""
 
-    accept_changed: bool
+    replace: bool
     requests: Requests = dataclasses.field(default_factory=Requests)
     data_dir: Path | None = data_dir_option()
 
@@ -314,12 +301,11 @@ class ArchiveJobs(OptionGroup):
     """Options for the number of simultaneous archives."""
 
     jobs: int | None = archive_jobs_option()
-    parallel: bool = parallel_option()
 
     @property
     def count(self) -> int:
         """The number of jobs, by default one per core."""
-        return (self.jobs or os.cpu_count() or 1) if self.parallel else 1
+        return self.jobs or os.cpu_count() or 1
 
 
 class Releases(OptionGroup):
@@ -409,6 +395,12 @@ class Folders(OptionGroup):
 class ManifestOptions(Options):
     """Options of commands that change the data of local manifests."""
 
+    log_level: LogLevel | None = output_option(
+        "Other name of the nixpkgs manual: debug, info, warning, error or critical.",
+        metavar="LEVEL",
+        case_sensitive=False,
+        hidden=True,
+    )
     channel: ChannelName = channel_option()
     network: Network = dataclasses.field(default_factory=Network)
     check: bool = check_option()

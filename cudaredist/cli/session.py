@@ -204,7 +204,7 @@ class Session(contextlib.ExitStack):
         super().__init__()
         levels = ("WARNING", "INFO", "DEBUG")
         level = "ERROR" if options.quiet else levels[min(options.verbose, 2)]
-        configure_logging(options.log_level or level)
+        configure_logging(vars(options).get("log_level") or level)
         self.console = Console(options.color, quiet=options.quiet)
         self._options = options
 
@@ -328,7 +328,7 @@ class Session(contextlib.ExitStack):
 
         settings = Settings(timeout=options.requests.timeout, retries=options.requests.retries)
         begin = self.lock(root)
-        return Recorder(settings, self.progress(title), begin, options.accept_changed)
+        return Recorder(settings, self.progress(title), begin, options.replace)
 
     # -- output of a command
 

@@ -1,9 +1,9 @@
 """Model of the configuration file of a project."""
 
 import re
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from cudaredist.formats.base import Channel, OwnModel
 from cudaredist.hints import redacted
@@ -58,10 +58,19 @@ class AuditSettings(_Settings):
     """The requirements of `audit`."""
 
     require_gpu: list[str] | None = Field(None, description="GPUs that must run the program")
-    cuda: str | None = Field(None, description="CUDA release that must have its symbols")
-    max_glibc: str | None = Field(None, description="Newest glibc that it may require")
+    require_cuda: str | None = Field(None, description="CUDA release that must have its symbols")
+    require_glibc: str | None = Field(None, description="Newest glibc that it may require")
     no_bundled: bool = Field(default=False, description="Whether copies of libraries are findings")
     ignore: list[IgnoredFinding] = Field([], description="Findings that do not count")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_former_names(cls, values: Any) -> Any:  # noqa: ANN401 - not validated yet
+        """Accept the names of settings before they were renamed, for one release."""
+        former = {"cuda": "require-cuda", "max-glibc": "require-glibc"}
+        if not isinstance(values, dict):
+            return values
+        return {former.get(name, name): value for name, value in values.items()}
 
 
 class DeclaredSet(_Settings):

@@ -63,7 +63,7 @@ def make_flags(
         message = "forward compatibility requires a capability without a letter, but all have one: "
         message += ", ".join(effective)
         call = again(without=["--forward-compat"])
-        hint = f"add one, for example --capability 9.0, or remove --forward-compat: `{call}`"
+        hint = f"add one, for example --gpu 9.0, or remove --forward-compat: `{call}`"
         raise UsageError(message, hint=hint)
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]

@@ -30,7 +30,7 @@ class HashedFile(NamedTuple):
             raise IntegrityError(
                 f"{self.name}: the SHA-256 is {self.sha256}, and {record} has {recorded}; the "
                 "record was kept",
-                hint=f"to replace it, run `{again('--accept-changed')}`",
+                hint=f"to replace it, run `{again('--replace')}`",
             )
 
 

@@ -194,7 +194,7 @@ def test_data_folder_is_not_written_through_planted_link(
     Path("data/manifests").mkdir(parents=True)
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(victim)
-    options = ("--base-url", server.url, "--redist", "cuda", "--accept-changed")
+    options = ("--base-url", server.url, "--redist", "cuda", "--replace")
     assert run("download-manifests", *options).exit_code == 0
     assert victim.read_bytes() == before
     assert not path.is_symlink()

@@ -52,6 +52,12 @@ def test_options_before_the_command_are_its_options(run: Run, words: str) -> Non
     expect_error(result, 2, "No such option: --jsn", "explain")
 
 
+def test_help_command_prints_help(run: Run) -> None:
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "build").stdout == run("build", "--help").stdout
+    expect_error(run("help", "biuld"), 2, "No such command 'biuld'", "cudaredist build --help")
+
+
 @pytest.mark.parametrize(
     ("call", "choices", "hint"),
     [

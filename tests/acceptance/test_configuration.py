@@ -71,10 +71,12 @@ def test_commands_use_folder_and_addresses_of_file(run: Run) -> None:
     assert not Path("data").exists()
 
 
-def test_audit_uses_requirements_of_file(run: Run) -> None:
-    OWN.write_text('[audit]\nmax-glibc = "2.0"\n')
+@pytest.mark.parametrize("name", ["require-glibc", "max-glibc"])
+def test_audit_uses_requirements_of_file(run: Run, name: str) -> None:
+    """`max-glibc` is the former name."""
+    OWN.write_text(f'[audit]\n{name} = "2.0"\n')
     assert run("audit", "/bin/sh").exit_code == 1
-    assert run("audit", "/bin/sh", "--max-glibc", "2.99").exit_code == 0
+    assert run("audit", "/bin/sh", "--require-glibc", "2.99").exit_code == 0
 
 
 IGNORED = """
@@ -91,7 +93,7 @@ reason = "unused"
 
 def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
     OWN.write_text(IGNORED.replace("/bin/sh", "glibc"))
-    call = ("audit", "/bin/sh", "--max-glibc", "2.0")
+    call = ("audit", "/bin/sh", "--require-glibc", "2.0")
     document = json.loads(run(*call, "--json").stdout)
     (finding,) = document["findings"]
     assert (finding["exit_code"], finding["ignored"]) == (0, "old systems are not supported")
@@ -127,7 +129,7 @@ def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
         ("[[audit.ignore]]\nkind = 'glibc'\nreason = ' '", "reason: expected a text", "schema"),
         ("[[audit.ignore]]\nreson = ''\nkind = 'gpu'", "called 'reson'", "did you mean reason?"),
         ("jbos = 3", "no setting of cudaredist.toml is called 'jbos'", "did you mean jobs?"),
-        ("[audit]\nmax_glibc = '2'", "is called 'max_glibc'", "did you mean max-glibc?"),
+        ("[audit]\nrequire_glibc = '2'", "is called 'require_glibc'", "mean require-glibc"),
         ("jobs = 0", "cudaredist.toml: jobs: ", "cudaredist schema configuration"),
         ("jobs = '3'", "cudaredist.toml: jobs: ", "cudaredist schema configuration"),
         ("channel = 'wheel'", "no channel of cudaredist.toml is", "did you mean wheels?"),

@@ -21,13 +21,13 @@ REFUSALS = {
         "cudaredist build --system y",
     ),
     "build --target linux-sbsa": ("--target requires --platform", "cudaredist build"),
-    "build --capability all --forward-compat": (
-        "--capability all cannot be combined with other capabilities or --forward-compat",
+    "build --gpu all --forward-compat": (
+        "--gpu all cannot be combined with other capabilities or --forward-compat",
         "cudaredist build --forward-compat",
     ),
-    "bump --json --print-commit-message": (
-        "--print-commit-message cannot be combined with --json or --format",
-        "cudaredist bump --json",
+    "bump --json --format commit-message": (
+        "--json cannot be combined with --format commit-message",
+        "cudaredist bump --format commit-message",
     ),
     "bump --no-process --output sets": (
         "--output cannot be combined with --no-process",
@@ -71,8 +71,8 @@ REFUSALS = {
         "--diff cannot be combined with --output",
         "cudaredist export nixpkgs set.json --output out",
     ),
-    "export nix set.json --output o --allow-downgrade": (
-        "--allow-downgrade requires the format nixpkgs and --output",
+    "export nix set.json --output o --replace": (
+        "--replace requires the format nixpkgs and --output",
         "cudaredist export nix set.json --output o",
     ),
     "export nix set.json": (
@@ -190,8 +190,8 @@ REFUSALS = {
         "cudaredist mirror verify m",
     ),
     "mirror sync m --check": ("--check requires prune", "cudaredist mirror prune m --check"),
-    "mirror prune m --accept-changed": (
-        "--accept-changed requires sync",
+    "mirror prune m --replace": (
+        "--replace requires sync",
         "cudaredist mirror prune m",
     ),
     "mirror prune m --checksum": ("--checksum requires sync", "cudaredist mirror verify m"),
@@ -201,7 +201,7 @@ REFUSALS = {
     ),
     "process-manifests --no-cleanup --engine dask --scheduler tcp://x": (
         "--keep-archives requires --engine local",
-        "cudaredist process-manifests --no-cleanup --engine dask --scheduler tcp://x",
+        "cudaredist process-manifests --engine dask --scheduler tcp://x",
     ),
     "process-manifests --legacy": (
         "--legacy requires URL and MANIFEST_DIR",

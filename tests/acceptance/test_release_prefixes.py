@@ -22,7 +22,10 @@ LIST_NCCL = ("--redist", "nccl", "--version", "2.28", "--check", *WHEELS, "--dat
         (("build", "--cuda", "13", *LINUX), "cuda 13.5.0   linux-x86_64   written"),
         (("build", "--cuda", "12.9", *LINUX, "--redist", "cudnn=9.10"), "requested: cudnn 9.10.2"),
         (("build", "--cuda", "12.9", *LINUX, "--also", "nccl=2.31"), "requested: nccl 2.31.2"),
-        (("audit", "/bin/sh", "--cuda", "12"), "Compared with all local releases and CUDA 12.9.2."),
+        (
+            ("audit", "/bin/sh", "--require-cuda", "12"),
+            "Compared with all local releases and CUDA 12.9.2.",
+        ),
         (("process-manifests", *LIST_NCCL, "small"), "nccl  2.28.9"),
         (("update-symbols", *LIST_NCCL, "small"), "archives of nccl 2.28.9"),
     ],

@@ -165,13 +165,13 @@ def test_date_of_index_is_release_date_and_not_a_change(
     serve_with_dates(wheel_server, index, "2025-06-05")
     expect_output(wheels("download-manifests"), 0, "1 unchanged")
     assert report(wheels("check", "--json"))["findings"] == []
-    expect_output(wheels("download-manifests", "--accept-changed"), 0, "1 written")
+    expect_output(wheels("download-manifests", "--replace"), 0, "1 written")
     assert manifest_of()["release_date"] == "2025-06-05"
     wheel_server.requests.clear()
     assert "0 B" in wheels("process-manifests").stderr
     assert not [path for path in wheel_server.requests if path.endswith(".whl")]
 
-    for options in ((), ("--accept-changed",)):
+    for options in ((), ("--replace",)):
         serve(wheel_server, index)
         expect_output(wheels("download-manifests", *options), 0, "1 unchanged")
     assert report(wheels("check", "--json"))["findings"] == []

@@ -159,10 +159,10 @@ def test_action_passes_if_server_is_down(fetch: Run, server: FaultServer, proces
 def test_action_audits_files_of_a_pattern(tmp_path: Path) -> None:
     runner = Runner(tmp_path)
     (tmp_path / "a-program").symlink_to("/bin/sh")
-    assert runner.command("audit", "*-program --max-glibc 2.99")[0] == 0
+    assert runner.command("audit", "*-program --require-glibc 2.99")[0] == 0
     assert "a-program" in runner.summary.read_text()
     assert (runner.outputs["findings"], runner.outputs["count"]) == ("false", "0")
-    assert runner.command("audit", "*-program --max-glibc 2.0")[0] == 1
+    assert runner.command("audit", "*-program --require-glibc 2.0")[0] == 1
     assert runner.outputs.keys() == {"exit_code", "findings", "count", "report"}
     assert (runner.outputs["findings"], runner.outputs["count"]) == ("true", "1")
     report = json.loads(Path(runner.outputs["report"]).read_text())
@@ -176,8 +176,8 @@ def test_action_takes_no_option_from_the_name_of_a_file(tmp_path: Path) -> None:
     runner = Runner(tmp_path)
     for name in ("--help", "--ignore=cuda", "a program"):
         (tmp_path / name).symlink_to("/bin/sh")
-    assert runner.command("audit", "--max-glibc 2.0 *m --*")[0] == 2
-    assert runner.command("audit", "--max-glibc 2.0 ?-help *program")[0] == 1
+    assert runner.command("audit", "--require-glibc 2.0 *m --*")[0] == 2
+    assert runner.command("audit", "--require-glibc 2.0 ?-help *program")[0] == 1
     summary = runner.summary.read_text()
     assert ("--help" in summary, "a program" in summary) == (True, True)
 

@@ -13,7 +13,7 @@ DATA = "--data-dir 'my data'"
 
 WRONG_CALLS = {
     f"buidl {BUILD.removeprefix('build ')}": f"cudaredist {BUILD}",
-    f"{BUILD} --capabilty 9.0": f"cudaredist {BUILD} --capability 9.0",
+    f"{BUILD} --gpuu 9.0": f"cudaredist {BUILD} --gpu 9.0",
     "build 13.0.3": "cudaredist build --help",
     "export urls": "cudaredist export --help",
     "build --cuda 13.9 --platform linux-x86_64": "cudaredist build --cuda 13.5.0 "

@@ -39,7 +39,7 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # 12.2 refuses ICX and 13.0 refuses ICC, but earlier releases accept them.
     cudaredist(folder, "update-nvcc-compat", *WHEELS, code=1)
     assert table(folder / "data", "nvcc_compat")["releases"].keys() & set(LABELS) == {LABELS[0]}
-    cudaredist(folder, "update-nvcc-compat", *WHEELS, "--accept-changed")
+    cudaredist(folder, "update-nvcc-compat", *WHEELS, "--replace")
     cudaredist(folder, "update-gpus", *WHEELS)
     for command in ("update-nvcc-compat", "update-gpus"):
         again = json.loads(cudaredist(folder, command, *WHEELS, "--check", "--json"))

@@ -174,7 +174,7 @@ def test_runtime_root_runs_program_and_every_needed_file_is_required(tmp_path: P
     program, runtime = tmp_path / "program", tmp_path / "runtime"
     cudaredist(
         *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
-        *("--platform", "linux-x86_64", "--capability", "9.0", "--output", set_path),
+        *("--platform", "linux-x86_64", "--gpu", "9.0", "--output", set_path),
     )
     options = (set_path, "--data-dir", DATA, "--root")
     selection = ("runtime", "libcublas", "libcufft")

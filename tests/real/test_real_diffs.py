@@ -151,7 +151,9 @@ def test_bump_adds_newest_of_five_redists(run: Run, server: FaultServer) -> None
     assert run(*bump).stdout == "nothing is new\n"
     serve(server, with_newest=True)
     assert run(*bump, "--check").exit_code == 1
-    result = expect_output(run(*bump, "--print-commit-message", "--changelog", "CHANGELOG.md"), 0)
+    result = expect_output(
+        run(*bump, "--format", "commit-message", "--changelog", "CHANGELOG.md"), 0
+    )
     subject, _, *lines = result.stdout.splitlines()
     assert subject == "cuda redistributables: 5 new releases of 5 products"
     for redist, line in zip(FIVE, lines, strict=False):

@@ -225,7 +225,7 @@ class Answers:
         if not gpus:
             packages = sorted(self._environment.packages_with_code())
             message = f"device code is in {some_of(packages)}" if packages else "no device code"
-            message += ". Name your GPU with --gpu or --require-gpu"
+            message += ". Name your GPU with --require-gpu (host: that of this machine)"
             yield ErrorAnswer(kind="gpu", name=None, message=message)
             return
         for gpu in gpus:

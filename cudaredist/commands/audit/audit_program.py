@@ -202,7 +202,7 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
             Version.parse(required.max_glibc)
         except ValueError as error:
             hint = f"run `{again(max_glibc='2.28')}`"
-            raise UsageError(f"--max-glibc {required.max_glibc}: {error}", hint=hint) from None
+            raise UsageError(f"--require-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 
 def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrary]:

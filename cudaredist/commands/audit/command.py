@@ -37,7 +37,7 @@ ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 class AuditOptions(Options):
     """Options of audit."""
 
-    typical = ("error", "require_gpu", "cuda", "max_glibc", "format")
+    typical = ("error", "require_gpu", "require_cuda", "require_glibc", "format")
 
     paths: list[Path] | None = argument(
         "Environments, wheels, programs, folders and archives. Default: the active environment.",
@@ -50,16 +50,17 @@ class AuditOptions(Options):
         "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
     )
     require_gpu: list[str] | None = select_option(
-        "Require native or PTX code for this GPU. Repeatable.", metavar="GPU"
+        "Require code for a GPU, or host: this machine's. Repeatable.", metavar="GPU"
     )
-    gpu: bool = select_option("Require the same for the GPUs of this machine.", default=False)
-    cuda: str | None = select_option(
+    require_cuda: str | None = select_option(
         "CUDA release that must have all libraries and symbols.", metavar="LABEL"
     )
-    driver: str | None = select_option(
+    require_driver: str | None = select_option(
         "Driver on which the CUDA release must run.", metavar="VERSION"
     )
-    max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
+    require_glibc: str | None = select_option(
+        "Newest glibc that it may require.", metavar="VERSION"
+    )
     together: bool = select_option("Examine several wheels as one program.", default=False)
     sizes: bool = output_flag("Print sizes of files and device code.")
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
@@ -87,16 +88,19 @@ class AuditOptions(Options):
 
     def requirements(self) -> "AuditRequirements":
         """Return the required properties. Raises `UsageError` if this machine has no GPU."""
-        from cudaredist.commands.audit.machine_gpus import machine_gpus
+        from cudaredist.commands.audit.machine_gpus import HOST, machine_gpus
         from cudaredist.commands.audit.program import AuditRequirements
         from cudaredist.formats.settings import IgnoredFinding
 
+        gpus = [name for name in self.require_gpu or () if name != HOST]
+        if HOST in (self.require_gpu or ()):
+            gpus += machine_gpus()
         ignored = read_configuration().audit.get("ignore", ())
         return AuditRequirements(
-            gpus=(*(self.require_gpu or ()), *(machine_gpus() if self.gpu else ())),
-            max_glibc=self.max_glibc,
-            cuda=self.cuda,
-            driver=self.driver,
+            gpus=tuple(gpus),
+            max_glibc=self.require_glibc,
+            cuda=self.require_cuda,
+            driver=self.require_driver,
             no_bundled=self.no_bundled,
             has_sizes=self.sizes,
             ignored=tuple(IgnoredFinding(**entry) for entry in ignored),
@@ -109,7 +113,7 @@ def audit(options: AuditOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist audit /bin/sh --max-glibc 2.99
+        cudaredist audit /bin/sh --require-glibc 2.99
         cudaredist audit dist/example.whl --require-gpu 8.0  # needs the wheel
         cudaredist audit dist/example.whl --format requirements  # needs the wheel
 

@@ -6,6 +6,9 @@ import subprocess
 from cudaredist.errors import UsageError
 from cudaredist.hints import again
 
+HOST = "host"
+"""The name of this machine's GPUs in --require-gpu."""
+
 _SECONDS = 60
 
 
@@ -19,7 +22,7 @@ def machine_gpus() -> list[str]:
         raise _refused("there is no nvidia-smi of a driver in PATH")
     options = ["--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
-        process = subprocess.run(  # noqa: S603 - the driver's own program, and only with --gpu
+        process = subprocess.run(  # noqa: S603 - the driver's own program, and only with --require-gpu host
             [program, *options],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -40,5 +43,7 @@ def _is_capability(name: str) -> bool:
 
 
 def _refused(reason: str) -> UsageError:
-    hint = f"name the GPU: run `{again(without=['--gpu'], require_gpu='9.0')}`"
-    return UsageError(f"--gpu cannot find the GPUs of this machine: {reason}", hint=hint)
+    hint = f"name the GPU: run `{again(require_gpu='9.0')}`"
+    return UsageError(
+        f"--require-gpu {HOST} cannot find the GPUs of this machine: {reason}", hint=hint
+    )

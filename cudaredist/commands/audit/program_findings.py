@@ -275,7 +275,7 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     platforms = [file.platforms[0] for file in files if file.platforms] or ["linux"]
     known = sorted({parse_label(label) for label in labels if label is not None})
     if not known and (labels or any(file.binary.device_code for file in judged.own)):
-        message = "--driver is unknown: no CUDA release is known for the program"
+        message = "--require-driver is unknown: no CUDA release is known for the program"
         yield make_finding("unknown", message)
     hint = command_line("explain", "driver", name)
     for support, words in refusals(name, known, platforms, judged.data.drivers):
@@ -335,9 +335,9 @@ def _unread_findings(judged: JudgedProgram, skipped: Sequence[str]) -> Iterator[
     required = judged.required
     options = {
         "--require-gpu": required.gpus,
-        "--max-glibc": required.max_glibc,
-        "--cuda": required.cuda,
-        "--driver": required.driver,
+        "--require-glibc": required.max_glibc,
+        "--require-cuda": required.cuda,
+        "--require-driver": required.driver,
         "--no-bundled": required.no_bundled,
     }
     for option, value in options.items():

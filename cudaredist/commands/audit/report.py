@@ -260,7 +260,7 @@ class AuditReport(Report):
     platforms: Names
     channel: str = Field(description="Channel of the data")
     judged_by: str = Field(description="The package set, or the data")
-    required_cuda: str | None = Field(None, description="The release of --cuda")
+    required_cuda: str | None = Field(None, description="The release of --require-cuda")
     libraries: tuple[AuditedLibrary, ...]
     cuda_majors: tuple[int, ...] = Field(description="CUDA majors that it, or parts of it, are for")
     releases: tuple[AuditedRelease, ...]

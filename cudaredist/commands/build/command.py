@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class BuildOptions(Options):
     """Options of build."""
 
-    typical = ("cuda", "platform", "capability", "redist", "output")
+    typical = ("cuda", "platform", "gpu", "redist", "output")
 
     cuda: list[str] | None = label_option(
         "Release, prefix or all; repeatable. Default: newest patches."
@@ -52,7 +52,7 @@ class BuildOptions(Options):
         "Nix system, such as aarch64-linux, instead of --platform.", metavar="SYSTEM"
     )
     target: str | None = platform_option("Also build the set of this platform for a cross toolkit.")
-    capability: list[str] | None = select_option(
+    gpu: list[str] | None = select_option(
         "Capability, GPU or all. Repeatable. Default: by release.", metavar="X.Y[a|f]|GPU"
     )
     forward_compat: bool | None = capability_option(
@@ -101,15 +101,15 @@ REFUSED: tuple[Refusal[BuildOptions], ...] = (
     (lambda o: o.platform and o.system, "--platform cannot be combined with --system"),
     (lambda o: o.target and not o.platform, "--target requires --platform"),
     (
-        lambda o: "all" in (names := o.capability or []) and (o.forward_compat or len(names) > 1),
-        "--capability all cannot be combined with other capabilities or --forward-compat",
+        lambda o: "all" in (names := o.gpu or []) and (o.forward_compat or len(names) > 1),
+        "--gpu all cannot be combined with other capabilities or --forward-compat",
     ),
 )
 
 
 _SELECTION = frozenset(
     {
-        *("cuda", "platform", "system", "target", "capability", "forward_compat", "redist"),
+        *("cuda", "platform", "system", "target", "gpu", "forward_compat", "redist"),
         *("redist_map", "also", "default_gcc", "available_gcc", "overlay"),
     }
 )
@@ -123,7 +123,7 @@ def build(options: BuildOptions, session: Session) -> int:
     Examples:
 
         cudaredist build --cuda 12.9 --platform linux-x86_64
-        cudaredist build --cuda 13.0 --system aarch64-linux --capability 11.0
+        cudaredist build --cuda 13.0 --system aarch64-linux --gpu 11.0
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13 --json
 
     A set describes one CUDA release on one platform. Sets are written to
@@ -133,7 +133,7 @@ def build(options: BuildOptions, session: Session) -> int:
     Without options that select sets, these are the sets that the configuration file declares. If it
     declares none, --cuda selects the newest patch of every local minor. `--cuda all` selects every
     patch. A prefix such as 13 selects the newest local 13.x.y. The default capabilities are those
-    of the release, or on linux-aarch64 those of Jetsons. `--capability all` builds a set for each
+    of the release, or on linux-aarch64 those of Jetsons. `--gpu all` builds a set for each
     capability, as in nixpkgs' pkgsForCudaArch. An overlay is a folder with its own
     manifests/, features/ and policy/, which override the data's. The last of several wins.
 
@@ -227,7 +227,7 @@ def _request(options: BuildOptions) -> "Request":
         platform=options.platform,
         cross=pair,
         system=options.system,
-        capabilities=tuple(options.capability or ()),
+        capabilities=tuple(options.gpu or ()),
         forward_compat=options.forward_compat,
         pins=_pins(options.redist, options.redist_map),
         also=tuple(_pair(text, "--also") for text in options.also or ()),

@@ -95,7 +95,6 @@ class Bump:
         self.begin = session.lock(root) if self.write else lambda: None
         self.cache = open_cache(options.folders.cache_dir)
         self.stop, self.console = session.settings.stop, session.console
-        self.jobs = _LISTINGS if options.jobs.parallel else 1
         self._errors: list[ErrorReport] = []
         self._codes: list[int] = []
         self._findings: list[str] = []
@@ -153,7 +152,7 @@ class Bump:
                 self.store,
                 self.redists,
                 self.sources,
-                Workers(self.jobs, self.stop, progress),
+                Workers(_LISTINGS, self.stop, progress),
                 is_explicit=bool(self.options.redist),
                 channels=self.options.channels.names,
             )
@@ -184,7 +183,7 @@ class Bump:
                 to = store_destination(self.store, [redist], is_explicit=True)
                 to.sweep()
                 selection = self._selection(redist, of_redist)
-                workers = Workers(self.jobs, self.stop, progress)
+                workers = Workers(_LISTINGS, self.stop, progress)
                 report = ManifestDownload(
                     self.sources, to, selection, self.cache, workers, strict=self.options.strict
                 ).run()

@@ -38,7 +38,7 @@ def bump(options: BumpOptions, session: Session) -> int:
     if not options.check:
         _write_outputs(report, options.write_commit_message, options.changelog)
     _show(report, options, session, Path(os.path.relpath(run.store.root)))
-    if options.print_commit_message or options.format == "nixpkgs-commit":
+    if options.format in {"commit-message", "nixpkgs-commit"}:
         # The other formats include the problems.
         show = session.console.error if report.exit_code else session.console.warning
         for problem in bump_troubles(report):
@@ -70,7 +70,7 @@ def _show(report: "BumpReport", options: BumpOptions, session: Session, root: Pa
     from cudaredist.commands.bump import text as render
 
     console = session.console
-    if options.print_commit_message:
+    if options.format == "commit-message":
         console.result(render.commit_message(report))
         if not report.releases:
             console.note("nothing is new")

@@ -14,7 +14,6 @@ from cudaredist.cli.options import (
     check_option,
     format_option,
     label_option,
-    output_flag,
     output_option,
     output_path_option,
     redist_option,
@@ -25,7 +24,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Refusal
 
-BumpFormat: TypeAlias = Literal["text", "markdown", "github", "nixpkgs-commit"]
+BumpFormat: TypeAlias = Literal["text", "markdown", "github", "commit-message", "nixpkgs-commit"]
 
 
 class BumpOptions(Options):
@@ -55,19 +54,16 @@ class BumpOptions(Options):
         "Folder for the newest package sets. Default: none.", metavar="FOLDER"
     )
     changelog: Path | None = output_option("Changelog for new entries under Unreleased, ### Data.")
-    print_commit_message: bool = output_flag(
-        "Print only the commit message. Nothing new: print nothing."
-    )
     write_commit_message: Path | None = output_option("File for the commit message.")
-    format: BumpFormat = format_option("Output: text, markdown, github or nixpkgs-commit.")
+    format: BumpFormat = format_option("text, markdown, github, commit-message or nixpkgs-commit.")
     folders: Folders = field(default_factory=Folders)
     shipped_data: bool = shipped_data_option()
 
 
 REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
-        lambda o: o.print_commit_message and (o.json or o.format != "text"),
-        "--print-commit-message cannot be combined with --json or --format",
+        lambda o: o.json and o.format == "commit-message",
+        "--json cannot be combined with --format commit-message",
     ),
     (
         lambda o: o.output is not None and not o.process,

@@ -175,7 +175,7 @@ class _UpstreamQuery(NamedTuple):
             if recorded is None:
                 local.newer[label] = read_manifest(upstream.data, label=label)
             elif recorded not in {upstream.sha256, sha256_of(upstream.data + b"\n")}:
-                accept = local.download("--accept-changed", version=label)
+                accept = local.download("--replace", version=label)
                 changed = local.file_finding(
                     "changed-upstream",
                     "changed in place upstream",

@@ -37,7 +37,7 @@ class CheckOptions(Options):
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     cache_dir: Path | None = cache_dir_option()
-    driver: str | None = select_option(
+    require_driver: str | None = select_option(
         "Require that the local CUDA releases run on this driver.", metavar="VERSION"
     )
     max_closure: list[str] | None = select_option(
@@ -58,7 +58,7 @@ def check(options: CheckOptions, session: Session) -> int:
     Examples:
 
         cudaredist check --offline --json
-        cudaredist check --offline --redist cuda --driver 580.95
+        cudaredist check --offline --redist cuda --require-driver 580.95
         cudaredist check  # needs network, exit code 1 if data is stale
 
     Package sets that the configuration file declares must be what `build` writes. --max-closure
@@ -97,7 +97,7 @@ def check(options: CheckOptions, session: Session) -> int:
         open_cache(options.cache_dir),
         session.workers("checking", options.jobs),
         shipped=shipped,
-        driver=options.driver,
+        driver=options.require_driver,
         channels=options.channels.names,
         further=(*runfiles, *set_findings(layered), *closure_findings(limits), *notes),
     )

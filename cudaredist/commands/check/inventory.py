@@ -138,7 +138,7 @@ def _lock_findings(local: Inventory, label: Version) -> Iterator[Finding]:
         hint = f"run `{local.download(version=label)}` to compare it with upstream and record it"
         yield local.file_finding("unrecorded", message, label, hint=hint)
     elif entry.sha256 != sha256:
-        accept = local.download("--accept-changed", version=label)
+        accept = local.download("--replace", version=label)
         message = f"edited locally: sha256 {sha256[:12]}…, recorded {entry.sha256[:12]}…"
         hint = f"restore it with git, or run `{accept}` to replace it with upstream's"
         yield local.file_finding("edited-locally", message, label, hint=hint)

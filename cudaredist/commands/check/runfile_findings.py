@@ -53,7 +53,7 @@ def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Fi
         elif record.name not in page:
             yield about("gone", f"{record.name} is not on NVIDIA's page of MD5 sums")
         elif page[record.name] != record.md5:
-            command = command_line("runfile add", quoted(record.url or ""), "--accept-changed")
+            command = command_line("runfile add", quoted(record.url or ""), "--replace")
             published = f"NVIDIA's page of MD5 sums has {page[record.name]}"
             message = f"{record.name}: {published}, the record {record.md5}"
             yield about("changed-upstream", message, hint=f"run `{command}`")

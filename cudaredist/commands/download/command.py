@@ -9,7 +9,6 @@ from cudaredist.cli.options import (
     UpstreamReleases,
     argument,
     jobs_option,
-    parallel_option,
     redist_option,
     safety_option,
 )
@@ -40,17 +39,7 @@ class DownloadOptions(ManifestOptions):
     redist: list[str] | None = redist_option()
     releases: UpstreamReleases = field(default_factory=UpstreamReleases)
     jobs: int = jobs_option()
-    parallel: bool = parallel_option()
-    accept_changed: bool = safety_option(
-        "Accept manifests that changed upstream or were edited here."
-    )
-    cleanup: bool = safety_option(
-        "No effect: manifests need no cleanup.",
-        names="--cleanup/--no-cleanup",
-        hidden=True,
-        default=True,
-    )
-    """Accepted for the commands in the nixpkgs manual."""
+    replace: bool = safety_option("Accept manifests that changed upstream or were edited here.")
 
 
 REFUSED: tuple[Refusal[DownloadOptions], ...] = (
@@ -98,9 +87,9 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
         destination,
         selection,
         open_cache(cache_dir),
-        session.workers("manifests", options.jobs if options.parallel else 1),
+        session.workers("manifests", options.jobs),
         write=is_writing,
-        accept_changed=options.accept_changed,
+        accept_changed=options.replace,
         strict=options.strict,
         fail_fast=not options.keep_going,
         begin=begin,

@@ -343,7 +343,7 @@ class ManifestDownload:
 
     def _redownload(self, target: Target, label: Version) -> str:
         """Return the command that replaces one local manifest."""
-        accept, store = "--accept-changed", self.to.store
+        accept, store = "--replace", self.to.store
         if store is None:
             return again(f"{accept} --version", str(label), without=["--version"])
         about = {"redist": target.redist.name, "version": label}

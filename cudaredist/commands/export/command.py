@@ -79,7 +79,7 @@ class ExportOptions(Options):
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
     check: bool = check_option()
-    allow_downgrade: bool = safety_option("Replace newer releases of a nixpkgs checkout.")
+    replace: bool = safety_option("Replace newer releases of a nixpkgs checkout.")
 
     @property
     def exporter(self) -> "Exporter":
@@ -128,8 +128,8 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     ),
     (lambda o: o.diff and o.output, "--diff cannot be combined with --output"),
     (
-        lambda o: o.allow_downgrade and (o.output is None or not o.exporter.reads_tables),
-        "--allow-downgrade requires the format nixpkgs and --output",
+        lambda o: o.replace and (o.output is None or not o.exporter.reads_tables),
+        "--replace requires the format nixpkgs and --output",
     ),
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
@@ -280,7 +280,7 @@ def _export_tables(options: ExportOptions, session: Session) -> int:
         use_shipped=options.shipped_data,
         pins=options.redist or (),
         only=options.only,
-        allow_downgrade=options.allow_downgrade,
+        allow_downgrade=options.replace,
     )
     for text in warnings:
         session.console.warning(text)
@@ -295,10 +295,10 @@ def _export_tables(options: ExportOptions, session: Session) -> int:
     for text in checkout.skipped_reasons():
         session.console.warning(f"skipped {text}")
     if checkout.target.skipped:
-        session.console.note(f"to export older releases, run `{again('--allow-downgrade')}`")
+        session.console.note(f"to export older releases, run `{again('--replace')}`")
     if checkout.report.kept:
         summary = f"kept {plural(len(checkout.report.kept), 'value')} that only {folder} has"
-        call = again(without=["--output", "--allow-downgrade"], diff=folder)
+        call = again(without=["--output", "--replace"], diff=folder)
         session.console.note(f"{summary}; to list them, run `{call}`")
     return _finish(files, options, session, is_incomplete=bool(checkout.target.skipped))
 

@@ -163,7 +163,7 @@ def _document(
             return document
         if not accept_changed:
             versions = f"the archives have version {version}, and the manifest has {known}"
-            hint = f"to replace it, run `{again('--accept-changed')}`"
+            hint = f"to replace it, run `{again('--replace')}`"
             raise IntegrityError(f"{versions}; it was kept", hint=hint)
     package = {"name": f"NVIDIA {redist.title}", "license": redist.title, "version": version}
     return {"release_label": str(label), "release_product": redist.name, name: package}

@@ -15,7 +15,7 @@ from cudaredist.cli.session import Session, command
 class ManifestAddOptions(RecordOptions):
     """Options of manifest."""
 
-    typical = ("archive", "release_date", "accept_changed", "data_dir")
+    typical = ("archive", "release_date", "replace", "data_dir")
 
     action: Literal["add"] = argument("Add archives.", metavar="add", default=...)
     redist: str = argument(
@@ -33,7 +33,7 @@ class ManifestAddOptions(RecordOptions):
     release_date: str | None = select_option(
         "Date of the release, such as 2026-01-31.", metavar="DATE"
     )
-    accept_changed: bool = safety_option("Replace archives that have other bytes.")
+    replace: bool = safety_option("Replace archives that have other bytes.")
 
 
 @command(ManifestAddOptions)
@@ -49,7 +49,7 @@ def manifest(options: ManifestAddOptions, session: Session) -> int:
     hashed, and its top folder must have the name and version of the release. Nothing is executed
     or stored. The archives are added to DATA/handwritten/REDIST/redistrib_LABEL.json. If this
     manifest already has another hash for an archive, it is not changed and the exit code is 4. Use
-    --accept-changed to replace the hash. The data folder is then a source for
+    --replace to replace the hash. The data folder is then a source for
     `download-manifests --base-url`.
     """
     from cudaredist.commands.manifest.add_manifest import add_manifest

@@ -46,7 +46,7 @@ class MirrorOptions(Options):
     component: list[str] | None = select_option(
         "Of --set: compiler, runtime, math or a package. Repeatable."
     )
-    accept_changed: bool = safety_option("Replace manifests that changed in place upstream.")
+    replace: bool = safety_option("Replace manifests that changed in place upstream.")
     checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")
     check: bool = safety_option("List the files to prune. Exit 1 if there are any.")
     network: Network = field(default_factory=Network)
@@ -70,7 +70,7 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
         "--check requires prune",
         "run `cudaredist mirror prune {folder} --check`",
     ),
-    (lambda o: o.accept_changed and o.action != "sync", "--accept-changed requires sync"),
+    (lambda o: o.replace and o.action != "sync", "--replace requires sync"),
     (
         lambda o: o.checksum and o.action != "sync",
         "--checksum requires sync",

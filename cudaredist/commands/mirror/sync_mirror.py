@@ -84,7 +84,7 @@ class MirrorSync:
             releases,
             cache,
             session.workers("manifests"),
-            accept_changed=options.accept_changed,
+            accept_changed=options.replace,
         )
         self.service = ArchiveService(
             chains=chains,

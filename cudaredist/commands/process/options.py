@@ -36,12 +36,6 @@ class ProcessOptions(ManifestOptions):
     )
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     allow_unverified: bool = safety_option("Also inspect archives without a hash, and mark them.")
-    cleanup: bool = safety_option(
-        "Alias from the nixpkgs manual: --no-cleanup is --keep-archives.",
-        names="--cleanup/--no-cleanup",
-        default=True,
-        hidden=True,
-    )
     keep_archives: bool = safety_option("Keep archives in the cache.")
     fill_cache: bool = select_option(
         "Also inspect archives missing from the cache, for diff.", default=False
@@ -52,16 +46,11 @@ class ProcessOptions(ManifestOptions):
     )
     legacy: bool = output_flag("Write legacy feature files. Requires MANIFEST_DIR.")
 
-    @property
-    def are_archives_kept(self) -> bool:
-        """Whether the cache keeps archives."""
-        return self.keep_archives or not self.cleanup
-
 
 REFUSED: tuple[Refusal[ProcessOptions], ...] = (
     (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler"),
     (
-        lambda o: o.engine == "dask" and o.are_archives_kept,
+        lambda o: o.engine == "dask" and o.keep_archives,
         "--keep-archives requires --engine local",
     ),
     (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR"),

@@ -14,14 +14,14 @@ from cudaredist.cli.session import Refusal, Session, command
 class RunfileOptions(RecordOptions):
     """Options of runfile."""
 
-    typical = ("url", "accept_changed", "data_dir")
+    typical = ("url", "replace", "data_dir")
 
     action: Literal["add"] = argument("Add a record.", metavar="add", default=...)
     location: str = argument(
         "Runfile with NVIDIA's name: an address or a local file.", metavar="URL|FILE", default=...
     )
     url: str | None = output_option("Address to record for a local file.", metavar="URL")
-    accept_changed: bool = safety_option("Replace a record that has other bytes.")
+    replace: bool = safety_option("Replace a record that has other bytes.")
 
 
 REFUSED: tuple[Refusal[RunfileOptions], ...] = (
@@ -43,7 +43,7 @@ def runfile(options: RunfileOptions, session: Session) -> int:
 
     The runfile is read once and verified: its script states the size and MD5 of the files inside.
     Nothing is executed, unpacked or kept. If the release already has a record of other bytes, the
-    exit code is 4 and the record is kept, unless --accept-changed is used. DATA/runfiles.json gets
+    exit code is 4 and the record is kept, unless --replace is used. DATA/runfiles.json gets
     its address, size, hashes, release, driver and platform. Package sets and `export nix` use the
     record, and `check` compares it with NVIDIA's page of MD5 sums.
     """

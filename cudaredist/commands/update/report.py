@@ -77,7 +77,7 @@ class TableReport(Report):
     findings: tuple[TableFinding, ...]
     held_back: tuple[str, ...] = Field(
         default=(),
-        description="Releases with changed or lower bounds. --accept-changed writes them",
+        description="Releases with changed or lower bounds. --replace writes them",
     )
     diff: tuple[str, ...] = Field(description="The table's changes, as unified diff")
     archives_read: int

@@ -80,4 +80,4 @@ def update_table(
 
 def accept_command(channel: "Channel") -> str:
     """Return the command that writes lower or changed bounds."""
-    return command_line("update-nvcc-compat", "--accept-changed", channel=channel)
+    return command_line("update-nvcc-compat", "--replace", channel=channel)

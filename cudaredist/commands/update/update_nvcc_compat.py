@@ -13,9 +13,9 @@ from cudaredist.commands.update.table_command import TableOptions, update_table
 class NvccCompatOptions(TableOptions):
     """Options of update-nvcc-compat."""
 
-    typical = ("channel", "version", "check", "data_dir", "accept_changed")
+    typical = ("channel", "version", "check", "data_dir", "replace")
 
-    accept_changed: bool = safety_option("Accept lower or changed bounds.")
+    replace: bool = safety_option("Accept lower or changed bounds.")
 
 
 @command(NvccCompatOptions)
@@ -33,10 +33,10 @@ def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
     and no archive is read twice. The result is DATA/nvcc_compat.json. Its changes are shown.
 
     If a release's bounds are lower than the previous release's, or differ from the table, the
-    release is skipped and the exit code is 1. Use --accept-changed to write it.
+    release is skipped and the exit code is 1. Use --replace to write it.
     """
     from cudaredist.commands.update.table_run import update_nvcc_table
     from cudaredist.store.table_registry import NVCC_TABLE
 
-    update = partial(update_nvcc_table, accept_changed=options.accept_changed)
+    update = partial(update_nvcc_table, accept_changed=options.replace)
     return update_table(options, session, NVCC_TABLE, update)

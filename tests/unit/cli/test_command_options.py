@@ -26,7 +26,7 @@ LONG_HELP = {"forward_compat", "format"}
 def test_every_command_has_general_options_with_help(name: str) -> None:
     assert all((parameter.help or "").endswith(".") for parameter in COMMANDS[name].params)
     options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
-    assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= options
+    assert {"--json", "--quiet", "--verbose", "--color", "--pager"} <= options
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -58,9 +58,9 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
         "redist",
         "data_dir",
         "shipped_data",
-        "allow_downgrade",
+        "replace",
     ]
-    assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color", "pager"]
+    assert list(declared) == [*own, "json", "quiet", "verbose", "color", "pager"]
     assert declared["form"].default is ...
     assert declared["check"].default is False
     assert declared["output"].param_decls == ("--output", "-o")
@@ -85,9 +85,8 @@ def test_default_releases_are_latest_upstream_and_all_local() -> None:
     assert LocalReleases(version=["latest"]).selection.versions == ("latest",)
 
 
-def test_no_parallel_is_one_job() -> None:
+def test_archives_have_a_job_for_each_core() -> None:
     assert ArchiveJobs(jobs=7).count == 7
-    assert ArchiveJobs(jobs=7, parallel=False).count == 1
     assert ArchiveJobs().count >= 1
 
 

@@ -102,7 +102,7 @@ def test_audit_prints_its_report_in_each_form(
     audit: Run, wheel: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.chdir(wheel.parent)
-    result = audit(wheel.name, "--format", form, "--cuda", "12.4", "--require-gpu", "7.5")
+    result = audit(wheel.name, "--format", form, "--require-cuda", "12.4", "--require-gpu", "7.5")
     assert result.exit_code == 1
     assert "CUDA 12.4.1 does not export cublasLtNewer" in result.output
     golden.check("audit.txt", form, result.stdout.rstrip("\n"))
@@ -174,7 +174,7 @@ def test_audit_of_several_wheels_prints_each_and_a_table(
 ) -> None:
     monkeypatch.chdir(wheel.parent)
     put_gpu_wheel(Path("other"), {"other/_ext.so": elf(needed=["libcudart.so.12"])})
-    result = audit(wheel.name, f"other/{wheel.name}", "--cuda", "12.4", "--format", form)
+    result = audit(wheel.name, f"other/{wheel.name}", "--require-cuda", "12.4", "--format", form)
     assert result.exit_code == 1
     golden.check("audit.txt", f"several wheels: {form}", result.stdout.rstrip("\n"))
 
@@ -228,14 +228,18 @@ def test_audit_by_a_set_finds_what_it_lacks(audit: Run, data: Path, wheel: Path)
     ("passes", "fails", "message"),
     [
         ("--require-gpu rtx3090", "--require-gpu 'RTX 2080'", "capability 7.5 do not run it"),
-        ("--max-glibc 2.28", "--max-glibc 2.17", "needs glibc 2.28, not 2.17"),
-        ("--cuda 12.9", "--cuda 12.4", f"CUDA 12.4.1 does not export {NEWER}"),
+        ("--require-glibc 2.28", "--require-glibc 2.17", "needs glibc 2.28, not 2.17"),
+        ("--require-cuda 12.9", "--require-cuda 12.4", f"CUDA 12.4.1 does not export {NEWER}"),
         (
-            "--driver 550.54",
-            "--driver 520.61.05",
+            "--require-driver 550.54",
+            "--require-driver 520.61.05",
             "CUDA 12.9.1 does not run on driver 520.61.05 on Linux: 525.60.13 is the lowest",
         ),
-        ("--driver 525.60.13 --cuda 12.9", "--driver 525.60.12 --cuda 12.9", "on driver 525.60.12"),
+        (
+            "--require-driver 525.60.13 --require-cuda 12.9",
+            "--require-driver 525.60.12 --require-cuda 12.9",
+            "on driver 525.60.12",
+        ),
         ("--no-bundled", "--no-bundled --require-gpu 7.0", "capability 7.0"),
     ],
 )
@@ -250,10 +254,10 @@ def test_audit_gate_decides_the_exit_code(
     ("options", "message"),
     [
         (("--require-gpu", "8"), "no compute capability is called '8'"),
-        (("--cuda", "11.8"), "no local release of CUDA is called"),
-        (("--cuda", "latest"), "no local release of CUDA is called"),
-        (("--driver", "550.x"), "no driver is called '550.x'"),
-        (("--max-glibc", "new"), "--max-glibc new: expected"),
+        (("--require-cuda", "11.8"), "no local release of CUDA is called"),
+        (("--require-cuda", "latest"), "no local release of CUDA is called"),
+        (("--require-driver", "550.x"), "no driver is called '550.x'"),
+        (("--require-glibc", "new"), "--require-glibc new: expected"),
         (("--format", "requirements"), "--channel wheels`"),
     ],
 )
@@ -322,7 +326,15 @@ def test_audit_states_that_names_are_unread(audit: Run, tmp_path: Path) -> None:
     assert "Its needed libraries are unknown: example/_ext.so" in audit(path).stdout
 
 
-GATES = ("--cuda", "12.9", "--no-bundled", "--max-glibc", "2.28", "--require-gpu", "8.6")
+GATES = (
+    "--require-cuda",
+    "12.9",
+    "--no-bundled",
+    "--require-glibc",
+    "2.28",
+    "--require-gpu",
+    "8.6",
+)
 LARGE = kernels(("sm", 80, ""), needed=("libcudart.so.12",), glibc="2.28")
 UNREAD = {
     "file cut in its code": [ZipEntry(b"example/_cut.so", LARGE[:3000])],
@@ -459,7 +471,7 @@ def test_audit_escapes_the_name_of_its_file(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     path = tmp_path / "a\x1b[31m\n::add-mask::\u202eb.so"
     path.write_bytes(FILES["example/_ext.so"])
-    output = audit(path, "--max-glibc", "2.0", "--format", form).output
+    output = audit(path, "--require-glibc", "2.0", "--format", form).output
     output += summary.read_text() if summary.exists() else ""
     for line in output.split("\n"):
         assert line.isprintable(), line
@@ -496,7 +508,7 @@ def test_audit_asks_the_driver_for_the_gpus(
         (tmp_path / "bin/nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     (tmp_path / "a.so").write_bytes(kernels(("sm", 80, "")))
-    result = audit(tmp_path / "a.so", "--gpu")
+    result = audit(tmp_path / "a.so", "--require-gpu", "host")
     assert result.exit_code == code, result.output
     assert message in result.output
 

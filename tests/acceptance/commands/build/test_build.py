@@ -131,7 +131,7 @@ def test_build_with_target_writes_pair_that_names_its_platforms(
 
 
 def test_build_of_pair_applies_capability_to_target(build: Run) -> None:
-    expect_output(build(*pair("12.6.3", JETSON), "--capability", "8.7"), 0, "2 written")
+    expect_output(build(*pair("12.6.3", JETSON), "--gpu", "8.7"), 0, "2 written")
     host = read(f"build/{LINUX}/cuda-12.6.3-to-{JETSON}.json")
     target = read(f"build/{JETSON}/cuda-12.6.3-8.7-from-{LINUX}.json")
     assert host["capabilities"]["requested"] == []
@@ -164,7 +164,7 @@ def test_build_of_pair_writes_no_host_without_target(build: Run) -> None:
 
 def test_build_of_all_capabilities_indexes_sets_by_architecture(run: Run) -> None:
     """On the shipped data."""
-    result = run("build", "--cuda", "13.0", "--system", "x86_64-linux", "--capability", "all")
+    result = run("build", "--cuda", "13.0", "--system", "x86_64-linux", "--gpu", "all")
     assert result.exit_code == 0, result.output
     paths = {e["architecture"]: Path("build", e["path"]) for e in read("build/index.json")["sets"]}
     assert set(paths) >= {"sm_75", "sm_90", "sm_90a", "sm_100f", "sm_121f"}
@@ -235,7 +235,7 @@ def test_build_output_file_writes_one_file(build: Run) -> None:
 
 def test_index_includes_sets_of_other_runs(build: Run) -> None:
     build(*ONE, "-o", "out")
-    build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--capability", "9.0a")
+    build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--gpu", "9.0a")
     index = read("out/index.json")
     assert [(e["path"], e["capabilities"]) for e in index["sets"]] == [
         (f"{LINUX}/cuda-12.6.3-9.0a.json", ["9.0a"]),
@@ -243,7 +243,7 @@ def test_index_includes_sets_of_other_runs(build: Run) -> None:
     ]
     assert index["sets"][1]["attribute"] == "cudaPackages_12_9"
     Path(f"out/{LINUX}/cuda-12.9.1.json").unlink()
-    build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--capability", "9.0a")
+    build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--gpu", "9.0a")
     assert len(read("out/index.json")["sets"]) == 1, "the index drops removed files"
 
 
@@ -282,7 +282,7 @@ def test_build_json_report_lists_written_sets(build: Run) -> None:
         (["--platform", WINDOWS], [("12.9.1", WINDOWS)]),
         (["--cuda", "12.6", "--system", "aarch64-linux"], [("12.6.3", SBSA)]),
         (
-            ["--system", "aarch64-linux", "--capability", "8.7"],
+            ["--system", "aarch64-linux", "--gpu", "8.7"],
             [("12.6.3", JETSON), ("13.0.2", SBSA)],
         ),
         (["--system", "x86_64-windows"], [("12.9.1", WINDOWS)]),
@@ -297,12 +297,12 @@ def test_build_options_select_sets(
 
 
 def test_file_name_contains_capabilities(build: Run) -> None:
-    options = ("--cuda", "12.6", "--system", "aarch64-linux", "--capability", "Jetson Orin")
+    options = ("--cuda", "12.6", "--system", "aarch64-linux", "--gpu", "Jetson Orin")
     build(*options)
     document = read(f"build/{JETSON}/cuda-12.6.3-8.7.json")
     assert document["platform"]["nix_system"] == "aarch64-linux"
     assert document["capabilities"]["arches"] == ["sm_87", "compute_87"]
-    build(*ONE, "--capability", "H100", "--capability", "8.0", "--no-forward-compat")
+    build(*ONE, "--gpu", "H100", "--gpu", "8.0", "--no-forward-compat")
     document = read(f"build/{LINUX}/cuda-12.9.1-9.0_8.0-no-forward-compat.json")
     assert document["capabilities"]["cmake_cuda_architectures"] == "90;80"
     assert document["capabilities"]["arches"] == ["sm_90", "sm_80"]
@@ -419,14 +419,14 @@ def test_invalid_options_are_rejected(
 
 @pytest.mark.parametrize("name", ["9.9", "sm_99", "13.0"])
 def test_unknown_capability_is_one_error_for_all_sets(build: Run, name: str) -> None:
-    result = build("--cuda", "all", "--capability", name)
+    result = build("--cuda", "all", "--gpu", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.count("no compute capability is called") == 1
     assert not Path("build").exists()
 
 
 def test_sets_with_and_without_forward_compat_have_their_own_files(build: Run) -> None:
-    for options in ([], ["--capability", "9.0"]):
+    for options in ([], ["--gpu", "9.0"]):
         build(*ONE, *options)
         build(*ONE, *options, "--no-forward-compat")
     assert [path.name for path in sorted(Path("build", LINUX).iterdir())] == [

@@ -100,7 +100,7 @@ def assert_consistent(run: Run, server: FaultServer, *allowed: str) -> None:
 
 
 def test_bump_updates_five_redistributables(newer: FaultServer, bump: Run, run: Run) -> None:
-    result = expect_output(bump("--print-commit-message"), 0)
+    result = expect_output(bump("--format", "commit-message"), 0)
     for redist, (_, new) in FIVE.items():
         assert (DATA / f"manifests/{redist}/redistrib_{new}.json").exists()
         assert (DATA / f"features/{redist}/feature_{new}.json").exists()
@@ -130,7 +130,13 @@ def test_second_bump_changes_no_file(two_newer: FaultServer, bump: Run) -> None:
     ("options", "printed"),
     [
         ((), "nothing is new\n"),
-        (("--print-commit-message",), ""),
+        (
+            (
+                "--format",
+                "commit-message",
+            ),
+            "",
+        ),
         (("--format", "nixpkgs-commit"), "[]\n"),
         (("--format", "markdown"), "## Nothing is new\n"),
         (("--check",), "nothing is new\n"),
@@ -190,7 +196,7 @@ def test_bump_updates_outdated_line_and_adds_new_line(up_to_date: FaultServer, b
         ("12.9.0", "12.9.1"),
         ("12.9.0", "13.0.1"),
     ]
-    assert bump("--print-commit-message", "--version", "12.8.1").stdout == (
+    assert bump("--format", "commit-message", "--version", "12.8.1").stdout == (
         "cuda: init at 12.8.1\n"
     )
 
@@ -405,7 +411,7 @@ def test_bump_without_server_exits_3_and_changes_nothing(two_newer: FaultServer,
     before = snapshot(DATA)
     for redist in FIVE:
         two_newer.misbehave(f"/compute/{redist}/redist/", faults.status(503))
-    result = bump("--print-commit-message")
+    result = bump("--format", "commit-message")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "503" in result.stderr
     assert snapshot(DATA) == before
@@ -450,7 +456,7 @@ def test_unavailable_archive_fails_and_next_run_completes(
     assert_consistent(run, two_newer)
     two_newer.files[path] = whole
     two_newer.requests.clear()
-    again = expect_output(bump("--print-commit-message"), 0)
+    again = expect_output(bump("--format", "commit-message"), 0)
     assert again.stdout.startswith("cudnn: 9.10.1 -> 9.10.2\n\n")
     assert "incomplete" not in again.stdout
     assert two_newer.count(".tar.xz") == 1
@@ -527,10 +533,10 @@ def test_interrupted_bump_is_completed_by_next_run(
         patch(Bump, stage, end)
         assert bump().exit_code == 70
     assert statuses(bump("--check", "--json")) == {"cuda": "would-bump"}
-    result = expect_output(bump("--print-commit-message"), 0)
+    result = expect_output(bump("--format", "commit-message"), 0)
     assert result.stdout.startswith("cuda: 12.9.0 -> 12.9.1\n")
     assert_consistent(run, up_to_date)
-    assert bump("--print-commit-message").stdout == ""
+    assert bump("--format", "commit-message").stdout == ""
 
 
 def test_unwritten_commit_message_is_written_by_next_run(

@@ -101,14 +101,14 @@ def test_check_of_complete_data_exits_0(run: Run, cuda: FaultServer) -> None:
 def test_local_cuda_releases_run_on_required_driver(
     run: Run, cuda: FaultServer, driver: str, exit_code: int, words: str | None
 ) -> None:
-    document = check(run, cuda, "--driver", driver)
+    document = check(run, cuda, "--require-driver", driver)
     found = [f for f in document["findings"] if f["kind"] == "driver"]
     assert (document["exit_code"], [f["release"] for f in found]) == (
         exit_code,
         [] if words is None else list(LABELS),
     )
     assert all(words in f["message"] for f in found if words)
-    none = check(run, None, "--driver", driver, "--redist", "cudnn")
+    none = check(run, None, "--require-driver", driver, "--redist", "cudnn")
     assert "driver" not in {kind for kind, _ in kinds(none)}
 
 
@@ -118,7 +118,7 @@ def test_unknown_driver_requirement_of_a_release_exits_3(run: Run, cuda: FaultSe
     document = json.loads((REPOSITORY / "data/policy/drivers.json").read_bytes())
     document |= {"releases": {}, "lowest": {}}
     policy.write_bytes(canonical_json(document))
-    document = check(run, cuda, "--driver", "575.57.08")
+    document = check(run, cuda, "--require-driver", "575.57.08")
     assert document["exit_code"] == 3
     assert "are unknown" in document["findings"][0]["message"]
 

@@ -95,7 +95,7 @@ def test_manifest_with_known_hash_is_not_requested_again(
     expect_output(run(*download), 0)
     path = f"{ROOT}/{locked('13.4.0')['address']}"
     expect_output(run(*download), 0, "unchanged")
-    expect_output(run(*download, "--strict", "--accept-changed"), 5)
+    expect_output(run(*download, "--strict", "--replace"), 5)
     assert server.requests[path] == 1
 
 

@@ -27,13 +27,13 @@ def test_manifest_changed_upstream_is_not_overwritten(fetch: Run, cuda: FaultSer
     assert held().read_bytes() == before
     assert "changed in place upstream" in result.stderr
     assert "cuda_cudart: linux-x86_64: sha256" in result.stderr
-    assert "--accept-changed" in result.stderr
+    assert "--replace" in result.stderr
 
 
 def test_accept_changed_replaces_manifest(fetch: Run, cuda: FaultServer) -> None:
     fetch()
     change_upstream(cuda)
-    expect_output(fetch("--accept-changed"), 0)
+    expect_output(fetch("--replace"), 0)
     assert held().read_bytes() == cuda.files[LATEST]
     assert fetch().exit_code == 0
 
@@ -55,7 +55,7 @@ def test_killed_run_has_recorded_each_accepted_change(
         return write(folder, label, data)
 
     patch(ManifestFolder, "write", write_or_be_killed)
-    expect_output(fetch("--version", "all", "--accept-changed", "--jobs", 1), 0)
+    expect_output(fetch("--version", "all", "--replace", "--jobs", 1), 0)
     checked = run("check", "--base-url", cuda.url, "--data-dir", "killed")
     assert "edited-locally" not in checked.stdout
     expect_output(fetch("--version", written[0], "--data-dir", "killed"), 0, "1 unchanged")
@@ -84,7 +84,7 @@ def test_upstream_change_equal_to_local_file_exits_4(fetch: Run, cuda: FaultServ
     lock_before = lock()
     assert fetch().exit_code == 4
     assert lock() == lock_before
-    assert fetch("--accept-changed").exit_code == 0
+    assert fetch("--replace").exit_code == 0
     assert lock() != lock_before
 
 

@@ -114,7 +114,7 @@ def test_accept_changed_replaces_damaged_manifest_with_same_etag(
     command = ("--redist", "cuda")
     assert fetch(*command).exit_code == 0
     assert held().read_bytes() == damaged
-    assert fetch(*command, "--accept-changed").exit_code == 0
+    assert fetch(*command, "--replace").exit_code == 0
     assert held().read_bytes() == good
     assert run("check", "--base-url", cuda.url, "--json").exit_code != 4
 

@@ -221,7 +221,7 @@ def test_explain_gpu_begins_with_newest_releases(run: Run, name: str, answer: st
 
 
 def test_set_with_native_code_for_volta_selects_older_releases(run: Run) -> None:
-    options = ("--capability", "7.0", "--require-coverage", "native", "--data-dir", DATA)
+    options = ("--gpu", "7.0", "--require-coverage", "native", "--data-dir", DATA)
     made = json.loads(
         run("build", "--cuda", "12.9", "--platform", "linux-x86_64", *options, "--json").stdout
     )

@@ -126,7 +126,7 @@ def test_comments_in_value_stay(run: Run, checkout: Path) -> None:
     text = path.read_text().replace('cuda = "13.3.0"', 'cuda = # "13.3.0" is old\n      "13.3.0"')
     text = text.replace('        "9.1.0"\n', '        "9.1.0" # for Jetson\n')
     path.write_text(text)
-    expect_output(export(run, checkout, "--allow-downgrade"), 0)
+    expect_output(export(run, checkout, "--replace"), 0)
     changed = path.read_text()
     assert 'cuda = # "13.3.0" is old\n      "13.3.1"' in changed
     assert "# for Jetson" in changed
@@ -173,7 +173,7 @@ def test_mode_and_line_ends_stay(run: Run, checkout: Path) -> None:
     path = checkout / VERSIONS_PATH
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     path.chmod(0o640)
-    expect_output(export(run, checkout, "--allow-downgrade"), 0)
+    expect_output(export(run, checkout, "--replace"), 0)
     data = path.read_bytes()
     assert b'cuda = "13.3.1"' in data
     assert data.count(b"\n") == data.count(b"\r\n")
@@ -185,7 +185,7 @@ def test_link_stays(run: Run, checkout: Path) -> None:
     target = path.with_name("real.nix")
     path.rename(target)
     path.symlink_to("real.nix")
-    expect_output(export(run, checkout, "--allow-downgrade"), 0)
+    expect_output(export(run, checkout, "--replace"), 0)
     assert path.is_symlink()
     assert 'cuda = "13.3.1"' in target.read_text()
 
@@ -203,7 +203,7 @@ def test_second_export_keeps_sets_of_first(run: Run, checkout: Path) -> None:
 
 def test_sparse_checkout_without_library_is_read(run: Run, checkout: Path) -> None:
     (checkout / "lib/default.nix").unlink()
-    expect_output(export(run, checkout, "--allow-downgrade"), 0)
+    expect_output(export(run, checkout, "--replace"), 0)
     assert "cudaPackages_13_2 = " in (checkout / VERSIONS_PATH).read_text()
 
 
@@ -287,7 +287,7 @@ def test_odd_folder_is_not_replaced(run: Run, checkout: Path, name: str) -> None
     change, message = ODD[name]
     change(checkout)
     before = contents(checkout)
-    result = export(run, checkout, "--allow-downgrade")
+    result = export(run, checkout, "--replace")
     if message is None:
         expect_output(result, 0)
     else:

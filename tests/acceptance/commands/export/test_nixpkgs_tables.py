@@ -134,7 +134,7 @@ def merged(run: Run, checkout: Path, name: str = "set.json") -> list[str]:
     """Export into a checkout, and return the changed lines of its files."""
     before = {path: path.read_text() for path in checkout.rglob("*.nix")}
     arguments = ["export", "nixpkgs", name, "--no-shipped-data"]
-    expect_output(run(*arguments, "-o", checkout, "--allow-downgrade"), 0)
+    expect_output(run(*arguments, "-o", checkout, "--replace"), 0)
     result = run(*arguments, "--diff", checkout)
     assert (result.exit_code, "0 cells to change" in result.stdout) == (0, True)
     assert run(*arguments, "-o", checkout, "--check").exit_code == 0
@@ -192,7 +192,7 @@ def test_export_defines_conditions_if_checkout_does_not(run: Run, checkout: Path
 def test_export_keeps_bytes_that_are_not_utf8(run: Run, checkout: Path) -> None:
     path = checkout / NVCC_PATH
     path.write_bytes(b"# \xff\n" + path.read_bytes())
-    arguments = ["export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade"]
+    arguments = ["export", "nixpkgs", "set.json", "-o", checkout, "--replace"]
     expect_output(run(*arguments), 0)
     assert path.read_bytes().startswith(b"# \xff\n")
 
@@ -223,7 +223,7 @@ def test_downgrade_of_checkout_is_skipped(run: Run, checkout: Path, option: list
     before = path.read_text()
     result = run("export", "nixpkgs", "set.json", "-o", checkout, *option)
     expect_error(result, 1, "skipped cudaPackages_13_3.cudnn 9.2.0 (linux-x86_64)", "9.3.0")
-    assert "--allow-downgrade" in result.stderr
+    assert "--replace" in result.stderr
     after = path.read_text()
     assert (
         after == before if option else after == before.replace('cuda = "13.3.0"', 'cuda = "13.3.1"')
@@ -232,7 +232,7 @@ def test_downgrade_of_checkout_is_skipped(run: Run, checkout: Path, option: list
 
 @needs_nix
 def test_export_names_kept_values_of_checkout(run: Run, checkout: Path) -> None:
-    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade")
+    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--replace")
     assert "kept 6 values that only nixpkgs has" in result.stderr
     assert "`cudaredist export nixpkgs set.json --diff nixpkgs`" in result.stderr
 
@@ -252,7 +252,7 @@ def test_checkout_in_unknown_form_is_unchanged(
     path.with_name("rows.nix").write_bytes(path.read_bytes())
     text = path.read_text().replace(old, new)
     path.write_text(text)
-    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--allow-downgrade")
+    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--replace")
     expect_error(result, 5, message)
     assert path.read_text() == text
 

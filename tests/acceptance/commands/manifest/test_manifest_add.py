@@ -193,9 +193,9 @@ def test_add_of_other_bytes_keeps_manifest(
     assert add(*option(server)).exit_code == 0
     before = MANIFEST.read_bytes()
     server.files[f"{FOLDER}/{X86}"] = data
-    expect_error(add(*option(server)), 4, message, "--accept-changed")
+    expect_error(add(*option(server)), 4, message, "--replace")
     assert MANIFEST.read_bytes() == before
-    assert add(*option(server), "--accept-changed").exit_code == 0
+    assert add(*option(server), "--replace").exit_code == 0
     package = json.loads(MANIFEST.read_bytes())["tensorrt"]
     assert package["linux-x86_64"]["cuda12"] == stated(data, X86)
 

@@ -45,7 +45,7 @@ def make_data(root: Path) -> Path:
     cached = (*data, "--cache-dir", root / "cache", "--base-url", root / "source")
     succeed("process-manifests", *cached)
     succeed("update-symbols", *cached)
-    request = ("--cuda", "13.0.2", "--platform", "linux-x86_64", "--capability", "9.0")
+    request = ("--cuda", "13.0.2", "--platform", "linux-x86_64", "--gpu", "9.0")
     succeed("build", *request, *data, "--allow-hollow", "--output", root / "set.json")
     return root
 

@@ -198,7 +198,7 @@ def test_sync_keeps_good_archives_if_accepted_ones_are_wrong(
     changed["cuda_nvcc"]["linux-x86_64"] |= archive(path.removeprefix(FOLDER), b"new archive")
     server.files[f"/{FOLDER}redistrib_{NEW}.json"] = json.dumps(changed).encode()
     server.files[f"/{path}"] = b"bad archive"
-    expect_error(sync("--accept-changed"), 4, "SHA-256 is")
+    expect_error(sync("--replace"), 4, "SHA-256 is")
     assert published(MIRROR)[path] == files[path]
     assert run("mirror", "verify", MIRROR).exit_code == 4
     server.files[f"/{path}"] = b"new archive"
@@ -353,7 +353,7 @@ def test_sync_moves_a_content_to_another_path_while_its_path_changes(
         changed[package]["linux-x86_64"] |= archive(path.removeprefix(FOLDER), data)
         server.files[f"/{path}"] = data
     server.files[f"/{FOLDER}redistrib_{NEW}.json"] = json.dumps(changed).encode()
-    expect_output(sync("--accept-changed"), 0)
+    expect_output(sync("--replace"), 0)
     assert published(MIRROR)[nvcc] == files[cudart]
     assert published(MIRROR)[cudart] == files[nvcc]
     assert run("mirror", "verify", MIRROR).exit_code == 0
@@ -478,7 +478,7 @@ def test_prune_with_a_broken_manifest_removes_nothing(
     expect_error(run("mirror", "prune", MIRROR), 3, f"the manifest cuda {OLD} cannot be read")
     assert mirrored(MIRROR) == before
     expect_error(sync("--version", "all"), 4, "was edited locally")
-    assert sync("--version", "all", "--accept-changed").exit_code == 0
+    assert sync("--version", "all", "--replace").exit_code == 0
     assert run("mirror", "verify", MIRROR).exit_code == 0
 
 

@@ -196,9 +196,9 @@ def test_add_of_other_bytes_keeps_record(run: Run) -> None:
     assert run("runfile", "add", NAME).exit_code == 0
     first = records()
     Path(NAME).write_bytes(runfile(b"other"))
-    expect_error(run("runfile", "add", NAME), 4, "the record was kept", "--accept-changed")
+    expect_error(run("runfile", "add", NAME), 4, "the record was kept", "--replace")
     assert records() == first
-    assert run("runfile", "add", NAME, "--accept-changed").exit_code == 0
+    assert run("runfile", "add", NAME, "--replace").exit_code == 0
     assert records()["12.9.1"]["linux-x86_64"]["size"] == len(runfile(b"other"))
 
 

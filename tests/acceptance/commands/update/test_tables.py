@@ -309,7 +309,7 @@ def test_changed_policy_is_applied_with_accept_changed(
     put(Path("data/policy"), {"nvcc.json": json.dumps(policy).encode()})
     shutil.rmtree(tmp_path / "cache")
     assert nvcc_table().exit_code == 1
-    assert nvcc_table("--accept-changed").exit_code == 0
+    assert nvcc_table("--replace").exit_code == 0
     gcc = read(COMPAT)["releases"]["12.9.1"]["compilers"]["gcc"]
     assert (gcc["min"], gcc["documented_by"]["reference"]) == (9, "our page")
 
@@ -350,11 +350,11 @@ def test_changed_bounds_require_accept_changed(cuda: FaultServer, nvcc_table: Ru
     nvcc_table()
     before = COMPAT.read_bytes()
     publish(cuda, release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))}))
-    result = expect_error(nvcc_table(), 1, "12.9.1: gcc max was 14 and is 13", "--accept-changed")
+    result = expect_error(nvcc_table(), 1, "12.9.1: gcc max was 14 and is 13", "--replace")
     assert "12.9.1  held back" in result.stdout
     assert COMPAT.read_bytes() == before
     assert nvcc_table("--check").exit_code == 1
-    assert nvcc_table("--accept-changed").exit_code == 0
+    assert nvcc_table("--replace").exit_code == 0
     assert read(COMPAT)["releases"]["12.9.1"]["compilers"]["gcc"]["max"] == 13
     assert nvcc_table("--check").exit_code == 0
 
@@ -368,7 +368,7 @@ def test_decreased_bound_requires_accept_changed(server: FaultServer, nvcc_table
     assert result.exit_code == 1
     assert "goes-down: 12.9.1: clang max was 20 in 12.8.0 and is 19" in result.stderr
     assert "skipped CUDA 12.9.1" in result.stderr
-    assert "--accept-changed" in result.stderr
+    assert "--replace" in result.stderr
     assert "12.9.1  held back" in result.stdout
     assert read(COMPAT)["releases"].keys() >= {"12.8.0", "13.4.0"}
     assert "12.9.1" not in read(COMPAT)["releases"]

@@ -225,7 +225,12 @@ def test_library_of_the_driver_has_no_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gpus", "capabilities", "message"),
     [
-        ((), (), "device code is in example 1.0. Name your GPU with --gpu or --require-gpu"),
+        (
+            (),
+            (),
+            "device code is in example 1.0. Name your GPU with --require-gpu (host: that of this "
+            "machine)",
+        ),
         ((), ("12.0",), "example 1.0: GPUs of capability 12.0 do not run it: the code of "),
         (("8.0",), (), "GPUs of capability 8.0 run the device code of all packages"),
     ],
