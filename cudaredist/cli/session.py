@@ -273,6 +273,10 @@ class Session(contextlib.ExitStack):
         )
         if channel == "redist":
             return tuple(network.base_url or [NVIDIA_BASE])
+        if "nvidia_channel" in self._options.typed:
+            hint = f"run `{again(without=['--nvidia-channel'])}`"
+            message = "--nvidia-channel cannot be combined with --channel wheels"
+            raise UsageError(message, hint=hint)
         if takes_wheel_mirror and network.base_url:
             return tuple(network.base_url)
         if "base_url" in self._options.typed:

@@ -178,21 +178,22 @@ class SourceChain:
 
     def _add_channels(self, source: Source, found: Listing, query: ChannelQuery) -> Listing:
         """Add the releases of channels, or of the folder of a source without `releases.json`."""
-        entries = self._channels[source.name].releases(query)
-        if entries is not None:
-            releases = selected_releases(entries, query)
+        listed = self._channels[source.name].releases(query)
+        if listed is not None:
+            releases = selected_releases(listed.releases, query)
             previews = {x for x, entry in releases.items() if entry.channel == PREVIEW}
             return found._replace(
                 releases=releases,
-                channels=labels_by_channel(entries),
+                channels=labels_by_channel(listed.releases),
                 previews=frozenset(previews - found.folders.keys()),
+                failures=() if listed.error is None else (listed.error,),
             )
-        listed: dict[Version, str] = {}
+        folders: dict[Version, str] = {}
         if PREVIEW in query.channels:
             with contextlib.suppress(NotAtSourceError, EmptyIndexError):
-                listed = _list(source, [query.preview_folder])
-        added = frozenset(listed.keys() - found.folders.keys())
-        return found._replace(folders=listed | found.folders, previews=added)
+                folders = _list(source, [query.preview_folder])
+        added = frozenset(folders.keys() - found.folders.keys())
+        return found._replace(folders=folders | found.folders, previews=added)
 
     def read(
         self,

@@ -11,6 +11,7 @@ from cudaredist.sources.releases import (
     CHANNELS_PATH,
     DOCUMENT_LIMIT,
     ChannelRelease,
+    ListedReleases,
     Products,
     read_channels,
     read_releases,
@@ -27,7 +28,7 @@ class ChannelLists:
         self._is_requested = False
         self._mutex = threading.Lock()
 
-    def releases(self, query: ChannelQuery) -> tuple[ChannelRelease, ...] | None:
+    def releases(self, query: ChannelQuery) -> ListedReleases | None:
         """Return the releases of a product. None: the source does not list it.
 
         Raises `SourceError`, and `ContentError` for invalid documents.

@@ -53,6 +53,14 @@ class ChannelRelease(NamedTuple):
         return posixpath.dirname(self.address)
 
 
+class ListedReleases(NamedTuple):
+    """The releases of a product, by channel."""
+
+    releases: tuple[ChannelRelease, ...]
+    error: InvalidFileError | None
+    """The problems of entries that are left out. None: there are none."""
+
+
 def releases_path(product: str) -> str:
     """Return the path of a product's `releases.json` below a source's root."""
     return f"release/{product}/releases.json"
@@ -101,14 +109,15 @@ def read_channels(data: bytes, address: str) -> Products:
         )
         for channel, items in channels.items()
     }
-    reader.finish()
+    if error := reader.error():
+        raise error
     return products
 
 
-def read_releases(data: bytes, product: str, address: str) -> tuple[ChannelRelease, ...]:
-    """Read `releases.json`. Raises `InvalidFileError` with the document's address.
+def read_releases(data: bytes, product: str, address: str) -> ListedReleases:
+    """Read `releases.json`. Raises `InvalidFileError` if it is no object with channels.
 
-    If a channel has two equal entries, one is returned.
+    Entries with problems are left out. If a channel has two equal entries, one is returned.
     """
     reader = _Reader(address)
     releases = dict.fromkeys(
@@ -117,11 +126,12 @@ def read_releases(data: bytes, product: str, address: str) -> tuple[ChannelRelea
         for place, entry in reader.entries(channel, items)
         if (release := reader.release(channel, product, place, entry)) is not None
     )
-    for (channel, label), count in Counter((x.channel, x.label) for x in releases).items():
+    counts = Counter((x.channel, x.label) for x in releases)
+    for (channel, label), count in counts.items():
         if count > 1:
             reader.problem(channel, f"has {count} different manifests of {label}")
-    reader.finish()
-    return tuple(releases)
+    clear = tuple(x for x in releases if counts[x.channel, x.label] == 1)
+    return ListedReleases(clear, reader.error())
 
 
 class _Reader:
@@ -134,10 +144,9 @@ class _Reader:
     def problem(self, place: str, message: str) -> None:
         self._problems.append(Problem(place, message))
 
-    def finish(self) -> None:
-        """Raise `InvalidFileError` if there are problems."""
-        if self._problems:
-            raise InvalidFileError(self._what, self._problems)
+    def error(self) -> InvalidFileError | None:
+        """Return the error of all problems, None if there are none."""
+        return InvalidFileError(self._what, self._problems) if self._problems else None
 
     def channels(self, data: bytes) -> Mapping[str, object]:
         """Return the values of the document, by the names of channels."""
@@ -147,7 +156,7 @@ class _Reader:
         for name in document:
             if not _is_channel(name):
                 self.problem("", f"{shown(name)} is not the name of a channel")
-        return document
+        return {name: items for name, items in document.items() if _is_channel(name)}
 
     def entries(self, channel: str, items: object) -> Iterator[tuple[str, Mapping[str, object]]]:
         """Yield the entries of a channel with their places in the document."""
@@ -180,7 +189,7 @@ class _Reader:
         if sha256 and not _is_sha256(sha256):
             self.problem(f"{place}.sha256", "expected 64 lower-case hex digits")
         size = self._size(entry, place)
-        if label is None or address is None or size is None:
+        if label is None or address is None or size is None or not _is_sha256(sha256):
             return None
         return ChannelRelease(channel, label, address, sha256, size)
 

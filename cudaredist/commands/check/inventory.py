@@ -150,7 +150,7 @@ def upstream_findings(local: Inventory) -> Iterator[Finding]:
     if local.listing is not None and local.listing.is_complete:
         yield from _gone_findings(local, local.listing)
     for move in local.moves:
-        hint = f"run `{local.download('--pre', version=move.label)}` to record that"
+        hint = f"run `{local.download(version=move.label)}` to record that"
         yield local.finding("left-channel", move.text, move.label, hint=hint)
     yield from _freshness_findings(local)
     yield from _lost_platform_notes(local)

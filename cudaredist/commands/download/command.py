@@ -45,6 +45,10 @@ class DownloadOptions(ManifestOptions):
 REFUSED: tuple[Refusal[DownloadOptions], ...] = (
     url_alone("run `cudaredist download-manifests {url} manifests`"),
     URL_WITH_OPTIONS,
+    (
+        lambda o: o.url is not None and o.releases.nvidia_channel,
+        "--nvidia-channel cannot be combined with URL and MANIFEST_DIR",
+    ),
 )
 
 

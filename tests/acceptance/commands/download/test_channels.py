@@ -1,6 +1,7 @@
 """Tests of releases by channel: `channels.json`, `releases.json` and hashed manifests."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,8 @@ def test_release_that_left_preview_is_reported_and_selected(
     result = run("check", *source)
     assert result.exit_code == 1
     assert "13.4.0 left preview (now in release)" in result.stdout
+    (command,) = re.findall("`cudaredist (download-manifests [^`]*)` to record", result.stdout)
+    assert "--pre" not in command
     assert locked("13.4.0")["nvidia_channel"] == "preview"
     result = run("bump", *source, "--no-process", "--check")
     expect_output(result, 1, "13.4.0 left preview")
@@ -340,6 +343,54 @@ def test_fault_of_second_server_keeps_the_usual_one(
     assert local_labels() == ["13.3.1"]
     assert set(locked("13.3.1")) == {"sha256", "size"}
     assert '"gone"' not in Path("data/lock.json").read_text()
+
+
+def test_entry_with_a_problem_hides_no_other_release(
+    source: tuple[str, ...], server: FaultServer, run: Run
+) -> None:
+    """NVIDIA's labels have had suffixes."""
+    serve_channels(server, {"preview": ["13.4.0", "13.4.1"]})
+    change_entry(server, version="13.5.0-rc1")
+    result = run("download-manifests", *source, "--pre", "--version", "all")
+    expect_error(result, 5, "preview[0].version", "13.5.0-rc1")
+    assert local_labels() == ["13.3.1", "13.4.1"]
+    assert run("versions", *source, "--pre").exit_code == 5
+    change_entry(server, version="13.4.0", sha256="0")
+    expect_error(run("download-manifests", *source, "--pre", "--version", "13.4.1"), 5)
+
+
+def test_release_with_other_archives_after_a_move_keeps_the_recorded_one(
+    source: tuple[str, ...], server: FaultServer, run: Run
+) -> None:
+    expect_output(run("download-manifests", *source, "--version", "13.4.0", "--pre"), 0)
+    recorded = (LOCAL / "redistrib_13.4.0.json").read_bytes()
+    files, entry = channel_release("13.4.0", {"libx": {"linux-x86_64": {"lib/x": b"z"}}})
+    server.files |= {f"{ROOT}/{path}": data for path, data in files.items()}
+    server.files[RELEASES] = json.dumps({"release": [entry]}).encode()
+    download = ("download-manifests", *source, "--version", "13.4.0")
+    expect_error(run(*download), 4, "sha256")
+    assert (LOCAL / "redistrib_13.4.0.json").read_bytes() == recorded
+    assert locked("13.4.0")["nvidia_channel"] == "preview"
+    expect_output(run(*download, "--replace"), 0)
+    assert locked("13.4.0")["nvidia_channel"] == "release"
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("download-manifests --channel wheels --nvidia-channel x", "download-manifests --channel"),
+        ("versions --channel wheels --nvidia-channel x", "versions --channel wheels"),
+        ("check --channel wheels --nvidia-channel x", "check --channel wheels"),
+        ("mirror sync m --channel wheels --nvidia-channel x", "mirror sync m --channel wheels"),
+        (
+            "download-manifests https://host/compute/cuda/redist m --nvidia-channel x",
+            "download-manifests https://host/compute/cuda/redist m`",
+        ),
+    ],
+)
+def test_channels_are_of_the_servers_only(run: Run, call: str, hint: str) -> None:
+    result = run(*call.split())
+    expect_error(result, 2, "cannot be combined with", "--nvidia-channel", f"`cudaredist {hint}")
 
 
 @pytest.mark.parametrize("size", [str, int])

@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
 from conftest import Run
-from support.releases import put
+from support.channels import CHANNELS, RELEASES, ROOT, channel_release
+from support.releases import Packages, put
 from support.running import expect_error, expect_output
+from support.server import FaultServer
 from support.toolkits import MadeSet
 
 
@@ -27,6 +30,45 @@ def test_exported_tree_is_a_source_of_its_channel(run: Run) -> None:
     assert lock["address"] == f"release/{redist}/redist/{lock['sha256']}.json"
     expect_output(run("process-manifests", *source), 0)
     assert Path(f"data/features/{redist}/feature_{label}.json").is_file()
+
+
+@pytest.fixture
+def set_of_channel(server: FaultServer, run: Run) -> str:
+    """Build a set of a release whose archives are in the pool. Return the server's root."""
+    packages: Packages = {
+        name: {"linux-x86_64": {f"lib/{name}": b"x"}}
+        for name in ("cuda_cccl", "cuda_crt", "cuda_cudart", "cuda_nvcc", "libnvvm")
+    }
+    files, entry = channel_release("13.4.0", packages)
+    server.files |= {f"{ROOT}/{path}": data for path, data in files.items()}
+    server.files[CHANNELS] = b'{"preview": [{"product": "cuda"}]}'
+    server.files[RELEASES] = json.dumps({"preview": [entry]}).encode()
+    root = server.url + ROOT
+    source = ("--redist", "cuda", "--base-url", root)
+    expect_output(run("download-manifests", *source, "--pre", "--version", "13.4.0"), 0)
+    expect_output(run("process-manifests", *source, "--version", "13.4.0"), 0)
+    of_set = ("--platform", "linux-x86_64", "--allow-hollow", "--output", "set.json")
+    expect_output(run("build", "--cuda", "13.4.0", *of_set), 0)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("form", "path"), [("urls", None), ("bazel", None), ("nix", "package-set.json")]
+)
+def test_exported_addresses_lead_to_archives_of_the_pool(
+    set_of_channel: str, run: Run, form: str, path: str | None
+) -> None:
+    """The paths in the manifest begin with `../../../pool/`."""
+    archive = json.loads(Path("set.json").read_text())["packages"]["cuda_nvcc"]["archive"]
+    assert archive["relative_path"].startswith("../../../pool/")
+    below = archive["relative_path"].removeprefix("../../../")
+    where = () if path is None else ("--output", "out")
+    base = () if path else ("--base-url", set_of_channel)
+    text = expect_output(run("export", form, "set.json", *base, *where), 0).stdout
+    if path is not None:
+        text = Path("out", path).read_text()
+    root = "https://packages.nvidia.com/bin-archive" if path else set_of_channel
+    assert f"{root}/{below}" in text
 
 
 def test_channel_requires_the_format_redistrib(run: Run) -> None:
