@@ -56,16 +56,26 @@ def calling(
 def command_line(command: str, *flags: str, channel: str = "redist", **options: object) -> str:
     """Return a command to type, with the folders and addresses of the call.
 
-    The default channel is left out. `command` and `flags` are words of a shell, and the values of
-    options are quoted.
+    The default channel is left out, unless the call has one. `command` and `flags` are words of a
+    shell, and the values of options are quoted.
     """
     own = _by_name(options)
     if channel != "redist":
         own = {"--channel": channel, **own}
+    skipped = {"--base-url", "--allow-http"} if channel == "wheels" else set()
+    return _command(command, flags, own, skipped)
+
+
+def command_for_archives(command: str, **options: object) -> str:
+    """Return a command to type for NVIDIA's archives, even if the call has another channel."""
+    return _command(command, (), _by_name(options), {"--channel"})
+
+
+def _command(
+    command: str, flags: Sequence[str], own: Mapping[str, str], skipped: Collection[str]
+) -> str:
     allowed = _call.options.get(command.split(maxsplit=1)[0], ())
-    skipped = {*own, *(flag.split()[0] for flag in flags)}
-    if channel == "wheels":
-        skipped |= {"--base-url", "--allow-http"}
+    skipped = {*skipped, *own, *(flag.split()[0] for flag in flags)}
     shared = [
         " ".join(map(quoted, _call.words[name]))
         for name in _SHARED

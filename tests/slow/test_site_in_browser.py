@@ -346,6 +346,26 @@ def test_page_shows_the_focus_of_the_keyboard(page: Page, files: str, name: str)
         assert focus[0] == "BODY" or focus[1:] == ["solid", "3px"]
 
 
+@pytest.mark.parametrize(("width", "limit"), [(1280, 6000), (390, 7500)])
+def test_no_page_is_long(page: Page, folder: Path, width: int, limit: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    heights = {}
+    for path in sorted((folder / PREFIX).rglob("*.html")):
+        page.goto(path.as_uri(), wait_until="domcontentloaded")
+        heights[path] = page.evaluate("document.documentElement.scrollHeight")
+    assert len(heights) > 300
+    assert [(str(path), height) for path, height in heights.items() if height > limit] == []
+
+
+def test_search_opens_a_folded_folder(page: Page, files: str) -> None:
+    page.goto(f"{files}packages/cuda_cccl/files/index.html")
+    target = page.locator("details.folders h2").last
+    assert not target.is_visible()
+    page.goto(f"{files}packages/cuda_cccl/files/index.html#{target.get_attribute('id')}")
+    page.reload()
+    assert target.is_visible()
+
+
 def test_first_column_stays_in_view_on_a_phone(page: Page, files: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(files + PAGES["packages"])

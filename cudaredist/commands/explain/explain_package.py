@@ -18,7 +18,7 @@ from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
-from cudaredist.hints import again, command_line, corrected, listed_names
+from cudaredist.hints import again, command_for_archives, command_line, corrected, listed_names
 from cudaredist.primitives import KNOWN_PLATFORMS, Platform, Version, natural_order
 from cudaredist.redists import CUDA
 from cudaredist.sets.draft import Draft
@@ -62,7 +62,7 @@ def _no_archives(name: str, platform: str, known: Collection[str], index: Index)
         return UnknownNameError(f"platform of {name}", platform, known)
     hint = f"known: {', '.join(sorted(known))}; run `{again(without=['--platform'])}`"
     if index.store.channel == "wheels" and platform not in PLATFORMS:
-        download = command_line("download-manifests")
+        download = command_for_archives("download-manifests")
         hint += f"; NVIDIA has no wheels for {platform}: for its archives, run `{download}`"
     return UsageError(f"no local release of {name} is for {platform}", hint=hint)
 

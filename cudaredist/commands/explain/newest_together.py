@@ -7,7 +7,7 @@ from typing import TypeAlias
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
 from cudaredist.commands.explain.report import NewestTogether
 from cudaredist.formats.tables import Gpus
-from cudaredist.hints import command_line
+from cudaredist.hints import command_for_archives
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.platforms import JETSON
@@ -79,10 +79,11 @@ def _newest(
     )
     is_renamed = any(fact.field == "renamed_to" for fact in entry.policy)
     if entry.jetson and not is_renamed and JETSON not in known:
+        download = command_for_archives("download-manifests", redist=CUDA)
+        process = command_for_archives("process-manifests", platform=JETSON)
         statement += (
-            f" NVIDIA's wheels have no builds for {JETSON}, its archives do: run "
-            f"`{command_line('download-manifests', redist=CUDA)}` and "
-            f"`{command_line('process-manifests', platform=JETSON)}`."
+            f" NVIDIA's wheels have no builds for {JETSON}, its archives do: run `{download}` and "
+            f"`{process}`."
         )
     return NewestTogether(capability=name, platform=None, releases={}, statement=statement)
 

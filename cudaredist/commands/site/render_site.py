@@ -1,7 +1,7 @@
 """Render pages as HTML and JSON, and list all files of the site."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -36,6 +36,7 @@ from cudaredist.commands.site.package_pages import (
 )
 from cudaredist.commands.site.page_models import (
     ComparePage,
+    FileSpan,
     PackagePage,
     SetPage,
     SetsPage,
@@ -70,6 +71,8 @@ from cudaredist.progress import size_words
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.coverage import describe_coverage
 
+_FOLDERS_SHOWN = 60
+"""Maximum number of folders to show without folding."""
 _ASSETS = ("compare.js", "copy.js", "gpu.js", "icon.svg", "search.js", "style.css")
 
 
@@ -157,6 +160,7 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
         "history_tables": history_tables,
         "dependency_graph": dependency_graph,
         "size_plot": size_plot,
+        "folder_groups": folder_groups,
         "coverage_words": describe_coverage,
     }
     return environment
@@ -230,6 +234,20 @@ def support_bars(part: PackageCoverage, data: SiteData) -> list[tuple[str, float
         for kind, span in (("sm", part.native), ("compute", part.ptx))
         if span and {span.first, span.newest} <= set(labels)
     ]
+
+
+def folder_groups(
+    folders: Mapping[str, Sequence[FileSpan]],
+) -> dict[str, list[tuple[int, str, Sequence[FileSpan]]]]:
+    """Return numbered folders with their files by their first two names, to be folded.
+
+    Few folders are one group without a name.
+    """
+    groups: dict[str, list[tuple[int, str, Sequence[FileSpan]]]] = {}
+    for number, (folder, files) in enumerate(folders.items()):
+        group = "/".join(folder.split("/")[:2]) if len(folders) > _FOLDERS_SHOWN else ""
+        groups.setdefault(group, []).append((number, folder, files))
+    return groups
 
 
 def size_plot(page: PackagePage) -> Mapping[str, LinePlot]:
