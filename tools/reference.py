@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from cudaredist.app import app
-from cudaredist.commands.query.list_tables import list_tables
+from cudaredist.commands.query.run_query import list_tables
 from cudaredist.errors import EXIT_CODES
 from cudaredist.formats.registry import FILE_KINDS, FileKind
 from cudaredist.sets.invariants.file_invariants import FILE_INVARIANTS

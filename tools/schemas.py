@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cudaredist.commands.schema.report_kinds import report_models
+from cudaredist.commands.schema.report import report_models
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.registry import FILE_KINDS, UPSTREAM_KINDS
 from cudaredist.formats.settings import CONFIGURATION, Configuration

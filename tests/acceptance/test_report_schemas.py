@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Run
 
-from cudaredist.commands.schema.report_kinds import report_models
+from cudaredist.commands.schema.report import report_models
 
 
 def property_names(schema: Any) -> Iterator[str]:

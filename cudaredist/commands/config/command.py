@@ -45,8 +45,7 @@ def config(options: ConfigOptions, session: Session) -> int:
     over its environment variable, and the variable over the file.
     """
     from cudaredist.cli.configuration import read_configuration
-    from cudaredist.commands.config.report import ConfigReport, Setting
-    from cudaredist.commands.config.text import config_text
+    from cudaredist.commands.config.report import ConfigReport, Setting, config_text
     from cudaredist.formats.settings import IgnoredFinding
     from cudaredist.store.data_folder import shipped_data
 

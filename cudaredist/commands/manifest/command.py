@@ -53,7 +53,7 @@ def manifest(options: ManifestAddOptions, session: Session) -> int:
     `download-manifests --base-url`.
     """
     from cudaredist.commands.manifest.add_manifest import add_manifest
-    from cudaredist.commands.manifest.text import manifest_text
+    from cudaredist.commands.manifest.report import manifest_text
     from cudaredist.store.locate import data_folder
 
     root = data_folder(options.data_dir, writing=True)

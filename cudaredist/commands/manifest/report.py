@@ -1,11 +1,13 @@
-"""The report of manifest."""
+"""The report of manifest add."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from cudaredist.formats.base import HexSha256, OwnModel
 from cudaredist.formats.report import ManifestStatus, Report
+from cudaredist.primitives import place_name
 
 
 class AddedArchive(OwnModel):
@@ -29,3 +31,12 @@ class ManifestReport(Report):
     status: ManifestStatus
     archives: tuple[AddedArchive, ...]
     next: str = Field(description="The command that adds the manifest to the data")
+
+
+def manifest_text(report: ManifestReport) -> Iterator[str]:
+    """Yield the archives that were read, and the next command."""
+    yield f"{report.redist} {report.release}  {report.version}  {report.path}  {report.status}"
+    for archive in report.archives:
+        place = place_name(archive.platform, archive.variant)
+        yield f"  {place}  {archive.size:,} bytes  {archive.sha256}"
+    yield f"to use it, run `{report.next}`"

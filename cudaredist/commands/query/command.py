@@ -64,9 +64,8 @@ def query(options: QueryOptions, session: Session) -> int:
     if a limit of rows or time ends the query, and 5 if a file of the data is broken, so that its
     facts are missing.
     """
-    from cudaredist.commands.query.list_tables import list_tables
-    from cudaredist.commands.query.run_query import run_query, write_database
-    from cudaredist.commands.query.text import QUERY_TEXTS
+    from cudaredist.commands.query.report import QUERY_TEXTS
+    from cudaredist.commands.query.run_query import list_tables, run_query, write_database
     from cudaredist.store.facts_index import Index
 
     if options.tables:

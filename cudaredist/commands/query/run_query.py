@@ -1,8 +1,10 @@
 """query: run a statement that only reads the index."""
 
 import math
+import re
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,8 +21,38 @@ from cudaredist.errors import (
 )
 from cudaredist.hints import again, command_line
 from cudaredist.private import open_file
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, index_schema
 from cudaredist.store.files import write_output
+
+_TABLE = re.compile(r"((?:^-- .*\n)+)CREATE (?:TABLE|VIEW) (\w+)(?:[^;]*)", re.MULTILINE)
+_COLUMN = re.compile(r"^    (\w+) [A-Z]+(.*?),?(?: -- (.*))?$", re.MULTILINE)
+_REFERENCE = re.compile(r"REFERENCES (\w+)")
+
+
+def list_tables() -> QueryReport:
+    """Return a row for each table and each column, with its meaning."""
+    columns = ("table", "column", "type", "meaning")
+    return QueryReport(columns=columns, rows=tuple(_rows()), exit_code=EXIT_OK)
+
+
+def _rows() -> Iterator[tuple[str, str | None, str | None, str]]:
+    meanings: dict[str, str] = {}
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(index_schema())
+        for match in _TABLE.finditer(index_schema()):
+            table = match[2]
+            yield table, None, None, " ".join(match[1].replace("-- ", "").split())
+            # The columns of a view have the meaning that they have in the tables above it.
+            meanings |= {name: _meaning(*rest) for name, *rest in _COLUMN.findall(match[0])}
+            for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})"):
+                yield table, name, kind or None, meanings[name]
+
+
+def _meaning(definition: str, comment: str) -> str:
+    row = _REFERENCE.search(definition)
+    reference = f"row of `{row[1]}`" if row else "row" if "PRIMARY KEY" in definition else ""
+    return "; ".join(filter(None, (reference, comment)))
+
 
 _READS = {
     sqlite3.SQLITE_SELECT,

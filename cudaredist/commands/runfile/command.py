@@ -48,7 +48,7 @@ def runfile(options: RunfileOptions, session: Session) -> int:
     record, and `check` compares it with NVIDIA's page of MD5 sums.
     """
     from cudaredist.commands.runfile.add_runfile import add_runfile
-    from cudaredist.commands.runfile.text import runfile_text
+    from cudaredist.commands.runfile.report import runfile_text
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder
 

@@ -1,5 +1,6 @@
-"""The report of runfile."""
+"""The report of runfile add."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -17,3 +18,11 @@ class RunfileReport(Report):
     record: Runfile
     path: str = Field(description="The file of records, below the data folder")
     status: ManifestStatus
+
+
+def runfile_text(report: RunfileReport) -> Iterator[str]:
+    """Yield the record that was written."""
+    record = report.record
+    yield f"cuda {report.release}  {report.platform}  {report.status}  {record.size:,} bytes"
+    yield f"  {record.sri}"
+    yield f"  {record.url or 'address unknown; name it with --url'}"

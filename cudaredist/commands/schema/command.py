@@ -36,8 +36,7 @@ def schema(options: SchemaOptions, session: Session) -> int:
     nixpkgs (`legacy-features`), the reports that commands print with --json (`report-build`), and
     the report of a failed command (`report-error`).
     """
-    from cudaredist.commands.schema.report import ListedSchema, SchemaReport
-    from cudaredist.commands.schema.text import schemas_text
+    from cudaredist.commands.schema.report import ListedSchema, SchemaReport, schemas_text
     from cudaredist.errors import find_name
     from cudaredist.formats.registry import shipped_schema
 
@@ -52,7 +51,7 @@ def schema(options: SchemaOptions, session: Session) -> int:
 
 
 def _summaries() -> dict[str, str]:
-    from cudaredist.commands.schema.report_kinds import report_summaries
+    from cudaredist.commands.schema.report import report_summaries
     from cudaredist.formats.registry import schema_summaries
     from cudaredist.formats.settings import CONFIGURATION, Configuration
 

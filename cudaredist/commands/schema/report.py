@@ -1,9 +1,15 @@
-"""The report of schema."""
+"""The report of schema without NAME, and the models of all reports."""
 
-from typing import Literal
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal, get_args
 
+from cudaredist import commands
+from cudaredist.cli.text import columns
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import Answer
+from cudaredist.formats.report import Answer, ErrorAnswer
 
 
 class ListedSchema(OwnModel):
@@ -18,3 +24,36 @@ class SchemaReport(Answer):
 
     command: Literal["schema"] = "schema"
     schemas: tuple[ListedSchema, ...]
+
+
+@cache
+def report_models() -> dict[str, tuple[type[Answer], ...]]:
+    """Map `report-error`, and `report-NAME` of each command, to the report's models."""
+    models: dict[str, tuple[type[Answer], ...]] = {"report-error": (ErrorAnswer,)}
+    for folder in pkgutil.iter_modules(commands.__path__):
+        module = importlib.import_module(f"{commands.__name__}.{folder.name}.report")
+        for model in vars(module).values():
+            if isinstance(model, type) and model.__module__ == module.__name__:
+                for command in _commands_of(model):
+                    name = f"report-{command.split()[0]}"
+                    models[name] = (*models.get(name, ()), model)
+    return models
+
+
+def _commands_of(model: type) -> tuple[str, ...]:
+    """Return the commands that a model reports on."""
+    if not issubclass(model, Answer):
+        return ()
+    return get_args(model.model_fields["command"].annotation)
+
+
+def report_summaries() -> dict[str, str]:
+    """Map the schema names of reports to summaries."""
+    return {
+        name: (models[0].__doc__ or "").splitlines()[0] for name, models in report_models().items()
+    }
+
+
+def schemas_text(report: SchemaReport) -> Iterator[str]:
+    """Yield the schemas with their summaries."""
+    yield from columns([(schema.name, schema.summary) for schema in report.schemas])

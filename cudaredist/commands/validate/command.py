@@ -46,7 +46,7 @@ def validate(options: ValidateOptions, session: Session) -> int:
     page "Data files" lists them. Some compare all given sets, and some use facts from the cache of
     process-manifests.
     """
-    from cudaredist.commands.validate.text import validate_text
+    from cudaredist.commands.validate.report import validate_text
     from cudaredist.commands.validate.validate_files import validate_files
     from cudaredist.sets.read_set import indexed_sets
 

@@ -57,7 +57,7 @@ def versions(options: VersionsOptions, session: Session) -> int:
     and newest (for nvchecker), which prints only the newest release.
     """
     from cudaredist.commands.versions.list_versions import read_versions
-    from cudaredist.commands.versions.text import versions_renovate, versions_text
+    from cudaredist.commands.versions.report import versions_renovate, versions_text
 
     network = options.network
     store = session.read_store(options.data, network.base_url, is_layered=False)

@@ -17,8 +17,7 @@ from support.patching import Patch
 from support.releases import put
 from support.running import expect_error
 
-from cudaredist.commands.query.list_tables import list_tables
-from cudaredist.commands.query.run_query import run_query
+from cudaredist.commands.query.run_query import list_tables, run_query
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index

@@ -1,12 +1,29 @@
-"""All reports of `--json`, by the name of their JSON Schema."""
+"""The schemas: their list and the kinds of reports."""
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from functools import cache
-from typing import get_args
+from typing import Literal, get_args
 
 from cudaredist import commands
+from cudaredist.cli.text import columns
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import Answer, ErrorAnswer
+
+
+class ListedSchema(OwnModel):
+    """A JSON Schema in the list of `schema`."""
+
+    name: str
+    summary: str
+
+
+class SchemaReport(Answer):
+    """The result of schema without NAME."""
+
+    command: Literal["schema"] = "schema"
+    schemas: tuple[ListedSchema, ...]
 
 
 @cache
@@ -35,3 +52,8 @@ def report_summaries() -> dict[str, str]:
     return {
         name: (models[0].__doc__ or "").splitlines()[0] for name, models in report_models().items()
     }
+
+
+def schemas_text(report: SchemaReport) -> Iterator[str]:
+    """Yield the schemas with their summaries."""
+    yield from columns([(schema.name, schema.summary) for schema in report.schemas])

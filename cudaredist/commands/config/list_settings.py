@@ -1,10 +1,34 @@
-"""The report of config as text."""
+"""The settings of a project with their origins, as report and text."""
 
 from collections.abc import Iterator
+from typing import Literal
 
+from pydantic import Field
+
+from cudaredist.cli.options import SettingOrigin
 from cudaredist.cli.text import columns
-from cudaredist.commands.config.report import ConfigReport, Setting
 from cudaredist.errors import printable
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.report import Answer
+
+
+class Setting(OwnModel):
+    """A setting with its value and origin."""
+
+    name: str = Field(description="As in the configuration file")
+    value: str | int | float | bool | list[str] | None = Field(
+        description="Null: the default depends on the command"
+    )
+    origin: SettingOrigin
+
+
+class ConfigReport(Answer):
+    """The result of config."""
+
+    command: Literal["config"] = "config"
+    path: str | None = Field(description="The configuration file. Null: none")
+    settings: tuple[Setting, ...]
+    shipped_data: str = Field(description="The folder of the shipped data and policy")
 
 
 def config_text(report: ConfigReport) -> Iterator[str]:
