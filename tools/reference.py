@@ -16,8 +16,8 @@ from cudaredist.app import app
 from cudaredist.commands.query.run_query import list_tables
 from cudaredist.errors import EXIT_CODES
 from cudaredist.formats.registry import FILE_KINDS, FileKind
-from cudaredist.sets.invariants.file_invariants import FILE_INVARIANTS
-from cudaredist.sets.invariants.set_invariants import RUN_INVARIANTS, SET_INVARIANTS, Invariant
+from cudaredist.sets.invariants.documents import RUN_INVARIANTS, SET_INVARIANTS, Invariant
+from cudaredist.sets.invariants.files import FILE_INVARIANTS
 
 from .schemas import made_schema
 

@@ -8,7 +8,8 @@ from cudaredist.errors import find_name
 from cudaredist.exporters.bazel import bazel
 from cudaredist.exporters.cyclonedx import cyclonedx
 from cudaredist.exporters.export_format import Exporter
-from cudaredist.exporters.lists import ignore_missing, nix, outputs, sha256sums, urls
+from cudaredist.exporters.lists import ignore_missing, outputs, sha256sums, urls
+from cudaredist.exporters.nix_set import nix
 from cudaredist.exporters.nixpkgs_tables import nixpkgs
 from cudaredist.exporters.python_locks import pylock, requirements
 from cudaredist.exporters.redistrib import redistrib

@@ -1,6 +1,7 @@
 """The cache of HTTP validators, facts and archives."""
 
 import contextlib
+import logging
 import os
 import secrets
 import threading
@@ -19,8 +20,9 @@ from cudaredist.private import (
     private_size,
     refuse_shared_folder,
 )
-from cudaredist.store.data_folder import _log
 from cudaredist.store.files import TEMPORARY_SUFFIX, write_file
+
+_log = logging.getLogger(__name__)
 
 _DAY = 86400
 

@@ -39,17 +39,20 @@ def add_release(
         (identity, archive.sha256): _add_contents(database, entry, position, archive)
         for identity, entry, position, archive in examined_archives(features)
     }
-    packages = manifest.packages if manifest else ()
-    _add(database, "packages", ((document, *package[:3]) for package in packages))
-    archives: list[tuple[object, ...]] = [
-        (one.package, str(one.version), *one[2:], contents.pop((one.id, one.sha256), None))
-        for one in (manifest.archives if manifest else ())
-    ]
-    archives += [
-        (identity.package, None, *identity[1:], None, sha256, None, None, known)
-        for (identity, sha256), known in contents.items()
-    ]
-    _add(database, "archives", ((None, document, *row) for row in archives))
+    for package in manifest.packages if manifest else ():
+        _add(database, "packages", [(document, package.name, package.title, package.license)])
+    archives: list[tuple[object, ...]] = []
+    for one in manifest.archives if manifest else ():
+        row_of = contents.pop((one.id, one.sha256), None)
+        file = (one.relative_path, one.sha256, one.md5, one.size)
+        archives.append((*one.id, str(one.version), *file, row_of))
+    # Only the feature file has the other archives.
+    for (own, sha256), row_of in contents.items():
+        archives.append((*own, None, None, sha256, None, None, row_of))
+    query = """
+        INSERT INTO archives (release, package, platform, variant, version, relative_path, sha256,
+            md5, size, contents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    database.executemany(query, ((document, *row) for row in archives))
 
 
 def _add_contents(

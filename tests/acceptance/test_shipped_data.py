@@ -16,7 +16,7 @@ from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.invariants.set_invariants import check_run, check_set
+from cudaredist.sets.invariants.documents import check_run, check_set
 from cudaredist.sets.library_names import key_of
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request

@@ -27,7 +27,7 @@ from cudaredist.formats.features import ArchiveFeatures, ExaminedArchive
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.primitives import Platform, Version
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.invariants.set_invariants import check_run, check_set
+from cudaredist.sets.invariants.documents import check_run, check_set
 from cudaredist.sets.outputs import split_outputs
 from cudaredist.sets.requirements import SetTarget
 from cudaredist.sets.version_choice import choose_releases

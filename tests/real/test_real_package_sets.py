@@ -15,7 +15,7 @@ from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.primitives import Platform, Version
 from cudaredist.sets.flags import release_defaults
-from cudaredist.sets.invariants.set_invariants import check_run, check_set
+from cudaredist.sets.invariants.documents import check_run, check_set
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store

@@ -28,7 +28,7 @@ from cudaredist.sets.inputs import (
     SetData,
     archive_headers,
 )
-from cudaredist.sets.invariants.set_invariants import check_set
+from cudaredist.sets.invariants.documents import check_set
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store, shipped_data
 from support import factory

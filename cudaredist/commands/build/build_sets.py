@@ -29,7 +29,7 @@ from cudaredist.redists import CUDA
 from cudaredist.sets.assemble import build_set, count_statuses
 from cudaredist.sets.cross import check_pair
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.invariants.link_invariant import with_link_diagnostics
+from cudaredist.sets.invariants.links import with_link_diagnostics
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
 from cudaredist.sets.spec import (
     RefusedSet,

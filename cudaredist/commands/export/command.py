@@ -239,7 +239,7 @@ def _export_index(
 ) -> int:
     """Export each set of an index to a folder of its own, such as `linux-sbsa/cuda-13.0.2`."""
     from cudaredist.exporters.export_format import ExportedSet
-    from cudaredist.exporters.lists import nix_index
+    from cudaredist.exporters.nix_set import nix_index
     from cudaredist.sets.read_set import read_package_set
 
     if options.output is None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from cudaredist.commands.export.nixpkgs_diff import Checkout
 from cudaredist.commands.export.resolve_releases import local_sets, sets_to_compare
-from cudaredist.commands.export.shared_tables import read_shared_tables
-from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
+from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
+from cudaredist.exporters.export_format import SharedTables
 from cudaredist.exporters.nixpkgs_releases import (
     SetReleases,
     released,
@@ -15,13 +15,16 @@ from cudaredist.exporters.nixpkgs_releases import (
 )
 from cudaredist.exporters.nixpkgs_tables import TABLES
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.hints import again
+from cudaredist.hints import again, command_line
+from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.read_set import indexed_sets, read_package_set
+from cudaredist.store.data_folder import Store
+from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.locate import store_to_read
-from cudaredist.store.read_data import require_manifests
-from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
+from cudaredist.store.read_data import RUNFILES, read_runfiles, require_manifests
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
 
 
 def read_checkout(
@@ -64,12 +67,12 @@ def read_checkout(
         except InvalidFileError as error:
             warnings.append(f"machines without a package set are not compared: {error.message}")
         needed = released(set_versions(sets))
-    tables = read_shared_tables(store, needed)
+    tables = _read_shared_tables(store, needed)
     local = {
         (redist, label): content
         for redist, label in released(set_versions(others))
         if (redist, label) not in tables.manifests
-        and (content := read_shared_tables(store, [(redist, label)]).manifests[redist, label])
+        and (content := _read_shared_tables(store, [(redist, label)]).manifests[redist, label])
     }
     checkout = Checkout(
         folder=folder,
@@ -116,3 +119,21 @@ def _warnings(package_sets: Sequence[PackageSet]) -> list[str]:
             "redistributables; to build them with Nix, run `cudaredist export nix SET -o FOLDER`"
         )
     return warnings
+
+
+def _read_shared_tables(store: Store, releases: Iterable[tuple[str, str]]) -> SharedTables:
+    """Return both tables, and the manifests of the given releases.
+
+    Raises `IncompleteError` if a table or a manifest is missing.
+    """
+    manifests = {}
+    for redist, label in releases:
+        data = store.manifests(redist).read(parse_label(label))
+        if data is None:
+            message = f"no manifest for {redist} {label} in {store.root}"
+            download = command_line("download-manifests", redist=redist, version=label)
+            raise IncompleteError(message, hint=f"run `{download}`")
+        manifests[redist, label] = data
+    compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
+    runfiles = read_runfiles(store.read_table(RUNFILES)).runfiles
+    return SharedTables(compat.table, gpus.table, manifests, runfiles)

@@ -36,23 +36,23 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
-from cudaredist.sets.invariants.file_invariants import (
-    FILE_INVARIANTS,
-    SetFiles,
-    check_files,
-    read_files,
-)
-from cudaredist.sets.invariants.link_invariant import (
-    check_set_links,
-    link_violations,
-    unchecked_links,
-)
-from cudaredist.sets.invariants.set_invariants import (
+from cudaredist.sets.invariants.documents import (
     NEED_FEATURES,
     RUN_INVARIANTS,
     Violation,
     check_run,
     check_set,
+)
+from cudaredist.sets.invariants.files import (
+    FILE_INVARIANTS,
+    SetFiles,
+    check_files,
+    read_files,
+)
+from cudaredist.sets.invariants.links import (
+    check_set_links,
+    link_violations,
+    unchecked_links,
 )
 from cudaredist.sets.load import overlay_model, read_overlay_policy
 from cudaredist.store.cache import Cache

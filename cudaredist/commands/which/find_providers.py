@@ -17,9 +17,9 @@ from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import natural_order
+from cudaredist.primitives import Version, natural_order
 from cudaredist.sets.library_names import find_external
-from cudaredist.sets.outputs import is_for_other_cuda, resolve, split_outputs
+from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import process_command, require_manifests
@@ -113,7 +113,12 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
     matches = _matching_files(search.index, name)
     examined = search.index.examined(matches)
-    split = cache(lambda row, *of: split_outputs(of[0], of[1], examined[row], None, policy))
+
+    @cache
+    def split(row: int, package: str, version: Version) -> OutputSplit:
+        # Releases share archives: each is split once.
+        return split_outputs(package, version, examined[row], None, policy)
+
     for redist, label, archive, row, _ in search.archives(_SOME.format("contents"), matches):
         outputs, facts = split(row, archive.package, archive.version), examined[row]
         for path, output in sorted(matches[row].items()):

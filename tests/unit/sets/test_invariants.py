@@ -17,14 +17,14 @@ from support.small_sets import make_data, make_sets
 from cudaredist.binaries.file_facts import DeviceImages
 from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.formats.packageset import PackageSet, SetPackage
-from cudaredist.sets.invariants.file_invariants import FILE_INVARIANTS, check_files, read_files
-from cudaredist.sets.invariants.set_invariants import (
+from cudaredist.sets.invariants.documents import (
     RUN_INVARIANTS,
     SET_INVARIANTS,
     Violation,
     check_run,
     check_set,
 )
+from cudaredist.sets.invariants.files import FILE_INVARIANTS, check_files, read_files
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import FACTS_KIND
 

@@ -26,7 +26,7 @@ from cudaredist.binaries.file_facts import Binary
 from cudaredist.formats.features import ArchiveFeatures
 from cudaredist.formats.packageset import InSet, Needed, OutsideSet, PackageSet
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.invariants.set_invariants import check_set
+from cudaredist.sets.invariants.documents import check_set
 from cudaredist.sets.library_names import find_external
 
 

@@ -28,7 +28,7 @@ from cudaredist.formats.packageset import InSet
 from cudaredist.formats.policy import Bounds
 from cudaredist.primitives import Version
 from cudaredist.sets.inputs import InputFeatures, SetData, bounds_text, is_within
-from cudaredist.sets.invariants.set_invariants import check_set
+from cudaredist.sets.invariants.documents import check_set
 from cudaredist.sets.spec import Request
 
 EVERY = (LINUX, SBSA, JETSON, WINDOWS)

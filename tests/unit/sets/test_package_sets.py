@@ -28,7 +28,7 @@ from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Platform, Version
 from cudaredist.sets.inputs import InputManifest
-from cudaredist.sets.invariants.set_invariants import check_run
+from cudaredist.sets.invariants.documents import check_run
 from cudaredist.sets.platforms import (
     UNSUPPORTED,
     Absence,

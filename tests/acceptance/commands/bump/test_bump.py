@@ -28,7 +28,7 @@ from cudaredist.commands.bump.text import commit_message, with_entries
 from cudaredist.commands.diff.report import DiffReport, PackageDelta
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.jsontext import canonical_json
-from cudaredist.sets.invariants.set_invariants import Broken, Invariant, Violation, check_run
+from cudaredist.sets.invariants.documents import Broken, Invariant, Violation, check_run
 
 DATA = Path("data")
 
@@ -291,7 +291,7 @@ def test_bump_reports_broken_invariants_as_validate_does(
     broken: Invariant[PackageSet, Broken] = Invariant(
         "Never holds.", lambda package_set: [("x", package_set.cuda.release)]
     )
-    monkeypatch.setattr("cudaredist.sets.invariants.set_invariants.SET_INVARIANTS", {"I99": broken})
+    monkeypatch.setattr("cudaredist.sets.invariants.documents.SET_INVARIANTS", {"I99": broken})
     result = expect_output(bump("--output", "sets", "--json"), 1)
     sets = report(result)["sets"]
     problems = [entry["problems"] for entry in sets]

@@ -10,7 +10,7 @@ from conftest import REPOSITORY, Run
 from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.formats.features import ExaminedArchive, Features
 from cudaredist.formats.symbol_tables import Symbols
-from cudaredist.sets.invariants.link_invariant import check_set_links
+from cudaredist.sets.invariants.links import check_set_links
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store

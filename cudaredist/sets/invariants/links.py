@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.errors import listed
 from cudaredist.formats.packageset import PackageSet, SetPackage
-from cudaredist.sets.invariants.set_invariants import (
+from cudaredist.sets.invariants.documents import (
     Violation,
     is_additional_version,
 )

@@ -15,7 +15,7 @@ from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import sha256_of
-from cudaredist.sets.invariants.set_invariants import (
+from cudaredist.sets.invariants.documents import (
     Broken,
     Invariant,
     Violation,
@@ -160,4 +160,4 @@ FILE_INVARIANTS: Mapping[str, Invariant[SetFiles, Broken]] = {
     "I9": Invariant("Shared libraries are for the platform's machine.", _machines),
     "I27": Invariant("Coverage follows from the device code of the files.", _coverage),
 }
-"""By name. `set_invariants` has the invariants that need only the document."""
+"""By name. `documents` has the invariants that need only the document."""

@@ -1,7 +1,7 @@
 """Invariants of every package set, checked in the documents themselves.
 
 `SET_INVARIANTS` check one document, and `RUN_INVARIANTS` check the documents of one run together.
-I4, I7 and I9 need every file of the archives, so `file_invariants` checks them. I16 to I18 are
+I4, I7 and I9 need every file of the archives, so `files` checks them. I16 to I18 are
 properties of the commands, checked by tests: a set has no difference from itself (diff); another
 redistributable's manifest changes only choices that depend on it; `auto` selects the newest.
 
@@ -22,8 +22,8 @@ from cudaredist.formats.packageset import (
 )
 from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
-from cudaredist.sets.invariants.coverage_invariant import check_coverage
-from cudaredist.sets.invariants.flags_invariant import check_flags
+from cudaredist.sets.invariants.coverage import check_coverage
+from cudaredist.sets.invariants.flags import check_flags
 from cudaredist.sets.library_names import key_of
 from cudaredist.sets.outputs import ORDER
 
