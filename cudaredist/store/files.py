@@ -5,6 +5,8 @@ import hashlib
 import os
 import secrets
 import stat
+import sys
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +19,8 @@ from cudaredist.private import open_file
 
 _unless_missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
 TEMPORARY_SUFFIX = ".tmp"
+STANDARD_INPUT = Path("-")
+"""How users name the standard input in place of a file."""
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
@@ -110,15 +114,27 @@ def _create(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
-    """Return a file's bytes, or None if it is missing.
+    """Return a file's bytes, or None if it is missing. The path `-` is the standard input.
 
     Raises `ReadError`, also if the path is not a regular file or has more bytes than the limit.
     """
+    if path == STANDARD_INPUT:
+        return _read_standard_input(limit)
     with ReadingFrom(path), _unless_missing, open_file(path, follow=True) as file:
         if os.fstat(file.fileno()).st_size > limit:
             raise OSError(f"larger than {limit:,} bytes")
         return file.read()
     return None
+
+
+@cache
+def _read_standard_input(limit: int) -> bytes:
+    """Return the bytes of the standard input, which can be read once only."""
+    with ReadingFrom(STANDARD_INPUT):
+        data = sys.stdin.buffer.read(limit + 1)
+        if len(data) > limit:
+            raise OSError(f"larger than {limit:,} bytes")
+    return data
 
 
 def foreign_text(path: Path, limit: int) -> str:

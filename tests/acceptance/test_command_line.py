@@ -52,6 +52,18 @@ def test_options_before_the_command_are_its_options(run: Run, words: str) -> Non
     expect_error(result, 2, "No such option: --jsn", "explain")
 
 
+@needs("sh")
+def test_dash_is_standard_input(run: Run) -> None:
+    build = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
+    assert run(*build.split()).exit_code == 0
+    for words in ("explain set", "export requirements", "diff set.json"):
+        command = f"{sys.executable} -m cudaredist {words} - < set.json"
+        result = completed("sh", "-c", command)
+        expected = run(*words.split(), "set.json").stdout
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == expected.replace("set.json -> set.json", "set.json -> -")
+
+
 def test_help_command_prints_help(run: Run) -> None:
     assert run("help").stdout == run("--help").stdout
     assert run("help", "build").stdout == run("build", "--help").stdout

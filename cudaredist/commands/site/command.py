@@ -10,6 +10,7 @@ from cudaredist.cli.options import (
     Data,
     Options,
     cache_dir_option,
+    check_option,
     output_path_option,
     select_option,
 )
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class SiteOptions(Options):
     """Options of site."""
 
-    typical = ("output", "channel", "data_dir")
+    typical = ("output", "channel", "data_dir", "check")
 
     output: Path = output_path_option(
         "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
@@ -31,6 +32,7 @@ class SiteOptions(Options):
     set: list[Path] | None = select_option(
         "Package set or index. Repeatable. Default: declared sets.", metavar="FILE"
     )
+    check: bool = check_option()
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
 
@@ -64,8 +66,9 @@ def site(options: SiteOptions, session: Session) -> int:
     cache = open_cache(options.cache_dir)
     progress = session.progress("making the site")
     index = Index(store, cache, progress)
-    session.share_files(with_group=True)
-    session.lock(options.output)()
+    if not options.check:
+        session.share_files(with_group=True)
+        session.lock(options.output)()
     state = index.state()
     report = update_site(
         lambda: site_files(read_site_data(index, sets, progress)),
@@ -73,11 +76,13 @@ def site(options: SiteOptions, session: Session) -> int:
         state and " ".join([state, *hashes]),
         cache,
         progress,
+        may_write=not options.check,
     )
     return session.finish(report, _text)
 
 
 def _text(report: "SiteReport") -> Iterator[str]:
     files = f"{plural(report.files, 'file')} ({report.size / 1e6:.1f} MB) in {report.output}"
-    changes = f"{report.written:,} written, {report.removed:,} removed"
+    verbs = ("to write", "to remove") if report.is_check else ("written", "removed")
+    changes = f"{report.written:,} {verbs[0]}, {report.removed:,} {verbs[1]}"
     yield f"{plural(report.pages, 'page')}, {files}: {changes}"

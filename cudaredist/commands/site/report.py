@@ -12,6 +12,7 @@ class SiteReport(Report):
 
     command: Literal["site"] = "site"
     output: str
+    is_check: bool = Field(default=False, description="Whether nothing was written, with --check")
     pages: int
     files: int = Field(description="All files of the site, but for their list")
     size: int = Field(description="Bytes of these files")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cudaredist.commands.site.report import SiteReport
-from cudaredist.errors import InvalidFileError, UsageError, WritingTo
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, UsageError, WritingTo
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json
@@ -31,11 +31,16 @@ def update_site(
     state: str,
     cache: Cache,
     progress: Progress = NO_PROGRESS,
+    *,
+    may_write: bool = True,
 ) -> SiteReport:
     """Write the site, unless nothing changed since the last run.
 
-    `state` identifies the data and the program, empty if it is not known.
+    `state` identifies the data and the program, empty if it is not known. With `may_write` false,
+    only the report of the changes is made.
     """
+    if may_write:
+        sweep(output, f".{LIST_NAME}.")
     earlier, key = earlier_files(output), sha256_of(str(output.resolve()).encode())
     sizes, digest = _examine(output, earlier, state)
     if state and cache.get("site", key) == digest:
@@ -43,6 +48,8 @@ def update_site(
     # The collection of garbage takes a seventh of the time, and finds nothing to free.
     gc.disable()
     try:
+        if not may_write:
+            return check_site(make_files(), output, earlier, progress)
         report = write_site(make_files(), output, earlier, progress)
     finally:
         gc.enable()
@@ -93,6 +100,26 @@ def write_site(
     return _report(output, sizes, written=written, removed=len(gone))
 
 
+def check_site(
+    files: Mapping[str, Callable[[], bytes]],
+    output: Path,
+    earlier: Iterable[str],
+    progress: Progress = NO_PROGRESS,
+) -> SiteReport:
+    """Report the files that `write_site` would write and remove. The exit code is 1 for any."""
+    sizes: dict[str, int] = {}
+    changed = 0
+    progress.expect(len(files))
+    for path, content in progress.each(files.items()):
+        data = content()
+        changed += read_file(output / path) != data
+        sizes[path] = len(data)
+    gone = len({*earlier} - sizes.keys())
+    report = _report(output, sizes, written=changed, removed=gone)
+    code = EXIT_FINDINGS if changed or gone else EXIT_OK
+    return report.model_copy(update={"is_check": True, "exit_code": code})
+
+
 def _report(output: Path, sizes: Mapping[str, int], *, written: int, removed: int) -> SiteReport:
     return SiteReport(
         output=str(output),
@@ -101,7 +128,7 @@ def _report(output: Path, sizes: Mapping[str, int], *, written: int, removed: in
         size=sum(sizes.values()),
         written=written,
         removed=removed,
-        exit_code=0,
+        exit_code=EXIT_OK,
     )
 
 
@@ -116,7 +143,6 @@ def earlier_files(output: Path) -> set[str]:
     Paths outside the folder are omitted. Raises `UsageError` for a folder with
     other files.
     """
-    sweep(output, f".{LIST_NAME}.")
     data = read_file(output / LIST_NAME)
     if data is None:
         if names_in(output):

@@ -40,6 +40,30 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "data"
 
 
+def test_check_writes_nothing_and_counts_the_changes(run: Run, data: Path) -> None:
+    new = run(*CALL, data, "--check")
+    assert new.exit_code == 1
+    assert not Path("site").exists()
+    report = json.loads(new.stdout)
+    assert report["is_check"] is True
+    assert report["written"] == report["files"] > 0
+    first = write_site(run, data)
+    assert json.loads(run(*CALL, data, "--check").stdout)["written"] == 0
+    before = snapshot(Path("site"))
+    Path("site/index.html").unlink()
+    listed = json.loads(Path("site/files.json").read_text())
+    listed["files"].append("old.html")
+    Path("site/files.json").write_text(json.dumps(listed))
+    Path("site/old.html").write_text("x")
+    changed = run(*CALL, data, "--check")
+    assert changed.exit_code == 1
+    assert (json.loads(changed.stdout)["written"], json.loads(changed.stdout)["removed"]) == (1, 1)
+    text = run(*[word for word in CALL if word != "--json"], data, "--check").stdout
+    assert text.endswith(": 1 to write, 1 to remove\n")
+    assert write_site(run, data)["files"] == first["files"]
+    assert snapshot(Path("site")) == before
+
+
 def test_site_is_rendered_only_after_a_change(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
