@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_OPTION = re.compile("--[a-z-]+")
-
 _ORIGINS: dict[str, SettingOrigin] = {
     "COMMANDLINE": "command line",
     "ENVIRONMENT": "environment",
@@ -56,29 +54,29 @@ _Options = TypeVar("_Options", bound=Options)
 _Report = TypeVar("_Report", bound="Report")
 _Answer = TypeVar("_Answer", bound="Answer")
 
-Refusal: TypeAlias = (
-    tuple[Callable[[_Options], object], str] | tuple[Callable[[_Options], object], str, str]
-)
-"""A predicate for an invalid combination of options, the error's message, and possibly its hint.
+Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | Sequence[str]]
+"""A predicate for an invalid combination of options, the error's message, and its hint.
 
-The message and the hint can contain option names in braces, and the hint `{call}`. Without a hint,
-the error suggests the call without the options before the verb of the message, or without all
-options in the message.
+Instead of a hint, it has the options to leave out of the call that the hint suggests. The message
+and the hint can contain the names of options in braces, and the hint `{call}`.
 """
 
 _is_secret = re.compile(r"[?#]|//[^/]*@").search
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
     lambda o: o.wheel_base is not None and _is_secret(o.wheel_base),
     "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
+    ["--wheel-base"],
 )
 PUBLIC_BASE_URL: Refusal[Any] = (
     lambda o: o.base_url is not None and _is_secret(o.base_url),
     "--base-url cannot contain credentials or a query: exported files are public",
+    ["--base-url"],
 )
 _NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
 URL_WITH_OPTIONS: Refusal[Any] = (
     lambda o: o.url is not None and o.typed & _NOT_WITH_URL,
     "URL and MANIFEST_DIR cannot be combined with --redist, --channel, --base-url or --data-dir",
+    ["--redist", "--channel", "--base-url", "--data-dir"],
 )
 
 
@@ -146,20 +144,18 @@ def _call_of(
 
 def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
     """Raise `UsageError` for the first refused combination of options."""
-    for is_refused, message, *hints in refused:
+    for is_refused, message, hint in refused:
         if is_refused(options):
             values = vars(options)
             text = message.format_map(values)
-            if not hints:
-                subject = re.split(" cannot | requires? ", message)[0]
-                names = _OPTION.findall(subject) or _OPTION.findall(message)
-                raise UsageError(text, hint=f"run `{again(without=names)}`")
+            if not isinstance(hint, str):
+                raise UsageError(text, hint=f"run `{again(without=hint)}`")
             quoted = {
                 name: name.rpartition("_")[2].upper() if value is None else in_shell(value)
                 for name, value in values.items()
             }
             quoted["call"] = again()
-            raise UsageError(text, hint=hints[0].format_map(quoted))
+            raise UsageError(text, hint=hint.format_map(quoted))
 
 
 def _exit_code(

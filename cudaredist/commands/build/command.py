@@ -98,11 +98,16 @@ class BuildOptions(Options):
 
 REFUSED: tuple[Refusal[BuildOptions], ...] = (
     PUBLIC_WHEEL_BASE,
-    (lambda o: o.platform and o.system, "--platform cannot be combined with --system"),
-    (lambda o: o.target and not o.platform, "--target requires --platform"),
+    (
+        lambda o: o.platform and o.system,
+        "--platform cannot be combined with --system",
+        ["--platform"],
+    ),
+    (lambda o: o.target and not o.platform, "--target requires --platform", ["--target"]),
     (
         lambda o: "all" in (names := o.gpu or []) and (o.forward_compat or len(names) > 1),
         "--gpu all cannot be combined with other capabilities or --forward-compat",
+        ["--gpu"],
     ),
 )
 

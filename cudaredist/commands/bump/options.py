@@ -64,6 +64,7 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
         lambda o: o.json and o.format == "commit-message",
         "--json cannot be combined with --format commit-message",
+        ["--json"],
     ),
     (
         lambda o: o.output is not None and not o.process,
@@ -73,5 +74,6 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
         lambda o: {"latest", "all"} & set(o.version or ()),
         "--version of bump requires a release, such as 13.0.2",
+        ["--version"],
     ),
 )

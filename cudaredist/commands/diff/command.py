@@ -38,8 +38,8 @@ class DiffOptions(Options):
 
 
 REFUSED: tuple[Refusal[DiffOptions], ...] = (
-    (lambda o: o.lines and o.new is not None, "--lines cannot be combined with NEW"),
-    (lambda o: o.lines and o.json, "--lines cannot be combined with --json"),
+    (lambda o: o.lines and o.new is not None, "--lines cannot be combined with NEW", ["--lines"]),
+    (lambda o: o.lines and o.json, "--lines cannot be combined with --json", ["--lines"]),
     (
         lambda o: o.new is None and not o.lines,
         "diff requires NEW",

@@ -48,6 +48,7 @@ REFUSED: tuple[Refusal[DownloadOptions], ...] = (
     (
         lambda o: o.url is not None and o.releases.nvidia_channel,
         "--nvidia-channel cannot be combined with URL and MANIFEST_DIR",
+        ["--nvidia-channel"],
     ),
 )
 

@@ -51,14 +51,16 @@ REFUSED: tuple[Refusal[ExplainOptions], ...] = (
         "--history requires the subject package",
         "run `cudaredist explain package {words} --history`",
     ),
-    (lambda o: o.all and o.subject != "package", "--all requires the subject package"),
+    (lambda o: o.all and o.subject != "package", "--all requires the subject package", ["--all"]),
     (
         lambda o: o.platform and (o.subject != "package" or o.history),
         "--platform requires the subject package, without --history",
+        ["--platform"],
     ),
     (
         lambda o: o.sources and o.subject in {"package", "set"},
         "--sources cannot be combined with the subject {subject}",
+        ["--sources"],
     ),
 )
 

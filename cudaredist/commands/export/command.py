@@ -94,9 +94,11 @@ def _is_relative(root: str) -> bool:
 
 
 def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
+    option = f"--{name.replace('_', '-')}"
     return (
         lambda o: getattr(o, name) not in {None, False} and not o.exporter.takes_addresses,
-        f"--{name.replace('_', '-')} cannot be combined with the format {{form}}",
+        f"{option} cannot be combined with the format {{form}}",
+        [option],
     )
 
 
@@ -121,23 +123,30 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.only is not None and not o.exporter.reads_tables,
         "--only requires the format nixpkgs",
+        ["--only"],
     ),
     (
         lambda o: o.redist and (o.package_set is not None or not o.exporter.reads_tables),
         "--redist requires the format nixpkgs without SET",
+        ["--redist"],
     ),
-    (lambda o: o.diff and o.output, "--diff cannot be combined with --output"),
+    (lambda o: o.diff and o.output, "--diff cannot be combined with --output", ["--diff"]),
     (
         lambda o: o.replace and (o.output is None or not o.exporter.reads_tables),
         "--replace requires the format nixpkgs and --output",
+        ["--replace"],
     ),
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
         "run `{call} --output {form}`",
     ),
-    (lambda o: o.output is None and o.check, "--check requires --output"),
-    (lambda o: o.output is None and o.json and o.diff is None, "--json requires --output"),
+    (lambda o: o.output is None and o.check, "--check requires --output", ["--check"]),
+    (
+        lambda o: o.output is None and o.json and o.diff is None,
+        "--json requires --output",
+        ["--json"],
+    ),
     (
         lambda o: o.nvidia_channel is not None and o.form != "redistrib",
         "--nvidia-channel requires the format redistrib",
@@ -147,12 +156,14 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.resolve and o.wheel_base is not None,
         "--resolve cannot be combined with --wheel-base",
+        ["--resolve"],
     ),
     _with_addresses_only("wheel_base"),
     PUBLIC_BASE_URL,
     (
         lambda o: o.base_url is not None and (o.resolve or o.wheel_base is not None),
         "--base-url cannot be combined with --wheel-base or --resolve",
+        ["--base-url"],
     ),
     _with_addresses_only("base_url"),
     _with_addresses_only("resolve"),
@@ -162,6 +173,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
             and not (o.exporter.reads_tables or o.exporter.reads_manifests)
         ),
         "--data-dir and --no-shipped-data require the format nixpkgs or rules-ml-toolchain",
+        ["--data-dir", "--no-shipped-data"],
     ),
     (
         lambda o: o.root is not None and not o.exporter.takes_root,

@@ -71,7 +71,7 @@ class MaterializeOptions(Options):
 
 
 REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
-    (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify"),
+    (lambda o: o.verify and o.remove, "--remove cannot be combined with --verify", ["--remove"]),
     (
         lambda o: o.package_set and o.verify,
         "--verify cannot be combined with SET",
@@ -82,25 +82,48 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         "--remove cannot be combined with SET",
         "run `cudaredist materialize --root {root} --remove`",
     ),
-    (lambda o: o.target and o.only_root, "--target cannot be combined with --verify or --remove"),
-    (lambda o: o.format == "oci" and not o.programs, "--format oci requires --for"),
+    (
+        lambda o: o.target and o.only_root,
+        "--target cannot be combined with --verify or --remove",
+        ["--target"],
+    ),
+    (lambda o: o.format == "oci" and not o.programs, "--format oci requires --for", ["--format"]),
     (
         lambda o: o.programs and o.component != ["runtime"],
         "--for requires --component runtime, and no other component",
+        ["--for"],
     ),
     (
         lambda o: o.programs and (o.target or o.layout == "split"),
         "--for cannot be combined with --target or --layout split",
+        ["--for"],
     ),
-    (lambda o: o.programs and o.exclude, "--for cannot be combined with --exclude"),
-    (lambda o: o.programs and o.only_root, "--for cannot be combined with --verify or --remove"),
-    (lambda o: o.target and o.layout == "split", "--target cannot be combined with --layout split"),
+    (lambda o: o.programs and o.exclude, "--for cannot be combined with --exclude", ["--for"]),
+    (
+        lambda o: o.programs and o.only_root,
+        "--for cannot be combined with --verify or --remove",
+        ["--for"],
+    ),
+    (
+        lambda o: o.target and o.layout == "split",
+        "--target cannot be combined with --layout split",
+        ["--target"],
+    ),
     (
         lambda o: o.run_paths and o.only_root,
         "--run-paths cannot be combined with --verify or --remove",
+        ["--run-paths"],
     ),
-    (lambda o: o.check and o.only_root, "--check cannot be combined with --verify or --remove"),
-    (lambda o: o.replace and o.only_root, "--replace cannot be combined with --verify or --remove"),
+    (
+        lambda o: o.check and o.only_root,
+        "--check cannot be combined with --verify or --remove",
+        ["--check"],
+    ),
+    (
+        lambda o: o.replace and o.only_root,
+        "--replace cannot be combined with --verify or --remove",
+        ["--replace"],
+    ),
     (
         lambda o: not (o.package_set or o.only_root),
         "missing package set",

@@ -58,8 +58,13 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
     (
         lambda o: o.package_set is not None and o.typed & _SELECTING,
         "--set cannot be combined with other options of the selection",
+        ["--set"],
     ),
-    (lambda o: o.component and o.package_set is None, "--component requires --set"),
+    (
+        lambda o: o.component and o.package_set is None,
+        "--component requires --set",
+        ["--component"],
+    ),
     (
         lambda o: o.action == "verify" and (o.package_set or o.typed & _SELECTING),
         "verify cannot be combined with a selection",
@@ -70,7 +75,7 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
         "--check requires prune",
         "run `cudaredist mirror prune {folder} --check`",
     ),
-    (lambda o: o.replace and o.action != "sync", "--replace requires sync"),
+    (lambda o: o.replace and o.action != "sync", "--replace requires sync", ["--replace"]),
     (
         lambda o: o.checksum and o.action != "sync",
         "--checksum requires sync",

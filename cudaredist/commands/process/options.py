@@ -48,12 +48,17 @@ class ProcessOptions(ManifestOptions):
 
 
 REFUSED: tuple[Refusal[ProcessOptions], ...] = (
-    (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler"),
+    (
+        lambda o: o.engine == "dask" and not o.scheduler,
+        "--engine dask requires --scheduler",
+        ["--engine"],
+    ),
     (
         lambda o: o.engine == "dask" and o.keep_archives,
         "--keep-archives requires --engine local",
+        ["--keep-archives"],
     ),
-    (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR"),
+    (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR", ["--legacy"]),
     url_alone("run `cudaredist process-manifests {url} manifests`"),
     URL_WITH_OPTIONS,
 )

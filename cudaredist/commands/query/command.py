@@ -42,10 +42,14 @@ REFUSED: tuple[Refusal[QueryOptions], ...] = (
         "query requires SQL, --tables or --output",
         "run `cudaredist query --tables`",
     ),
-    (lambda o: o.sql and o.tables, "SQL cannot be combined with --tables"),
-    (lambda o: o.tables and o.output, "--tables cannot be combined with --output"),
-    (lambda o: o.sql and o.output, "SQL cannot be combined with --output"),
-    (lambda o: o.output and o.format != "table", "--format cannot be combined with --output"),
+    (lambda o: o.sql and o.tables, "SQL cannot be combined with --tables", ["--tables"]),
+    (lambda o: o.tables and o.output, "--tables cannot be combined with --output", ["--tables"]),
+    (lambda o: o.sql and o.output, "SQL cannot be combined with --output", ["--output"]),
+    (
+        lambda o: o.output and o.format != "table",
+        "--format cannot be combined with --output",
+        ["--format"],
+    ),
 )
 
 

@@ -28,6 +28,7 @@ REFUSED: tuple[Refusal[RunfileOptions], ...] = (
     (
         lambda o: o.url is not None and o.location.lower().startswith(("http:", "https:")),
         "--url requires a local file",
+        ["--url"],
     ),
 )
 

@@ -40,13 +40,14 @@ REFUSED: tuple[Refusal[WhichOptions], ...] = (
     (
         lambda o: o.name is not None and o.symbol is not None,
         "FILE cannot be combined with --symbol",
+        ["--symbol"],
     ),
     (
         lambda o: not o.name and not o.symbol,
         "which requires a file, a soname or --symbol",
         "run `cudaredist which libcublas.so.12`",
     ),
-    (lambda o: o.demangle and o.symbol is None, "--demangle requires --symbol"),
+    (lambda o: o.demangle and o.symbol is None, "--demangle requires --symbol", ["--demangle"]),
 )
 
 
