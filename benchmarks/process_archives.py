@@ -29,7 +29,8 @@ from verdict import check_limit, measure_files
 
 from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.fetch_archive import ArchiveRequest
 
 FILE_LIMIT, HTTP_LIMIT, PARALLEL_LIMIT, PEER_LIMIT = 1.20, 1.30, 1 / 1.6, 0.5
 HALF_PEER_LIMIT = 1.0

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from operator import ne
-from typing import NamedTuple, Self, TypeAlias
+from typing import BinaryIO, NamedTuple, Self, TypeAlias
 
 from cudaredist.errors import UsageError, shown
+
+_CHUNK = 256 << 10
 
 Place: TypeAlias = str
 """Platform and variant, such as `linux-x86_64/cuda12`. Empty for a whole package."""
@@ -216,6 +218,14 @@ def natural_order(text: str) -> list[tuple[int, int, str]]:
 def cut(text: str, limit: int) -> str:
     """Return the first `limit` characters of a text, with an ellipsis if it has more."""
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def sha256_of_file(file: BinaryIO) -> Sha256:
+    """Return the SHA-256 of an open file from its position to its end."""
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def sha256_of(data: bytes) -> Sha256:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudaredist.archives.members import ArchiveReader
+from cudaredist.archives.members import Members
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
 from cudaredist.formats.symbol_tables import Symbols
@@ -52,11 +52,11 @@ class Comparison:
                 self.counts["archives"] += 1
 
                 def compare(
-                    reader: ArchiveReader,
+                    members: Members,
                     binaries: list[Binary | None] = binaries,
                     name: str = archive.relative_path,
                 ) -> None:
-                    for binary, (member, content) in zip(binaries, reader, strict=True):
+                    for binary, (member, content) in zip(binaries, members, strict=True):
                         if member.kind == "file":
                             self.member(f"{name} {member.name}", binary, content)
 

@@ -1,8 +1,8 @@
-"""Streaming readers of archives with bounded memory.
+"""Readers of archives at rest, with bounded memory.
 
-`open_archive` selects a reader by the file's name. `tar` reads the output of `compression`, `zip`
-reads the file itself. `decompress` contains the decompressors with their limits, `xz_blocks` splits
-xz into blocks for several threads, `memory` limits the memory of all archives together, `members`
-is the interface of every reader, and `stream` is a view of the bytes and limits the names.
-`wheel_metadata` reads one file of a wheel. Nothing is written to disk or executed.
+Callers verify an archive's hash first, if they know it. `open_archive` selects a reader by the
+file's name: `tar` reads the output of `decompress`, and `zip` uses the standard library. `members`
+is the interface of every reader with its limits, and `stream` is a view of unpacked bytes.
+`makeself` verifies self-extracting archives, and `wheel_metadata` reads one file of a wheel.
+Nothing is written to disk or executed.
 """

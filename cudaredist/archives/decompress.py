@@ -1,154 +1,157 @@
-"""Decompressors of xz, gzip and zstd with limits.
+"""Decompression of whole xz, gzip and zstd files, with limits.
 
-Output is yielded in the decompressor's own chunks of at most 256 KiB. Joining or splitting them
-would take a tenth of the time of the whole pass.
+In every format, a file may contain several streams in a row. If other data follows the last stream,
+the file is refused.
 """
 
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Literal, NoReturn, Protocol, TypeAlias
 
-from cudaredist.archives.members import Limits
-from cudaredist.archives.memory import SHARED
-from cudaredist.archives.stream import Stream
+from cudaredist.archives.members import Limits, file_size
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-OUTPUT = 256 << 10
+Compression: TypeAlias = Literal["xz", "gzip", "zstd"]
+
+_OUTPUT = 256 << 10
 """Maximum bytes of one unpacked chunk."""
-INPUT = 64 << 10
-"""Maximum packed bytes per step. At the end of a stream, the bytes that remain are copied."""
+_INPUT = 64 << 10
+"""Maximum packed bytes per step."""
+_GZIP_HEADER = 31
+"""zlib's `wbits` for a gzip header and any window."""
+_XZ_PADDING = 4
+_OVERHEAD = 1 << 20
+"""Memory of liblzma in addition to a dictionary."""
 
-_DECODING_ERRORS = (lzma.LZMAError, zstd.ZstdError, EOFError, MemoryError)
-
-_WINDOWS = {"gzip": 31, "deflate": -zlib.MAX_WBITS}
-"""zlib's `wbits`: for a gzip header and any window, and for no header."""
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ZSTD_HEADER = 18
-"""Maximum bytes of a zstd frame's header."""
-_IS_SINGLE_SEGMENT = 0x20
+_DECODING_ERRORS = (lzma.LZMAError, zstd.ZstdError, zlib.error, EOFError, MemoryError)
 
 
-class Budget:
-    """The limit of an archive's unpacked bytes.
+class _Decoder(Protocol):
+    """A decoder of one stream, as in the standard library's lzma."""
 
-    The limit is `ratio` times the packed size, but at least `floor`. If the packed size is not
-    known, the number of bytes that have arrived is used instead.
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _GzipDecoder:
+    """zlib's decoder of one gzip stream, with the interface of lzma's decoder."""
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(_GZIP_HEADER)
+
+    @property
+    def eof(self) -> bool:
+        return self._inflate.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._inflate.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflate.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
+
+
+def decompressed(
+    kind: Compression, file: BinaryIO, limits: Limits, refuse: Callable[[str], NoReturn]
+) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a whole file.
+
+    `refuse` is called with the reason if the file is damaged or exceeds a limit. Chunks are those
+    of the decoder, because joining or splitting them would take a tenth of the time.
     """
-
-    def __init__(self, packed: Stream, size: int | None, limits: Limits) -> None:
-        self._packed, self._size, self._limits = packed, size, limits
-        self._spent = 0
-
-    def spent(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield unpacked chunks and count their bytes."""
-        for chunk in chunks:
-            self.spend(len(chunk))
+    size = file_size(file)
+    left = max(limits.floor, limits.ratio * size)
+    data = file.read(_INPUT)
+    if not data:
+        refuse("is empty")
+    streams = 0
+    while data:
+        streams += 1
+        if streams > limits.streams:
+            refuse(f"has more than {limits.streams:,} {kind} streams")
+        decoder = _new_decoder(kind, limits)
+        for chunk in _one_stream(kind, decoder, data, file, limits, refuse):
+            left -= len(chunk)
+            if left < 0:
+                refuse(f"unpacks to more than {limits.ratio} times its {size:,} bytes")
             yield chunk
-
-    def spend(self, count: int) -> None:
-        """Count unpacked bytes and enforce the limit."""
-        self._spent += count
-        if self._spent > self._limits.floor:
-            size = self._packed.arrived if self._size is None else self._size
-            ratio = self._limits.ratio
-            if self._spent > ratio * size:
-                self._packed.refuse(f"unpacks to more than {ratio} times its {size:,} bytes")
+        data = _next_stream(kind, decoder.unused_data, file, refuse)
 
 
-def inflated(
-    kind: str,
-    packed: Stream,
+def _new_decoder(kind: Compression, limits: Limits) -> _Decoder:
+    """Return a decoder of one stream that refuses a larger dictionary."""
+    match kind:
+        case "xz":
+            return lzma.LZMADecompressor(lzma.FORMAT_XZ, limits.dictionary + _OVERHEAD)
+        case "gzip":
+            return _GzipDecoder()
+        case "zstd":
+            largest = limits.dictionary.bit_length() - 1
+            options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: largest}
+            return zstd.ZstdDecompressor(options=options)
+
+
+def _one_stream(
+    kind: Compression,
+    decoder: _Decoder,
+    data: bytes,
+    file: BinaryIO,
+    limits: Limits,
     refuse: Callable[[str], NoReturn],
-    *,
-    truncated: str,
-    size: int | None = None,
 ) -> Iterator[bytes]:
-    """Decompress one `gzip` member or `deflate` stream, with a dictionary of 32 KiB.
-
-    If `size` is None, its packed bytes end with the stream. `refuse` is called with the reason if
-    it is damaged, `truncated` if it has no end.
-    """
-    inflate = zlib.decompressobj(_WINDOWS[kind])
-    is_end = False
-    while not is_end:
-        data = packed.piece(INPUT if size is None else min(size, INPUT))
-        try:
-            output = inflate.decompress(data, OUTPUT)
-        except (zlib.error, MemoryError) as error:
-            refuse(f"is not valid {kind}: {error}")
-        is_end = inflate.eof
-        # At the end, both contain the bytes that an earlier call did not use.
-        unused = len(inflate.unused_data if is_end else inflate.unconsumed_tail)
-        packed.give_back(unused)
-        if size is not None:
-            size -= len(data) - unused
-        if output:
-            yield output
-        elif unused == len(data) and not is_end:
-            refuse(truncated)
-    if size:
-        refuse("ends before its packed size")
-
-
-def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
-    """Refuse an archive that requires too large a dictionary."""
-    if size > limits.dictionary:
-        reason = f"requires a dictionary of {size:,} bytes; the limit is {limits.dictionary:,}"
-        packed.refuse(reason)
-
-
-def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:
-    """Decompress one zstd frame.
-
-    Its window is called dictionary in other formats.
-    """
-    size = _window(packed.ahead(_ZSTD_HEADER))
-    check_dictionary(packed, size, limits)
-    largest = (limits.dictionary - 1).bit_length()
-    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: largest}
-    with SHARED.dictionary(size):
-        yield from decoded("zstd", packed, zstd.ZstdDecompressor(options=options))
-
-
-def _window(header: bytes) -> int:
-    """Return a zstd frame's window size.
-
-    It is 0 if the frame is damaged or skippable.
-    """
-    header = header.ljust(_ZSTD_HEADER, b"\0")
-    if header[:4] != _ZSTD_MAGIC:
-        return 0
-    flags, window = header[4], header[5]
-    if flags & _IS_SINGLE_SEGMENT:
-        # The window contains the whole content.
-        start = 5 + (0, 1, 2, 4)[flags & 3]
-        length = (1, 2, 4, 8)[flags >> 6]
-        size = int.from_bytes(header[start : start + length], "little")
-        return size + 256 if length == 2 else size  # noqa: PLR2004 - two bytes begin at 256
-    base = 1 << (window >> 3) + 10
-    return base + (base >> 3) * (window & 7)
-
-
-def decoded(
-    kind: str, packed: Stream, decoder: lzma.LZMADecompressor | zstd.ZstdDecompressor
-) -> Iterator[bytes]:
-    """Decompress one stream, and keep the bytes after its end."""
+    """Yield the unpacked bytes of one stream. `data` is its beginning."""
     while not decoder.eof:
-        data = b""
+        is_end = False
         if decoder.needs_input:
-            data = packed.piece(INPUT)
-            if not data:
-                packed.refuse(f"is truncated in its {kind} stream")
+            data = data or file.read(_INPUT)
+            is_end = not data
         try:
-            output = decoder.decompress(data, OUTPUT)
+            output = decoder.decompress(data, _OUTPUT)
         except _DECODING_ERRORS as error:
-            packed.refuse(f"is not valid {kind}: {error}")
+            # liblzma: "Memory usage limit exceeded". zstd: "requires too much memory".
+            if "memory" in str(error).lower():
+                refuse(f"requires a dictionary of more than {limits.dictionary:,} bytes")
+            refuse(f"is not valid {kind}: {error}")
+        data = b""
         if output:
             yield output
-    packed.give_back(len(decoder.unused_data))
+        elif is_end and not decoder.eof:
+            refuse(f"is truncated in its {kind} stream")
+
+
+def _next_stream(
+    kind: Compression, unused: bytes, file: BinaryIO, refuse: Callable[[str], NoReturn]
+) -> bytes:
+    """Return the beginning of the next stream, b"" at the end.
+
+    NULs may follow an xz stream in groups of four and, because of tapes, the last gzip stream.
+    """
+    data, padding = unused or file.read(_INPUT), 0
+    if kind == "zstd":
+        return data
+    while data:
+        stripped = data.lstrip(b"\0")
+        padding += len(data) - len(stripped)
+        data = stripped
+        if data:
+            break
+        data = file.read(_INPUT)
+    is_damaged = padding % _XZ_PADDING != 0 if kind == "xz" else padding > 0 and data != b""
+    if is_damaged:
+        refuse("has extra data after its end")
+    return data

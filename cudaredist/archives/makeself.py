@@ -6,73 +6,63 @@ each file after it. Format: makeself 2.1 to 2.5, `makeself-header.sh`.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from typing import BinaryIO, NoReturn
 
-from cudaredist.archives.stream import Stream
-from cudaredist.errors import IntegrityError
+from cudaredist.archives.members import file_size
+from cudaredist.errors import IntegrityError, InvalidArchiveError
 
 _HEADER_LIMIT = 4 << 20
 """Maximum bytes of a script. Those of NVIDIA have some 500 lines and a license."""
-_PARTS_LIMIT = 64 << 30
-"""Maximum bytes after a script. NVIDIA's largest runfiles have about 6 GB."""
 _START = b"#!/bin/sh"
 _MARK_WITHIN = 4096
 _NO_HASH = "0" * 32
 _HINT = "download the file again"
+_CHUNK = 256 << 10
 
 _lines = re.compile(rb'^skip="?([0-9]{1,9})"?$|head -n ([0-9]{1,9}) "\$0"', re.MULTILINE)
 _sizes = re.compile(rb'^filesizes="([0-9 ]{1,500})"$', re.MULTILINE)
 _hashes = re.compile(rb'^MD5="([0-9a-f ]{1,500})"$', re.MULTILINE)
 
 
-def check_makeself(name: str, chunks: Iterable[bytes]) -> None:
-    """Read an archive once, in chunks of any size, and verify its size and the MD5 of each part.
+def check_makeself(name: str, file: BinaryIO) -> None:
+    """Verify the size of an archive and the MD5 of each part.
 
     Raises `InvalidArchiveError` for a file that is not a makeself archive, or was cut or extended,
     and `IntegrityError` for other bytes.
     """
-    stream = Stream(name, chunks)
-    length, sizes, hashes = _header(stream)
+    actual = file_size(file)
+    length, sizes, hashes = _header(name, file.read(_HEADER_LIMIT))
     stated = length + sum(sizes)
-    stream.skip(length)
-    digests = []
-    for size in sizes:
-        part, left = hashlib.md5(usedforsecurity=False), size
-        while left and (piece := stream.piece(left)):
-            part.update(piece)
-            left -= len(piece)
-        digests.append(part.hexdigest())
-    is_longer = bool(stream.ahead(1))
-    if stream.position != stated or is_longer:
-        actual = f"at least {stream.position + 1:,}" if is_longer else f"{stream.position:,}"
-        stream.refuse(f"has {actual} bytes, but its script states {stated:,}", _HINT)
-    for digest, md5 in zip(digests, hashes, strict=False):
-        if md5 not in {_NO_HASH, digest}:
-            message = f"{name}: the MD5 is {digest}, and its script states {md5}"
+    if actual != stated:
+        _refuse(name, f"has {actual:,} bytes, but its script states {stated:,}")
+    file.seek(length)
+    for size, md5 in zip(sizes, hashes, strict=False):
+        actual_md5 = _md5(file, size)
+        if md5 not in {_NO_HASH, actual_md5}:
+            message = f"{name}: the MD5 is {actual_md5}, and its script states {md5}"
             raise IntegrityError(message, hint=_HINT)
 
 
-def _header(stream: Stream) -> tuple[int, list[int], list[str]]:
-    """Return the script's length, and the files' sizes and MD5, without advancing the stream."""
-    # The size doubles, so that the time for a header is linear in its length.
-    size = _MARK_WITHIN
-    while True:
-        start = stream.ahead(size)
-        begins = start.startswith(_START) and b"akeself" in start[:_MARK_WITHIN]
-        if not begins and len(start) >= _MARK_WITHIN:
-            stream.refuse("is not a makeself script", _HINT)
-        lines, sizes = _lines.search(start), _sizes.search(start)
-        length = _end_of_line(start, int(lines[1] or lines[2])) if begins and lines else None
-        if sizes and length is not None:
-            hashes, stated = _hashes.search(start), list(map(int, sizes[1].split()))
-            if sum(stated) > _PARTS_LIMIT:
-                stream.refuse(f"its script states more than {_PARTS_LIMIT:,} bytes")
-            return length, stated, hashes[1].decode().split() if hashes else []
-        if len(start) > _HEADER_LIMIT:
-            stream.refuse(f"its makeself script is larger than {_HEADER_LIMIT:,} bytes")
-        if len(start) < size:
-            stream.refuse("is truncated: its makeself script has no end", _HINT)
-        size *= 2
+def _md5(file: BinaryIO, size: int) -> str:
+    """Return the MD5 of the next bytes of a file."""
+    digest = hashlib.md5(usedforsecurity=False)
+    while size and (chunk := file.read(min(size, _CHUNK))):
+        digest.update(chunk)
+        size -= len(chunk)
+    return digest.hexdigest()
+
+
+def _header(name: str, start: bytes) -> tuple[int, list[int], list[str]]:
+    """Return the script's length, and the files' sizes and MD5."""
+    if not start.startswith(_START) or b"akeself" not in start[:_MARK_WITHIN]:
+        _refuse(name, "is not a makeself script, or is truncated")
+    lines, sizes, hashes = _lines.search(start), _sizes.search(start), _hashes.search(start)
+    length = None if lines is None else _end_of_line(start, int(lines[1] or lines[2]))
+    if sizes is None or length is None:
+        if len(start) == _HEADER_LIMIT:
+            _refuse(name, f"its makeself script is larger than {_HEADER_LIMIT:,} bytes")
+        _refuse(name, "is truncated: its makeself script has no end")
+    return length, list(map(int, sizes[1].split())), hashes[1].decode().split() if hashes else []
 
 
 def _end_of_line(data: bytes, number: int) -> int | None:
@@ -84,3 +74,7 @@ def _end_of_line(data: bytes, number: int) -> int | None:
     for _ in range(number):
         end = data.find(b"\n", end + 1)
     return end + 1
+
+
+def _refuse(name: str, reason: str) -> NoReturn:
+    raise InvalidArchiveError(name, reason, hint=_HINT)

@@ -1,47 +1,55 @@
-"""Open an archive as a stream of members."""
+"""Open an archive as a sequence of members."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import partial
+from typing import BinaryIO, NoReturn
 
-from cudaredist.archives.compression import decompressed
-from cudaredist.archives.decompress import Budget
-from cudaredist.archives.members import Limits
-from cudaredist.archives.stream import Stream, StreamReader
+from cudaredist.archives.decompress import Compression, decompressed
+from cudaredist.archives.members import Limits, Members
+from cudaredist.archives.stream import Stream
 from cudaredist.archives.tar import TarReader
 from cudaredist.archives.zip import ZipReader
 from cudaredist.errors import InvalidArchiveError
 
-_TARS = {".tar": None, ".tar.xz": "xz", ".tar.gz": "gzip", ".tgz": "gzip", ".tar.zst": "zstd"}
+_TARS: dict[str, Compression | None] = {
+    ".tar": None,
+    ".tar.xz": "xz",
+    ".tar.gz": "gzip",
+    ".tgz": "gzip",
+    ".tar.zst": "zstd",
+}
 _ZIPS = (".zip", ".whl")
 SUFFIXES = (*_TARS, *_ZIPS)
 """The suffixes of supported archives."""
 
 _DEFAULTS = Limits()
+_CHUNK = 256 << 10
 
 
-def open_archive(
-    name: str,
-    chunks: Iterable[bytes],
-    *,
-    size: int | None = None,
-    limits: Limits = _DEFAULTS,
-    jobs: int = 1,
-) -> StreamReader:
-    """Read the archive called `name` from chunks of any size.
+def open_archive(name: str, file: BinaryIO, limits: Limits = _DEFAULTS) -> Members:
+    """Return the members of an archive, which are read from an open file.
 
-    `size` is the sum of the chunks' sizes, if known. The reader takes all chunks, and does not
-    catch errors of their iterator. If `jobs` is above 1 and the file allows it, xz blocks are
-    unpacked on that many threads.
+    The suffix of `name` is the format. The archive's hash has to be verified before, because this
+    reads whatever is in the file. Errors of the file pass through unchanged.
     """
     lower = name.lower()
-    # Closing the reader must not close the caller's generator, whose rest is read to verify a hash.
-    packed = Stream(name, (chunk for chunk in chunks))
-    budget = Budget(packed, size, limits)
     if lower.endswith(_ZIPS):
-        return ZipReader(packed, budget, limits)
+        return ZipReader(name, file, limits).members()
     for suffix, kind in _TARS.items():
         if lower.endswith(suffix):
             if kind is None:
-                return TarReader(packed, limits)
-            unpacked = budget.spent(decompressed(kind, packed, limits, jobs))
-            return TarReader(Stream(name, unpacked), limits)
+                unpacked = _chunks(file)
+            else:
+                unpacked = decompressed(kind, file, limits, partial(_refuse, name))
+            return TarReader(Stream(name, unpacked), limits).members()
     raise InvalidArchiveError(name, f"not a supported archive; supported: {', '.join(SUFFIXES)}")
+
+
+def _refuse(name: str, reason: str) -> NoReturn:
+    raise InvalidArchiveError(name, reason)
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    while chunk := file.read(_CHUNK):
+        yield chunk

@@ -1,4 +1,4 @@
-"""Strict streaming reader of tar archives.
+"""Strict reader of tar archives.
 
 It supports the formats ustar, GNU and pax.
 
@@ -10,11 +10,18 @@ but NULs after them.
 """
 
 import struct
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cudaredist.archives.members import Limits, Member, MemberKind
-from cudaredist.archives.stream import Stream, StreamReader, text_of
+from cudaredist.archives.members import (
+    Limits,
+    Member,
+    MemberKind,
+    Members,
+    NameLimits,
+    text_of,
+)
+from cudaredist.archives.stream import Stream
 from cudaredist.errors import shown
 
 _BLOCK = 512
@@ -62,20 +69,23 @@ class _TarHeader(NamedTuple):
     target: bytes
 
 
-class TarReader(StreamReader):
-    """Reader of a tar archive. It has no corrections."""
+class TarReader:
+    """Reader of a tar archive."""
 
     def __init__(self, stream: Stream, limits: Limits) -> None:
-        super().__init__(stream, limits)
+        self._stream = stream
+        self._limits = limits
+        self._names = NameLimits(stream.where, limits)
         self._left = self._index = 0
 
-    def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
+    def members(self) -> Members:
+        """Yield each member with the chunks of its content."""
         stream = self._stream
         while (header := self._header()) is not None:
             self._index += 1
             if header.type == _LABEL:
                 # The name of a tape is not a member.
-                self._count_member(header.name)
+                self._names.count_member(header.name)
                 stream.skip(header.size + -header.size % _BLOCK)
                 continue
             member = self._member(header)
@@ -106,9 +116,9 @@ class TarReader(StreamReader):
             if header.type in _OLD_FILES and header.size:
                 self._stream.refuse(f"{shown(name)} is a directory with content")
         is_link = kind in {"symlink", "hardlink"}
-        self._count_member(header.name)
+        self._names.count_member(header.name)
         if is_link:
-            self._count_name(header.target)
+            self._names.count_name(header.target)
         return Member(
             name=name,
             kind=kind,

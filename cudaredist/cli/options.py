@@ -192,6 +192,12 @@ channel_option = partial(select_option, "NVIDIA's archives or NVIDIA's wheels.",
 _jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
 jobs_option = partial(_jobs_option, "Simultaneous downloads.", default=16)
 archive_jobs_option = partial(_jobs_option, "Simultaneous archives. Default: one per core.")
+max_archive_option = partial(
+    safety_option,
+    "Limit of an archive of unknown size. Default: 16GiB.",
+    metavar="SIZE",
+    default=None,
+)
 _data_dir_option = partial(folder_option, metavar="DIR", envvar="CUDAREDIST_DATA_DIR")
 data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data.")
 read_data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data or shipped data.")
@@ -283,6 +289,7 @@ class RecordOptions(Options):
     replace: bool
     requests: Requests = dataclasses.field(default_factory=Requests)
     data_dir: Path | None = data_dir_option()
+    cache_dir: Path | None = cache_dir_option()
 
 
 class Network(Requests):
@@ -298,14 +305,23 @@ class Network(Requests):
 
 
 class ArchiveJobs(OptionGroup):
-    """Options for the number of simultaneous archives."""
+    """Options for the number of simultaneous archives and their size."""
 
     jobs: int | None = archive_jobs_option()
+    max_archive: str | None = max_archive_option()
 
     @property
     def count(self) -> int:
         """The number of jobs, by default one per core."""
         return self.jobs or os.cpu_count() or 1
+
+    @property
+    def max_size(self) -> int:
+        """The limit of bytes of an archive of unknown size. Raises `UsageError`."""
+        from cudaredist.sources.protocol import MAX_ARCHIVE
+
+        size = parse_size(self.max_archive)
+        return MAX_ARCHIVE if size is None else size
 
 
 class Releases(OptionGroup):

@@ -15,10 +15,10 @@ import typer
 
 from cudaredist.cli.console import Console, configure_logging
 from cudaredist.cli.options import (
+    ArchiveJobs,
     Data,
     Network,
     Options,
-    RecordOptions,
     SettingOrigin,
     parameters_of,
 )
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cudaredist.formats.report import Answer, ErrorReport, Report
     from cudaredist.progress import Progress
     from cudaredist.sources.chain import SourceChain
-    from cudaredist.sources.hashed_file import Recorder
     from cudaredist.sources.protocol import Settings
     from cudaredist.store.archive_service import ArchiveService
     from cudaredist.store.cache import Cache
@@ -296,7 +295,7 @@ class Session(contextlib.ExitStack):
         targets: "Iterable[FeatureTarget]",
         *,
         cache: "Cache",
-        jobs: int,
+        jobs: ArchiveJobs,
         keep_archives: bool = False,
     ) -> "ArchiveService":
         """Open the sources of archives and return a service to read them."""
@@ -306,7 +305,8 @@ class Session(contextlib.ExitStack):
             chains={bases: self.sources(bases) for bases in {target.bases for target in targets}},
             cache=cache,
             stop=self.settings.stop,
-            jobs=jobs,
+            jobs=jobs.count,
+            max_archive=jobs.max_size,
             progress=self.progress("archives"),
             keep_archives=keep_archives,
         )
@@ -320,15 +320,6 @@ class Session(contextlib.ExitStack):
         from cudaredist.tasks import Workers
 
         return Workers(jobs, self.settings.stop, self.progress(title))
-
-    def recorder(self, options: RecordOptions, root: Path, title: str) -> "Recorder":
-        """Lock a folder, and return the reader of files to record in it."""
-        from cudaredist.sources.hashed_file import Recorder
-        from cudaredist.sources.protocol import Settings
-
-        settings = Settings(timeout=options.requests.timeout, retries=options.requests.retries)
-        begin = self.lock(root)
-        return Recorder(settings, self.progress(title), begin, options.replace)
 
     # -- output of a command
 

@@ -38,25 +38,20 @@ class Extracts:
     """Collects extracts from the members of an archive."""
 
     def __init__(self) -> None:
-        self._by_position: dict[int, Extract] = {}
+        self._extracts: list[Extract] = []
 
-    def add(self, position: int, kind: ExtractKind, name: str, file: FileContent) -> None:
-        """Add the extract of a member."""
+    def add(self, kind: ExtractKind, name: str, file: FileContent) -> None:
+        """Add the extract of a member, and drop the deepest of too many."""
         text, problem = _read_ptxas(file) if kind == "ptxas" else _read_header(file)
-        self._by_position[position] = Extract(
-            kind=kind, name=name, sha256=file.sha256(), content=text, problem=problem
-        )
-        same = [at for at, extract in self._by_position.items() if extract.kind == kind]
+        extract = Extract(kind=kind, name=name, sha256=file.sha256(), content=text, problem=problem)
+        self._extracts.append(extract)
+        same = [other for other in self._extracts if other.kind == kind]
         if len(same) > _KEPT:
-            self.drop(max(same, key=lambda at: _depth(self._by_position[at])))
-
-    def drop(self, position: int) -> None:
-        """Remove the extract of a member that is not a file."""
-        self._by_position.pop(position, None)
+            self._extracts.remove(max(same, key=_depth))
 
     def result(self) -> tuple[Extract, ...]:
         """Return the extracts, the topmost files first."""
-        return tuple(sorted(self._by_position.values(), key=_depth))
+        return tuple(sorted(self._extracts, key=_depth))
 
 
 def _read_header(file: FileContent) -> tuple[str, str | None]:

@@ -1,9 +1,9 @@
 """Collection of an archive's facts in one pass over its bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.archives.members import Member
 from cudaredist.binaries.examine_file import examine, examine_content
 from cudaredist.binaries.file_content import Storage
 from cudaredist.features.extracts import Extracts, extract_kind
@@ -17,33 +17,29 @@ _ESCAPED = 0xDC00
 
 
 def gather(
-    reader: ArchiveReader, storage: Storage, *, is_wheel: bool = False, only_binaries: bool = False
+    members: Iterable[tuple[Member, Iterator[bytes]]],
+    storage: Storage,
+    *,
+    is_wheel: bool = False,
+    only_binaries: bool = False,
 ) -> Facts:
-    """Read an archive to its end and return its facts.
+    """Read an archive's members to their end and return the facts.
 
     A wheel is compared to its RECORD. With `only_binaries`, headers, licenses and the data for
-    tables are not read. Raises the errors of the reader and of the storage. Facts are reliable only
-    after the caller has verified the archive's hash and size.
+    tables are not read. Raises the errors of the reader and of the storage.
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
     facts = _MemberFacts(storage, only_binaries=only_binaries)
-    for position, (member, content) in enumerate(reader):
+    for member, content in members:
         # A RECORD has no folders.
         is_recorded = record is not None and member.kind != "directory"
         passing = record.following(member.name, content) if record and is_recorded else content
-        entries.append(facts.read(position, member, passing))
+        entries.append(facts.read(member, passing))
         if record is not None:
             # A hash requires the complete file.
             for _ in passing:
                 pass
-    for position, member in reader.corrections.items():
-        read, entry = entries[position], _entry(member)
-        if member.kind == "file":
-            entry = replace(entry, binary=read.binary, header=read.header, sha256=read.sha256)
-        else:
-            facts.extracts.drop(position)
-        entries[position] = entry
     notes, extracts = () if record is None else record.notes(), facts.extracts.result()
     return Facts(schema=FACTS_SCHEMA, members=tuple(entries), notes=notes, extracts=extracts)
 
@@ -58,7 +54,7 @@ class _MemberFacts:
         self._includes = Includes()
         self._licenses = 0
 
-    def read(self, position: int, member: Member, content: Iterator[bytes]) -> Entry:
+    def read(self, member: Member, content: Iterator[bytes]) -> Entry:
         """Return a member's facts, and collect its extract."""
         if member.kind != "file":
             return _entry(member)
@@ -73,7 +69,7 @@ class _MemberFacts:
             self._licenses += 1
             sha256 = file.sha256()
         if kind is not None:
-            self.extracts.add(position, kind, readable(name), file)
+            self.extracts.add(kind, readable(name), file)
         binary = examine_content(file)
         return replace(_entry(member), binary=binary, header=header, sha256=sha256)
 

@@ -13,7 +13,6 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 from cudaredist.errors import (
-    CannotResumeError,
     ContentError,
     CudaRedistError,
     EmptyIndexError,
@@ -29,12 +28,12 @@ from cudaredist.primitives import PREVIEW, Version
 from cudaredist.sources.channel_lists import ChannelLists, labels_by_channel, selected_releases
 from cudaredist.sources.folder import FolderSource
 from cudaredist.sources.protocol import (
-    ByteStream,
     ChannelQuery,
     Delivery,
     Listing,
     Settings,
     Source,
+    SourceFile,
     check_locations,
 )
 
@@ -47,9 +46,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 _MAX_FAILURES = 4
 """Consecutive archives without a connection, retries included, before a source is skipped."""
-
-_RESTARTS = 3
-"""Maximum restarts of a stream that cannot resume."""
 
 _MANIFESTS_LIMIT = 1000
 """Maximum manifests in a listing. NVIDIA's listings have fewer than 100."""
@@ -224,16 +220,15 @@ class SourceChain:
     def consume(
         self,
         paths: Sequence[str],
-        use: Callable[[str, ByteStream], _Answer],
+        use: Callable[[SourceFile], _Answer],
         *,
         size: int | None = None,
     ) -> _Answer:
-        """Stream a large file to `use` from the first good source.
+        """Pass a large file to `use` from the first good source.
 
-        `use` receives the address, and a function that streams the file from a given byte. If it
-        raises a `CudaRedistError`, for example about a wrong hash or invalid bytes, the next source
-        is tried. If a stream cannot resume, `use` is called again. At each source, `paths` are
-        tried in order. If all fail, the most severe error is raised.
+        If `use` raises a `CudaRedistError`, for example about a wrong hash, the next source is
+        tried. At each source, `paths` are tried in order. If all fail, the most severe error is
+        raised.
         """
 
         def deliver(source: Source, path: str) -> _Answer:
@@ -243,7 +238,8 @@ class SourceChain:
             is_reached = True
             try:
                 stream = partial(source.stream, path, size=size)
-                return _restarting(use, source.place_of(path), stream)
+                place = source.place_of(path)
+                return use(SourceFile(place, stream, source.local_path(path)))
             except UnreachedError:
                 is_reached = False
                 raise
@@ -271,17 +267,6 @@ class SourceChain:
         """Close every source."""
         for source in self._sources:
             source.close()
-
-
-def _restarting(
-    use: Callable[[str, ByteStream], _Answer], place: str, stream: ByteStream
-) -> _Answer:
-    """Call `use` again if its stream cannot resume, for example because the file changed."""
-    for _ in range(_RESTARTS):
-        with contextlib.suppress(CannotResumeError):
-            return use(place, stream)
-        _log.info("%s: restarting from the first byte", place)
-    return use(place, stream)
 
 
 def _combined(whole: Listing, other: Listing, added: Collection[Version]) -> Listing:

@@ -31,6 +31,10 @@ class FolderSource(Source):
         """Return the file's path."""
         return str(self._root / path)
 
+    def local_path(self, path: str) -> Path:
+        """Return the file's path."""
+        return self._root / path
+
     def labels(self, folder: str) -> tuple[Version, ...]:
         """Return the labels of the manifests in a folder, in ascending order."""
         place = self._root / folder

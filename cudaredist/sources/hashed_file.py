@@ -1,24 +1,28 @@
-"""Read a remote or local file once and hash it."""
+"""Fetch a remote file or open a local one, and hash it."""
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple
 
 from cudaredist.errors import InsecureAddressError, IntegrityError, ReadingFrom, UsageError
 from cudaredist.hints import again, redacted
 from cudaredist.progress import Progress
 from cudaredist.sources.chain import SourceChain, open_sources
-from cudaredist.sources.protocol import ByteStream, Settings
+from cudaredist.sources.protocol import Settings, SourceFile
+from cudaredist.sources.whole_file import open_whole
 
-_T = TypeVar("_T")
+_CHUNK = 256 << 10
 
 
 class HashedFile(NamedTuple):
     """A file's name, size and hashes. The address is None for a local file."""
 
     name: str
+    place: str
+    """The address or path, for messages."""
     url: str | None
     size: int
     sha256: str
@@ -35,7 +39,7 @@ class HashedFile(NamedTuple):
 
 
 class Recorder(NamedTuple):
-    """Reads files to record their hashes."""
+    """Fetches files to record their hashes."""
 
     settings: Settings
     progress: Progress
@@ -43,40 +47,41 @@ class Recorder(NamedTuple):
     """Called before the first write."""
     accept_changed: bool
     """Whether to replace records that have other hashes."""
+    folder: Path | None = None
+    """The folder for the copy of a remote file. Default: the system's temporary folder."""
 
-    def read(
-        self, location: str, check: Callable[[str, Iterable[bytes]], _T]
-    ) -> tuple[HashedFile, _T]:
-        """Read a file once, and return it with the result of a check of its bytes.
+    @contextlib.contextmanager
+    def fetched(self, location: str) -> Iterator[tuple[HashedFile, BinaryIO]]:
+        """Fetch a whole file, and yield its hashes and the open file.
 
-        `check` gets the address or path, and all bytes. Raises `ReadError` if a local file is
-        missing or cannot be read, `UsageError` for plain http to another machine, and the errors of
-        sources and `check`.
+        Raises `ReadError` if a local file is missing or cannot be read, `UsageError` for plain http
+        to another machine, and the errors of sources.
         """
         name = location.rpartition("/")[2]
 
-        def use(place: str, stream: ByteStream) -> tuple[HashedFile, _T]:
-            size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
-
-            def chunks() -> Iterator[bytes]:
-                nonlocal size
-                for chunk in stream(0):
-                    sha256.update(chunk)
-                    md5.update(chunk)
-                    size += len(chunk)
-                    self.progress.advance(number, len(chunk))
-                    yield chunk
-
-            result = check(place, chunks())
-            url = place if sources.has_server else None
-            return HashedFile(name, url, size, sha256.hexdigest(), md5.hexdigest()), result
+        def open_from(source: SourceFile) -> tuple[str, BinaryIO]:
+            advance = partial(self.progress.advance, number)
+            return source.place, open_whole(source, self.folder, advance)
 
         with contextlib.closing(_opened(location, self.settings)) as sources:
             self.progress.expect(1, None)
             number = self.progress.begin(name, None)
-            answer = sources.consume([name], use)
+            place, file = sources.consume([name], open_from)
+            with file, ReadingFrom(place):
+                url = place if sources.has_server else None
+                yield _hashed(name, place, url, file), file
             self.progress.end(number)
-        return answer
+
+
+def _hashed(name: str, place: str, url: str | None, file: BinaryIO) -> HashedFile:
+    """Hash a file, and go back to its beginning."""
+    size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    while chunk := file.read(_CHUNK):
+        sha256.update(chunk)
+        md5.update(chunk)
+        size += len(chunk)
+    file.seek(0)
+    return HashedFile(name, place, url, size, sha256.hexdigest(), md5.hexdigest())
 
 
 def _opened(location: str, settings: Settings) -> SourceChain:

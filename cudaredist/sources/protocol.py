@@ -6,7 +6,8 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from cudaredist.errors import CudaRedistError, UsageError, shown
 from cudaredist.hints import redacted
@@ -16,8 +17,9 @@ from cudaredist.sources.releases import ChannelRelease
 _log = logging.getLogger(__name__)
 
 _is_address = re.compile(r"\s*([a-z][a-z0-9+.-]+://|(https?|file):)", re.IGNORECASE).match
-ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
-"""A function that yields a file's bytes from an offset."""
+
+MAX_ARCHIVE = 16 << 30
+"""The default limit of bytes of an archive of unknown size. NVIDIA's largest have about 7 GB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,17 @@ class Part(NamedTuple):
     """The file's strong ETag, if the server sent one."""
 
 
+class SourceFile(NamedTuple):
+    """A large file of a source."""
+
+    place: str
+    """The address or path, without credentials."""
+    stream: Callable[[int], Iterator[bytes]]
+    """Yields the file's bytes from an offset. Raises what `Source.stream` raises."""
+    path: Path | None = None
+    """The path of a local file that can be read in place."""
+
+
 class Source(Protocol):
     """A source of manifests and archives."""
 
@@ -150,6 +163,10 @@ class Source(Protocol):
 
     def place_of(self, path: str) -> str:
         """Return a file's address or path, without credentials."""
+
+    def local_path(self, path: str) -> Path | None:  # noqa: ARG002 - of some sources
+        """Return the path of a file that can be read in place. By default, none."""
+        return None
 
     def close(self) -> None:
         """Close connections."""

@@ -5,7 +5,6 @@ absence, unless it denies access to a project that another index has.
 """
 
 import contextlib
-import hashlib
 import logging
 import os
 import re
@@ -22,13 +21,7 @@ from urllib.request import url2pathname
 
 import httpx
 
-from cudaredist.archives.open_archive import open_archive
-from cudaredist.archives.wheel_metadata import (
-    METADATA_LIMIT,
-    check_metadata,
-    is_metadata,
-    metadata_in,
-)
+from cudaredist.archives.wheel_metadata import METADATA_LIMIT, metadata_in
 from cudaredist.errors import (
     InvalidArchiveError,
     NotAtSourceError,
@@ -38,15 +31,16 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.hints import redacted
-from cudaredist.primitives import Sha256, sha256_of
+from cudaredist.primitives import Sha256, sha256_of, sha256_of_file
 from cudaredist.sources.credentials import Credentials
 from cudaredist.sources.folder import FolderSource, reading
 from cudaredist.sources.http_client import HttpAnswer, HttpClient, shown_address
 from cudaredist.sources.index import INDEX_LIMIT
 from cudaredist.sources.index_page import ACCEPT, LINKS_LIMIT, read_page
 from cudaredist.sources.pip_config import read_pip_config
-from cudaredist.sources.protocol import Part, Settings, check_locations
+from cudaredist.sources.protocol import Part, Settings, SourceFile, check_locations
 from cudaredist.sources.ranged_file import RangedFile
+from cudaredist.sources.whole_file import open_whole
 from cudaredist.wheels import Metadata, Wheel, parse_wheel
 
 _log = logging.getLogger(__name__)
@@ -131,6 +125,10 @@ class WheelIndex:
         """Yield a wheel's bytes."""
         source, path = self._at(wheel)
         return source.stream(path, start, size)
+
+    def local_path(self, wheel: Wheel) -> Path | None:
+        """Return the path of a wheel in a local folder, None for other wheels."""
+        return _path(wheel.url)
 
     def part(self, wheel: Wheel, start: int | None, length: int, etag: str | None = None) -> Part:
         """Return some bytes of a wheel."""
@@ -232,20 +230,12 @@ class WheelIndex:
         return self._client.read(address, METADATA_LIMIT, use=verified)
 
     def _contents(self, wheel: Wheel) -> tuple[Sha256, bytes]:
-        """Read a whole wheel and return its hash and metadata."""
-        digest, metadata = hashlib.sha256(), bytearray()
-
-        def chunks() -> Iterator[bytes]:
-            for chunk in self.stream(wheel):
-                digest.update(chunk)
-                yield chunk
-
-        with contextlib.closing(open_archive(wheel.file_name, chunks())) as reader:
-            for member, content in reader:
-                for chunk in content if is_metadata(member.name) else ():
-                    metadata += chunk
-                    check_metadata(metadata, wheel.file_name)
-        return digest.hexdigest(), bytes(metadata)
+        """Fetch a whole wheel, and return its hash and metadata."""
+        stream = partial(self.stream, wheel)
+        source = SourceFile(shown_address(wheel.url), stream, _path(wheel.url))
+        with open_whole(source, folder=None) as file:
+            sha256 = sha256_of_file(file)
+            return sha256, metadata_in(file, wheel.file_name)
 
 
 def _url(address: str) -> httpx.URL:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
@@ -102,6 +103,11 @@ class WheelSource:
         if wheel is None:
             raise NotAtSourceError(INDEX, f"no wheel {path}")
         return self._index.stream(wheel, start, size)
+
+    def local_path(self, path: str) -> Path | None:
+        """Return the path of a wheel in a local folder, None for other wheels."""
+        wheel = self.wheels_at([path]).get(path)
+        return None if wheel is None else self._index.local_path(wheel)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
         """Return the known sizes of wheels by path."""

@@ -1,4 +1,4 @@
-"""Fetch, verify and read archives in one pass.
+"""Fetch, verify and read archives.
 
 All commands open archives here. The facts of an archive, including the extracts for tables, are
 cached by its hash. So process-manifests, both tables, `bump` and `materialize` never need the same
@@ -6,28 +6,22 @@ archive twice.
 """
 
 import contextlib
-import hashlib
-import logging
 import threading
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from cudaredist.archives.members import ArchiveReader
+from cudaredist.archives.members import Members
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.errors import (
-    ArchiveMismatchError,
-    CannotResumeError,
-    CudaRedistError,
     IncompleteError,
     InvalidArchiveError,
-    SourceError,
-    TooLargeError,
+    ReadingFrom,
     UsageError,
     WriteError,
 )
@@ -37,39 +31,13 @@ from cudaredist.hints import again
 from cudaredist.private import private_size
 from cudaredist.progress import NO_PROGRESS, Progress, total_size
 from cudaredist.sources.chain import SourceChain
-from cudaredist.sources.protocol import ByteStream
+from cudaredist.sources.protocol import MAX_ARCHIVE
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import known_facts, remember_facts
-from cudaredist.store.kept_archive import PartialArchive, remove_part, stream_of
+from cudaredist.store.fetch_archive import ArchiveFetch, ArchiveRequest, VerifiedArchive
 from cudaredist.tasks import raise_if_stopped
 
-_log = logging.getLogger(__name__)
-
 _Result = TypeVar("_Result")
-
-_DRAIN_LIMIT = 16 << 30
-"""The limit of bytes to read only to verify the hash of an invalid archive."""
-UNSIZED_LIMIT = 8 << 30
-"""The limit of bytes of an archive of unknown size. NVIDIA's largest archives have about 7 GB."""
-
-
-class ArchiveRequest(NamedTuple):
-    """An archive to read. It is pickled for Dask workers."""
-
-    name: str
-    """The archive's file name. Its suffix is the format."""
-    paths: tuple[str, ...]
-    """The paths to try below a source's root."""
-    sha256: str | None
-    size: int | None
-    bases: tuple[str, ...] = ()
-    """The sources, in the order to try."""
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of the name, for example `.tar.xz`."""
-        stem, dot, last = self.name.rpartition(".")
-        return f".tar{dot}{last}" if stem.endswith(".tar") else f"{dot}{last}"
 
 
 class Examined(NamedTuple):
@@ -90,13 +58,13 @@ class ArchiveService:
     """The cache of facts and archives, if any."""
     stop: threading.Event = field(default_factory=threading.Event)
     jobs: int = 1
-    """Threads of the run. The last archives use idle threads for decompression."""
+    """Archives that are read at the same time."""
     progress: Progress = NO_PROGRESS
     keep_archives: bool = False
     max_fetched: int | None = None
     """The limit of bytes to fetch."""
-    pending: int = 1
-    """Archives not read yet."""
+    max_archive: int = MAX_ARCHIVE
+    """The limit of bytes of an archive of unknown size."""
     opened: int = 0
     """Archives opened so far."""
     fetched: int = 0
@@ -116,7 +84,6 @@ class ArchiveService:
         with lock:
             facts = self.known(request.sha256)
             if facts is not None:
-                self.count_done()
                 self.progress.done()
                 return Examined(facts, is_read=False)
             facts = self._gather(request)
@@ -140,7 +107,6 @@ class ArchiveService:
 
     def expect(self, sizes: Sequence[int | None]) -> None:
         """Begin a run over archives of these sizes. The size of a cached archive is 0."""
-        self.pending = len(sizes)
         self.progress.expect(len(sizes), total_size(sizes))
 
     def known(self, sha256: str | None) -> Facts | None:
@@ -150,25 +116,34 @@ class ArchiveService:
     def read(
         self,
         request: ArchiveRequest,
-        use: Callable[[ArchiveReader], _Result],
+        use: Callable[[Members], _Result],
         *,
         keep_at: Path | None = None,
+        is_temporary: bool = False,
     ) -> _Result:
-        """Return the result of `use` for a verified archive.
+        """Return the result of `use` for the members of a verified archive.
 
-        `use` must read to the end, and may be called again. `keep_at` is the path to keep the
-        archive at; if the archive is already there, it is not fetched. After trying every source,
-        raises `SourceError`, `ArchiveMismatchError` or `InvalidArchiveError`. Also raises
-        `WriteError` if the archive cannot be kept, and `StoppedError`.
+        `keep_at` is the path to keep the archive at. If the archive is already there, it is not
+        fetched. If `is_temporary`, only an interrupted download is kept. After trying every source,
+        raises `SourceError` or `ArchiveMismatchError`. Also raises `InvalidArchiveError`,
+        `WriteError` if there is no space, and `StoppedError`.
         """
-        return _Reading(self, request, self._opened(request, use), keep_at).run()
+        with self._fetched(request, keep_at, is_temporary=is_temporary) as archive:
+            try:
+                with ReadingFrom(archive.location):
+                    result = use(open_archive(request.name, archive.file))
+            except InvalidArchiveError as error:
+                raise InvalidArchiveError(archive.location, error.reason) from error
+            archive.check_unchanged()
+            return result
 
     def fetch(self, request: ArchiveRequest, keep_at: Path) -> None:
         """Keep an archive at a path, verified but not opened.
 
         Raises what `read` raises.
         """
-        _Reading(self, request, partial(deque, maxlen=0), keep_at).run()
+        with self._fetched(request, keep_at):
+            pass
 
     def kept_at(self, request: ArchiveRequest) -> Path | None:
         """Return the path of an archive in the cache, or None."""
@@ -194,28 +169,31 @@ class ArchiveService:
                 f"next run reuses the files of this one: `{more}`",
             )
 
-    @property
-    def threads(self) -> int:
-        """The number of threads for the decompression of one archive."""
-        return max(1, self.jobs // max(1, self.pending))
-
-    def count_done(self, opened: int = 0) -> None:
-        """Count an archive that is not pending any more."""
-        with self._mutex:
-            self.opened += opened
-            self.pending -= 1
-
-    def _opened(
-        self, request: ArchiveRequest, use: Callable[[ArchiveReader], _Result]
-    ) -> Callable[[Iterator[bytes]], _Result]:
-        """Return a function that opens the bytes of an archive and passes the reader to `use`."""
-
-        def use_bytes(chunks: Iterator[bytes]) -> _Result:
-            reader = open_archive(request.name, chunks, size=request.size, jobs=self.threads)
-            with contextlib.closing(reader):
-                return use(reader)
-
-        return use_bytes
+    @contextlib.contextmanager
+    def _fetched(
+        self, request: ArchiveRequest, keep_at: Path | None, *, is_temporary: bool = False
+    ) -> Iterator[VerifiedArchive]:
+        """Fetch and verify an archive, and open its file."""
+        raise_if_stopped(self.stop)
+        number, is_done = self.progress.begin(request.name, request.size), False
+        fetch = ArchiveFetch(
+            request=request,
+            sources=self.chains[request.bases],
+            keep_at=keep_at,
+            is_temporary=is_temporary,
+            folder=None if self.cache is None else self.cache.temporary_folder(),
+            max_size=self.max_archive,
+            count=self.count_fetched,
+            advance=partial(self.progress.advance, number),
+        )
+        try:
+            with contextlib.closing(fetch.run()) as archive:
+                yield archive
+            is_done = True
+        finally:
+            self.progress.end(number, is_done=is_done)
+            with self._mutex:
+                self.opened += 1
 
     def _gather(self, request: ArchiveRequest) -> Facts:
         stored = self.kept_at(request)
@@ -224,11 +202,7 @@ class ArchiveService:
         folder = None if self.cache is None else self.cache.temporary_folder()
         with contextlib.closing(Scratch(folder)) as scratch:
             use = partial(gather, storage=scratch, is_wheel=request.name.endswith(".whl"))
-            reading = _Reading(self, request, self._opened(request, use), keep_at, is_temporary)
-            facts = reading.run()
-        if keep_at is not None and is_temporary:
-            remove_part(keep_at)
-        return facts
+            return self.read(request, use, keep_at=keep_at, is_temporary=is_temporary)
 
     def _new_path(self, request: ArchiveRequest) -> Path | None:
         """Return the path to store an archive at, or None.
@@ -246,137 +220,3 @@ class ArchiveService:
             if self.keep_archives:
                 raise
             return None
-
-
-def _too_large(location: str, size: int | None) -> CudaRedistError:
-    """Return the error for an archive that is larger than its size, or than any archive."""
-    if size is None:
-        return TooLargeError(location, UNSIZED_LIMIT)
-    return ArchiveMismatchError(location, "size", f"{size:,}", "larger")
-
-
-@dataclass(slots=True)
-class _Reading(Generic[_Result]):
-    """An archive that is being read."""
-
-    service: ArchiveService
-    request: ArchiveRequest
-    use: Callable[[Iterator[bytes]], _Result]
-    keep_at: Path | None
-    is_temporary: bool = False
-    number: int = 0
-    """The number in the progress."""
-
-    def run(self) -> _Result:
-        """Read the stored archive, else fetch it from a source."""
-        service, request = self.service, self.request
-        raise_if_stopped(service.stop)
-        self.number, is_done = service.progress.begin(request.name, request.size), False
-        try:
-            result = self._from_kept()
-            if result is None:
-                sources = service.chains[request.bases]
-                result = sources.consume(request.paths, self._from_source, size=request.size)
-            is_done = True
-        finally:
-            service.progress.end(self.number, is_done=is_done)
-            service.count_done(opened=1)
-        return result
-
-    def _from_kept(self) -> _Result | None:
-        """Read the stored archive.
-
-        Return None if it is missing, unreadable or damaged.
-        """
-        path = self.keep_at
-        if path is None or private_size(path) is None:
-            return None
-        try:
-            return self._once(str(path), stream_of(path))
-        except (ArchiveMismatchError, SourceError) as error:
-            _log.warning("fetching the stored archive again: %s", error)
-            with contextlib.suppress(OSError):
-                path.unlink()
-            return None
-
-    def _from_source(self, location: str, stream: ByteStream) -> _Result:
-        """Read an archive from a source, and store it if necessary."""
-
-        def counted(start: int) -> Iterator[bytes]:
-            for chunk in stream(start):
-                self.service.count_fetched(len(chunk))
-                yield chunk
-
-        if self.keep_at is None:
-            return self._once(location, counted)
-        with contextlib.ExitStack() as stack:
-            try:
-                part = PartialArchive(self.keep_at, is_temporary=self.is_temporary)
-                stack.enter_context(part)
-            except WriteError as error:
-                if not self.is_temporary:
-                    raise
-                _log.info("%s: cannot resume if interrupted: %s", self.request.name, error)
-                return self._once(location, counted)
-            return self._through_file(part, location, counted)
-
-    def _through_file(self, part: PartialArchive, location: str, stream: ByteStream) -> _Result:
-        """Read and store an archive, resuming from the bytes of earlier runs.
-
-        Raises `CannotResumeError` if the stored bytes are damaged.
-        """
-        if part.is_done:
-            # Another run has finished it while this one waited.
-            kept = self._from_kept()
-            if kept is None:
-                raise CannotResumeError(location, "the stored archive is damaged")
-            return kept
-        try:
-            result = self._once(location, part.through(stream, self.request.size))
-        except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError) as error:
-            part.forget()
-            if not part.resumed:
-                raise
-            # The bytes of the interrupted run may be the damaged ones.
-            raise CannotResumeError(location, "the stored bytes are damaged") from error
-        if not self.is_temporary:
-            part.complete()
-        return result
-
-    def _once(self, location: str, stream: ByteStream) -> _Result:
-        """Read an archive once, from its first byte, and verify it."""
-        size, sha256, progress = self.request.size, self.request.sha256, self.service.progress
-        digest, count = hashlib.sha256(), 0
-
-        def chunks() -> Iterator[bytes]:
-            nonlocal count
-            for chunk in stream(0):
-                digest.update(chunk)
-                count += len(chunk)
-                if count > (UNSIZED_LIMIT if size is None else size):
-                    raise _too_large(location, size)
-                progress.advance(self.number, len(chunk))
-                yield chunk
-
-        def check() -> None:
-            if size not in {None, count}:
-                raise ArchiveMismatchError(location, "size", f"{size:,}", f"{count:,} bytes")
-            if sha256 not in {None, digest.hexdigest()}:
-                raise ArchiveMismatchError(location, "SHA-256", sha256, digest.hexdigest())
-
-        passing = chunks()
-        try:
-            try:
-                result = self.use(passing)
-            except InvalidArchiveError as error:
-                # An invalid archive with the right hash is NVIDIA's defect. With the wrong hash,
-                # it is damaged.
-                if sha256 is not None:
-                    deque(takewhile(lambda _: count <= _DRAIN_LIMIT, passing), maxlen=0)
-                    check()
-                raise InvalidArchiveError(location, error.reason) from error
-            check()
-        except BaseException:
-            progress.advance(self.number, -count)
-            raise
-        return result

@@ -23,8 +23,8 @@ from cudaredist.hints import again, command_line
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, find_release, resolved_path, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
-from cudaredist.store.archive_service import ArchiveRequest
 from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
+from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import validate_manifest
 

@@ -11,7 +11,6 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
-from support.patching import Patch
 from support.running import expect_error, expect_output, held, report
 from support.server import FaultServer
 from support.wheels import metadata_of, put_wheel, wheel
@@ -273,14 +272,11 @@ def test_endless_wheel_ends_at_limit(
     wheels: Run,
     run: Run,
     wheel_server: FaultServer,
-    patch: Patch,
     *,
     states_size: bool,
 ) -> None:
     if states_size:
         serve_with_dates(wheel_server, index, "2026-11-04")
-    else:
-        patch("cudaredist.store.archive_service.UNSIZED_LIMIT", 1 << 20)
     sync = ("mirror", "sync", "mirrored", "--channel", "wheels", "--version", "12.9.1")
     assert wheels("download-manifests", "--version", "12.9.1").exit_code == 0
     assert run(*sync).exit_code == 0
@@ -288,8 +284,10 @@ def test_endless_wheel_ends_at_limit(
     path.unlink()
     wheel_server.misbehave(f"/files/{path.name}", faults.two_gigabytes(with_length=False))
     code = 4 if states_size else 5
-    expect_error(wheels("process-manifests", "--version", "12.9.1"), code, "larger")
-    expect_error(run(*sync), code, "larger")
+    limit = ("--max-archive", "1MiB")
+    result = wheels("process-manifests", "--version", "12.9.1", *limit)
+    expect_error(result, code, "larger")
+    expect_error(run(*sync, *limit), code, "larger")
     assert not path.exists()
 
 

@@ -15,7 +15,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.protocol.serialize import ToPickle
 
 from cudaredist.commands.process import dask as cluster
-from cudaredist.store.archive_service import ArchiveRequest
+from cudaredist.store.fetch_archive import ArchiveRequest
 
 CODE = f"import os; open(os.path.join({os.environ['HOSTILE_FOLDER']!r}, str(os.getpid())), 'w')"
 honest = cluster.run_task

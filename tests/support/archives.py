@@ -5,7 +5,6 @@ The standard library writes valid tars and zips. Other tars are written header b
 """
 
 import gzip
-import hashlib
 import io
 import lzma
 import stat
@@ -14,7 +13,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,28 +80,15 @@ def read_with_zipfile(data: bytes) -> list[tuple[Member, bytes]]:
     return members
 
 
-def read_all(
-    name: str,
-    data: bytes | Iterable[bytes],
-    *,
-    chunk: int = 1 << 16,
-    size: int | None = None,
-    limits: Limits | None = None,
-    jobs: int = 1,
-) -> list[tuple[Member, bytes]]:
-    """Read a whole archive and return its corrected members with their contents."""
-    chunks = in_chunks(data, chunk) if isinstance(data, bytes) else data
-    reader = open_archive(name, chunks, size=size, limits=limits or Limits(), jobs=jobs)
-    members = [(member, b"".join(content)) for member, content in reader]
-    corrections = reader.corrections
-    return [
-        (corrections.get(index, member), content) for index, (member, content) in enumerate(members)
-    ]
+def read_all(name: str, data: bytes, *, limits: Limits | None = None) -> list[tuple[Member, bytes]]:
+    """Read a whole archive and return its members with their contents."""
+    members = open_archive(name, io.BytesIO(data), limits or Limits())
+    return [(member, b"".join(content)) for member, content in members]
 
 
-def read_quickly(name: str, chunks: Iterable[bytes], **options: Any) -> int:
+def read_quickly(name: str, data: bytes) -> int:
     """Read a whole archive and count its members."""
-    return sum(1 for _ in open_archive(name, chunks, **options))
+    return sum(1 for _ in open_archive(name, io.BytesIO(data)))
 
 
 # -- tar
@@ -224,91 +210,6 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     ".tgz": gz,
     ".tar.zst": zst,
 }
-
-
-BOTH_SIZES, PACKED_SIZE, UNPACKED_SIZE = 0xC0, 0x40, 0x80
-"""Sizes that the header of an xz block may state."""
-LZMA2 = ({"id": lzma.FILTER_LZMA2, "preset": 0},)
-
-
-@dataclass(frozen=True)
-class XzBlock:
-    """A block of an xz stream. `lie` is added to its stated unpacked size."""
-
-    content: bytes
-    sizes: int = BOTH_SIZES
-    lie: int = 0
-    filters: tuple[dict[str, int], ...] = LZMA2
-
-
-def xz_blocks(data: bytes, size: int, *, check: int = lzma.CHECK_CRC64, lie: int = 0) -> bytes:
-    """Compress like `xz -T`: one stream of blocks of `size` with sizes in their headers."""
-    return xz_stream([XzBlock(part, lie=lie) for part in in_chunks(data, size)], check=check)
-
-
-def xz_stream(blocks: Sequence[XzBlock], *, check: int = lzma.CHECK_CRC64) -> bytes:
-    """Return an xz stream of blocks."""
-    # Bombs repeat the same block.
-    once = {id(block): block for block in blocks}
-    packed = {key: _xz_block(block, check) for key, block in once.items()}
-    records = [packed[id(block)][1] for block in blocks]
-    index = b"\0" + _varint(len(records))
-    index += b"".join(_varint(unpadded) + _varint(plain) for unpadded, plain in records)
-    index += bytes(-len(index) % 4)
-    index += struct.pack("<I", zlib.crc32(index))
-    flags = bytes([0, check])
-    backward = struct.pack("<I", len(index) // 4 - 1) + flags
-    return b"".join(
-        [
-            b"\xfd7zXZ\0" + flags + struct.pack("<I", zlib.crc32(flags)),
-            *(packed[id(block)][0] for block in blocks),
-            index,
-            struct.pack("<I", zlib.crc32(backward)) + backward + b"YZ",
-        ]
-    )
-
-
-def _xz_block(block: XzBlock, check: int) -> tuple[bytes, tuple[int, int]]:
-    """Return a block with another header and the sizes of its index record."""
-    # The library writes no empty block, so its header is taken from another one.
-    alone = lzma.compress(block.content or b"x", check=check, filters=list(block.filters))
-    header_size = (alone[12] + 1) * 4
-    index_size = (int.from_bytes(alone[-8:-4], "little") + 1) * 4
-    body = alone[12 + header_size : -12 - index_size]
-    check_size = {lzma.CHECK_NONE: 0, lzma.CHECK_CRC32: 4, lzma.CHECK_CRC64: 8}.get(check, 32)
-    packed = _unpadded_size(alone[-12 - index_size :]) - header_size - check_size
-    if not block.content:
-        empty_sum = hashlib.sha256().digest() if check == lzma.CHECK_SHA256 else bytes(check_size)
-        body, packed = bytes(4) + empty_sum, 1
-    fields = bytes([alone[13] | block.sizes])
-    fields += _varint(packed) if block.sizes & PACKED_SIZE else b""
-    fields += (
-        _varint(max(0, len(block.content) + block.lie)) if block.sizes & UNPACKED_SIZE else b""
-    )
-    fields += alone[14 : 12 + header_size - 4]
-    fields += bytes(-(1 + len(fields)) % 4)
-    header = bytes([(1 + len(fields) + 4) // 4 - 1]) + fields
-    header += struct.pack("<I", zlib.crc32(header))
-    return header + body, (len(header) + packed + check_size, len(block.content))
-
-
-def _unpadded_size(index: bytes) -> int:
-    """Return the unpadded block size from the only record of an index."""
-    value = shift = 0
-    for byte in index[2:]:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    return value
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*encoded, number])
 
 
 def repeated(pattern: bytes, count: int) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Package sets for tests with their archives."""
 
 import contextlib
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -113,7 +114,7 @@ def _contents(name: str, data: bytes) -> dict[str, dict[str, int]]:
     """Return the sizes of an archive's outputs, or no sizes if it is invalid."""
     with contextlib.suppress(CudaRedistError):
         outputs = derive(
-            gathered(open_archive(name, [data]), is_wheel=name.endswith(".whl"))
+            gathered(open_archive(name, io.BytesIO(data)), is_wheel=name.endswith(".whl"))
         ).outputs
         return {
             output: {"files": outputs[output].files, "bytes": outputs[output].bytes}

@@ -4,10 +4,9 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -38,7 +37,6 @@ from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import FolderFacts
 
-_CHUNK = 1 << 20
 _FILES_LIMIT = 1_000_000
 _JUNCTION = 0xA0000003
 """IO_REPARSE_TAG_MOUNT_POINT of Windows."""
@@ -100,13 +98,14 @@ class ProgramReader:
         return 1
 
     def _read_archive(self, path: Path, number: int, prefix: str) -> int:
-        chunks = _chunks(path, partial(self.progress.advance, number))
-        size = size_of(path)
         with (
             closing(Scratch(self.cache.temporary_folder())) as scratch,
-            closing(open_archive(path.name, chunks, size=size)) as reader,
+            ReadingFrom(path),
+            path.open("rb") as file,
         ):
-            tree = build_tree(gather(reader, scratch, only_binaries=True).members)
+            members = open_archive(path.name, file)
+            tree = build_tree(gather(members, scratch, only_binaries=True).members)
+        self.progress.advance(number, size_of(path))
         links = grouped((end, link.rpartition("/")[2]) for link, end in tree.links.items())
         is_wheel = path.suffix.lower() == ".whl"
         for name, entry in sorted(tree.files.items()):
@@ -248,13 +247,6 @@ def size_of(path: Path) -> int:
 
 def _name_of(path: Path) -> str:
     return path.name or path.resolve().name
-
-
-def _chunks(path: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
-    with ReadingFrom(path), path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            advance(len(chunk))
-            yield chunk
 
 
 def _walk(path: Path, unreadable: dict[str, str]) -> Iterator[os.DirEntry[str]]:

@@ -1,11 +1,9 @@
 """Write the manifest of a redistributable from its archives."""
 
-import contextlib
 import re
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.commands.manifest.report import AddedArchive, ManifestReport
@@ -61,16 +59,20 @@ def add_manifest(
 
     Raises `UsageError` for an invalid request, `ContentError` for an archive of another product or
     version, `IntegrityError` for an archive that differs from the manifest unless this is accepted,
-    and the errors of `Recorder.read`.
+    and the errors of `Recorder.fetched`.
     """
     redist, label = _release(name, label_text)
     if release_date is not None and not is_real_date(release_date):
         message = f"--release-date {shown(release_date)} is not a date"
         raise UsageError(message, hint="use the form 2026-01-31")
     requests = [_request(text, redist) for text in archives]
-    check = partial(_version_inside, redist=redist, label=label)
-    read = [recorder.read(request.location, check) for request in requests]
-    versions = sorted({version for _, version in read})
+    files: list[HashedFile] = []
+    versions: list[str] = []
+    for request in requests:
+        with recorder.fetched(request.location) as (file, content):
+            files.append(file)
+            versions.append(_version_inside(file.place, content, redist, label))
+    versions = sorted({*versions})
     if len(versions) > 1:
         raise ContentError(f"the archives have several versions: {', '.join(versions)}")
     recorder.begin()
@@ -80,7 +82,7 @@ def add_manifest(
     document = _document(current, redist, label, versions[0], accept_changed=accept_changed)
     added = [
         _add_archive(document[redist.packages[0]], request, file, accept_changed=accept_changed)
-        for request, (file, _) in zip(requests, read, strict=True)
+        for request, file in zip(requests, files, strict=True)
     ]
     data = manifest_json(_ordered(document, redist.packages[0], release_date))
     read_manifest(data, label=label)
@@ -131,10 +133,10 @@ def _request(text: str, redist: Redist) -> _Request:
     return _Request(platform, variant, path, location)
 
 
-def _version_inside(place: str, chunks: Iterable[bytes], redist: Redist, label: Version) -> str:
+def _version_inside(place: str, file: BinaryIO, redist: Redist, label: Version) -> str:
     """Return the version in the name of an archive's only top folder."""
-    with contextlib.closing(open_archive(place.rpartition("/")[2], chunks)) as reader:
-        tops = {member.name.removeprefix("./").partition("/")[0] for member, _ in reader}
+    members = open_archive(place.rpartition("/")[2], file)
+    tops = {member.name.removeprefix("./").partition("/")[0] for member, _ in members}
     tops -= {"", "."}
     match = _is_top_folder(next(iter(tops), "")) if len(tops) == 1 else None
     if match is None:

@@ -52,12 +52,13 @@ def manifest(options: ManifestAddOptions, session: Session) -> int:
     --replace to replace the hash. The data folder is then a source for
     `download-manifests --base-url`.
     """
+    from cudaredist.cli.recording import open_recorder
     from cudaredist.commands.manifest.add_manifest import add_manifest
     from cudaredist.commands.manifest.report import manifest_text
     from cudaredist.store.locate import data_folder
 
     root = data_folder(options.data_dir, writing=True)
-    recorder = session.recorder(options, root, "archives")
+    recorder = open_recorder(session, options, root, "archives")
     report = add_manifest(
         options.redist,
         options.label,

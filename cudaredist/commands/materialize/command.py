@@ -15,7 +15,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
         cudaredist materialize set.json --root cuda --component compiler  # needs a package index
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
-    containers and Bazel. Archives are downloaded, verified and unpacked in one pass. The root
+    containers and Bazel. Archives are downloaded, verified, then unpacked. The root
     appears only when all of its files are verified. If a run is interrupted, the next one resumes
     it. A run with other components adds packages; use --replace to remove some.
 

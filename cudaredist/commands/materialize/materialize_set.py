@@ -54,7 +54,8 @@ from cudaredist.progress import total_size
 from cudaredist.redists import NVIDIA_PREVIEWS, REDISTS
 from cudaredist.sets.package_tree import make_tree
 from cudaredist.sources.chain import most_severe
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.kept_archive import kept_bytes
 from cudaredist.store.read_data import read_record
 from cudaredist.tasks import each, raise_if_stopped
@@ -88,9 +89,14 @@ class Materialization:
             call = again(without=["--offline"])
             hint = f"set the folder with the archives with --archives FOLDER, or run `{call}`"
             raise UsageError("--offline requires --archives", hint=hint)
-        jobs, progress = ArchiveJobs(jobs=options.jobs).count, session.progress("archives")
-        stop = session.settings.stop
-        service = partial(ArchiveService, stop=stop, jobs=jobs, progress=progress)
+        jobs = ArchiveJobs(jobs=options.jobs, max_archive=options.max_archive)
+        service = partial(
+            ArchiveService,
+            stop=session.settings.stop,
+            jobs=jobs.count,
+            max_archive=jobs.max_size,
+            progress=session.progress("archives"),
+        )
         self._services: list[ArchiveService] = []
         self.sources: ArchiveService | None = None
         """Downloads archives; None if all are in the local folder."""
@@ -248,8 +254,6 @@ class Materialization:
         if needed > free:
             problem = f"needs {needed:,} more bytes, but only {free:,} are free"
             raise WriteError(self.root, OSError(problem))
-        self._services[-1].pending = len(downloads)
-        self._services[0].pending = len(pending)
         known_sizes = (
             self._sizes.get(item.sha256) or item.size or self._local_size(item) for item in requests
         )

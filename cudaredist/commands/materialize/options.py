@@ -10,6 +10,7 @@ from cudaredist.cli.options import (
     archive_jobs_option,
     argument,
     folder_option,
+    max_archive_option,
     output_flag,
     output_option,
     read_data_dir_option,
@@ -62,6 +63,7 @@ class MaterializeOptions(Options):
     remove: bool = safety_option("Only remove the installed files.")
     network: Network = field(default_factory=Network)
     jobs: int | None = archive_jobs_option()
+    max_archive: str | None = max_archive_option()
     data_dir: Path | None = read_data_dir_option()
 
     @property

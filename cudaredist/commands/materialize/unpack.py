@@ -3,13 +3,13 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.archives.members import Member, Members
 from cudaredist.binaries.file_content import FileContent
 from cudaredist.commands.materialize.merge import Content
 from cudaredist.commands.materialize.staging import TEMPORARY, remove_tree
@@ -18,7 +18,8 @@ from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_b
 from cudaredist.features.gather import gather
 from cudaredist.jsontext import load_json
 from cudaredist.sets.package_tree import with_origins
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.files import hash_of, read_file, write_file
 
 UNPACKED_LIMIT = 64 << 30
@@ -41,19 +42,19 @@ class Unpacked(NamedTuple):
 def unpack(
     service: ArchiveService, request: ArchiveRequest, folder: Path, *, keep_at: Path | None
 ) -> Unpacked:
-    """Unpack an archive to a folder.
+    """Unpack a verified archive to a folder.
 
-    The folder gets its final name after the archive's hash and size are verified. Raises the errors
-    of `ArchiveService.read`, and `WriteError`; the folder is removed then.
+    The folder gets its final name when it is complete. Raises the errors of `ArchiveService.read`,
+    and `WriteError`; the folder is removed then.
     """
     temporary = folder.with_name(f"{folder.name}{TEMPORARY}")
     is_wheel = request.name.endswith(".whl")
 
-    def use(reader: ArchiveReader) -> tuple[Facts, _WritingReader]:
+    def use(members: Members) -> tuple[Facts, _WritingReader]:
         remove_tree(temporary)
         with WritingTo(temporary):
             temporary.mkdir(parents=True)
-        writing = _WritingReader(reader, temporary, request.name)
+        writing = _WritingReader(members, temporary, request.name)
         return gather(writing, writing, is_wheel=is_wheel), writing
 
     try:
@@ -96,9 +97,9 @@ def earlier_content(folder: Path) -> Unpacked | None:
 
 @dataclass(slots=True)
 class _WritingReader:
-    """An archive reader that also writes, hashes and stores files."""
+    """An archive's members, whose files are also written, hashed and stored."""
 
-    reader: ArchiveReader
+    members: Members
     folder: Path
     name: str
     files: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -106,15 +107,8 @@ class _WritingReader:
     _left: int = field(default_factory=lambda: UNPACKED_LIMIT)
     _content: FileContent = field(init=False)
 
-    @property
-    def corrections(self) -> Mapping[int, Member]:
-        return self.reader.corrections
-
-    def close(self) -> None:
-        self.reader.close()
-
     def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        for position, (member, content) in enumerate(self.reader):
+        for position, (member, content) in enumerate(self.members):
             if member.kind != "file":
                 yield member, content
                 continue

@@ -24,7 +24,8 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.wheel_source import WheelSource
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.files import read_file, write_file
 from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import (
@@ -90,6 +91,7 @@ class MirrorSync:
             chains=chains,
             stop=session.settings.stop,
             jobs=options.jobs.count,
+            max_archive=options.jobs.max_size,
             progress=session.progress("archives"),
         )
         self._files: dict[str, MirrorFile] = {}

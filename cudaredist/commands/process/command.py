@@ -77,7 +77,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
         require_manifests(store, options.redist or ())
         targets = targets_in_store(store, redists, bases)
     service = session.archive_service(
-        targets, cache=cache, jobs=options.jobs.count, keep_archives=options.keep_archives
+        targets, cache=cache, jobs=options.jobs, keep_archives=options.keep_archives
     )
     if not options.check:
         session.lock(root)

@@ -32,8 +32,9 @@ from cudaredist.hints import again, redacted
 from cudaredist.jsontext import is_too_deep
 from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings, without_credentials
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.facts_cache import remember_facts
+from cudaredist.store.fetch_archive import ArchiveRequest
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -47,7 +48,9 @@ _SCHEDULER = r"((tcp|tls|ucxx?|wss?)://)?[^\s/?#@]+/?"
 _SAME_VERSION = "install the same cudaredist on the scheduler and on every worker"
 
 
-def run_task(request: ArchiveRequest, timeout: float, retries: int, *, allow_http: bool) -> bytes:
+def run_task(
+    request: ArchiveRequest, timeout: float, retries: int, *, allow_http: bool, max_archive: int
+) -> bytes:
     """Examine an archive on a worker, and return facts or an error.
 
     Both are JSON. The request's bases have no credentials. Never raises, because an exception would
@@ -58,7 +61,7 @@ def run_task(request: ArchiveRequest, timeout: float, retries: int, *, allow_htt
             timeout=timeout, retries=retries, allow_http=allow_http, stop=threading.Event()
         )
         with contextlib.closing(open_sources(map(_own_base, request.bases), settings)) as sources:
-            service = ArchiveService(chains={request.bases: sources})
+            service = ArchiveService(chains={request.bases: sources}, max_archive=max_archive)
             return facts_to_bytes(service.examine(request).facts)
     except CudaRedistError as error:
         report = ErrorReport.of(error)
@@ -138,6 +141,7 @@ def _run_on_workers(
                 settings.timeout,
                 settings.retries,
                 allow_http=settings.allow_http,
+                max_archive=run.service.max_archive,
                 # Keep the order of the jobs: largest first.
                 priority=-position,
                 pure=False,

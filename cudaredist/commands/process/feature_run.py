@@ -38,9 +38,10 @@ from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.progress import size_words
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import FILES_KIND
+from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.targets import LocalManifest, LocalManifests
 from cudaredist.tasks import run_tasks
 

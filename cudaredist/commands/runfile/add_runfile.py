@@ -16,7 +16,7 @@ from cudaredist.store.read_data import RUNFILES, read_runfiles
 
 
 def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder) -> RunfileReport:
-    """Read a runfile once, verify it, and write its record.
+    """Fetch a runfile, verify it, and write its record.
 
     A file's address is `url` if it is given, else that of a record with the same bytes. Raises
     `UsageError` for a name that is not NVIDIA's or an address that cannot be recorded,
@@ -27,18 +27,19 @@ def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder
     parsed = _parsed(location, name)
     if url is not None:
         url = _recordable(url)
-    file, _ = recorder.read(location, check_makeself)
-    url = file.url or url
-    recorder.begin()
-    store.sweep_table(RUNFILES)
-    table = read_runfiles(store.read_table(RUNFILES)).runfiles
-    of_release = table.get(parsed.release, {})
-    recorded = of_release.get(parsed.platform)
-    if recorded is not None:
-        is_accepted, record_name = recorder.accept_changed, f"the record of {recorded.name}"
-        file.compare(recorded.sha256, record_name, accept_changed=is_accepted)
-        if recorded.sha256 == file.sha256:
-            url = url or recorded.url
+    with recorder.fetched(location) as (file, content):
+        url = file.url or url
+        recorder.begin()
+        store.sweep_table(RUNFILES)
+        table = read_runfiles(store.read_table(RUNFILES)).runfiles
+        of_release = table.get(parsed.release, {})
+        recorded = of_release.get(parsed.platform)
+        if recorded is not None:
+            is_accepted, record_name = recorder.accept_changed, f"the record of {recorded.name}"
+            file.compare(recorded.sha256, record_name, accept_changed=is_accepted)
+            if recorded.sha256 == file.sha256:
+                url = url or recorded.url
+        check_makeself(file.place, content)
     record = Runfile(
         name=name,
         url=url,

@@ -48,12 +48,13 @@ def runfile(options: RunfileOptions, session: Session) -> int:
     its address, size, hashes, release, driver and platform. Package sets and `export nix` use the
     record, and `check` compares it with NVIDIA's page of MD5 sums.
     """
+    from cudaredist.cli.recording import open_recorder
     from cudaredist.commands.runfile.add_runfile import add_runfile
     from cudaredist.commands.runfile.report import runfile_text
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder
 
     root = data_folder(options.data_dir, writing=True)
-    recorder = session.recorder(options, root, "runfiles")
+    recorder = open_recorder(session, options, root, "runfiles")
     report = add_runfile(options.location, options.url, Store(root), recorder)
     return session.finish(report, runfile_text)

@@ -47,7 +47,7 @@ def open_run(
     local = require_manifests(store, names or ())
     targets = targets_in_store(store, [one for one in known if one.name in local], bases)
     cache = open_cache(options.folders.cache_dir)
-    service = session.archive_service(targets, cache=cache, jobs=options.jobs.count)
+    service = session.archive_service(targets, cache=cache, jobs=options.jobs)
     if is_writing:
         session.lock(root)
     manifests = read_local_manifests(targets, selection, strict=options.strict)

@@ -11,7 +11,6 @@ import sys
 import tarfile
 import textwrap
 import zlib
-from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
@@ -19,7 +18,6 @@ from support import archives, cost
 from support.archives import (
     MIB,
     ZipEntry,
-    descriptor,
     gnu_long_name,
     pax,
     raw_zip,
@@ -31,7 +29,6 @@ from support.archives import (
 from support.cost import bounded_cost
 
 from cudaredist.archives.members import Limits, Member
-from cudaredist.archives.memory import SHARED_MEMORY
 from cudaredist.errors import InvalidArchiveError
 
 
@@ -207,37 +204,30 @@ def test_invalid_tar_is_refused(tar: bytes, reason: str) -> None:
 ZSTD = b"\x28\xb5\x2f\xfd"
 
 
+LARGEST_WINDOW = b"\x00\x80"
+"""The byte of a zstd frame's header for 64 MiB."""
+
+
 @pytest.mark.parametrize(
-    ("name", "data", "required"),
+    ("name", "data"),
     [
-        ("a.tar.xz", xz_requiring(3 << 29), 3 << 29),
-        ("a.tar.xz", xz_requiring(3 << 28), 3 << 28),
-        ("a.tar.zst", ZSTD + b"\x00\xa8" + bytes(20), 1 << 31),
-        ("a.tar.zst", ZSTD + b"\x00\x99" + bytes(20), (1 << 29) + (1 << 26)),
-        ("a.tar.zst", ZSTD + b"\xa0" + (3 << 29).to_bytes(4, "little") + bytes(20), 3 << 29),
+        ("a.tar.xz", xz_requiring(3 << 25)),
+        ("a.tar.xz", xz_requiring(3 << 29)),
+        ("a.tar.zst", ZSTD + b"\x00\x81" + bytes(20)),
+        ("a.tar.zst", ZSTD + b"\x00\xa8" + bytes(20)),
+        ("a.tar.zst", ZSTD + b"\xa0" + (3 << 29).to_bytes(4, "little") + bytes(20)),
     ],
 )
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_dictionary_above_limit_is_refused(
-    name: str, data: bytes, required: int, jobs: int
-) -> None:
-    reason = rf"requires a dictionary of {required:,} bytes; the limit is 536,870,912$"
-    with pytest.raises(InvalidArchiveError, match=reason):
-        read_all(name, data, jobs=jobs)
+def test_dictionary_above_limit_is_refused(name: str, data: bytes) -> None:
+    with pytest.raises(InvalidArchiveError, match=r"dictionary of more than 67,108,864 bytes$"):
+        read_all(name, data)
 
 
-@pytest.mark.parametrize("size", [64, 192, 512])
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_dictionary_within_limit_is_accepted(size: int, jobs: int) -> None:
-    data = xz_requiring(size * MIB, tar_of(tar_member()))
-    assert read_all("a.tar.xz", data, jobs=jobs)
-
-
-@pytest.mark.parametrize("window", [b"\x00\x88", b"\x00\x98"], ids=["128 MiB", "512 MiB"])
-def test_zstd_window_within_limit_is_accepted(window: bytes) -> None:
+def test_dictionary_within_limit_is_accepted() -> None:
     tar = tar_of(tar_member())
+    assert read_all("a.tar.xz", xz_requiring(64 * MIB, tar))
     # A single stored block.
-    data = ZSTD + window + (len(tar) << 3 | 1).to_bytes(3, "little") + tar
+    data = ZSTD + LARGEST_WINDOW + (len(tar) << 3 | 1).to_bytes(3, "little") + tar
     assert read_all("a.tar.zst", data)
 
 
@@ -270,84 +260,51 @@ def entry(**fields: object) -> ZipEntry:
     [
         (b"", "is empty"),
         (b"PK", "not a zip archive"),
-        (b"MZ" + raw_zip(entry()), "not a zip archive"),
-        (raw_zip(entry(), front=b"PK\7\b"), "not a zip archive"),
+        (b"MZ" + raw_zip(entry()), "other data precede it"),
+        (raw_zip(entry(), front=b"PK\7\b"), "other data precede it"),
         (raw_zip(entry(flags=1)), "is encrypted"),
         (raw_zip(entry(flags=1 << 6)), "is encrypted"),
         (raw_zip(entry(flags=1 << 13)), "is encrypted"),
         (raw_zip(entry(directory={"flags": 1})), "is encrypted"),
-        (raw_zip(entry(flags=1 << 5)), "is a patch"),
-        (raw_zip(entry(method=9, raw=b"x")), r"method 9 \(deflate64\)"),
-        (raw_zip(entry(method=12, raw=b"x")), r"method 12 \(bzip2\)"),
-        (raw_zip(entry(method=14, raw=b"x")), r"method 14 \(lzma\)"),
-        (raw_zip(entry(method=93, raw=b"x")), r"method 93 \(zstd\)"),
-        (raw_zip(entry(method=77, raw=b"x")), r"method 77 \(unknown\)"),
-        (raw_zip(entry(raw=b"\xff" * 9)), "not valid deflate"),
-        (raw_zip(entry(raw=ZipEntry().packed() + b"x")), "ends before its packed size"),
-        (raw_zip(entry(raw=ZipEntry().packed()[:-1])), "is truncated"),
-        (raw_zip(entry(crc=1)), "does not match its header"),
-        (raw_zip(entry(size=6)), "does not match its header"),
-        (raw_zip(entry(size=FULL)), "lacks its zip64 sizes"),
-        (raw_zip(entry(method=0, size=6)), "is stored, but has two sizes"),
-        (raw_zip(entry(method=0))[:40], "is truncated in a member"),
+        (raw_zip(entry(flags=1 << 5)), "patched data"),
+        (raw_zip(entry(method=9, raw=b"x")), "compressed by method 9"),
+        (raw_zip(entry(method=12, raw=b"x")), "compressed by method 12"),
+        (raw_zip(entry(method=14, raw=b"x")), "compressed by method 14"),
+        (raw_zip(entry(raw=b"\xff" * 9)), "is damaged: Error -3"),
+        (raw_zip(entry(raw=ZipEntry().packed()[:-3])), "is damaged: EOFError|has . bytes|CRC"),
+        (raw_zip(entry(crc=1)), "Bad CRC-32"),
+        (raw_zip(entry(size=6)), "Bad CRC-32"),
+        (raw_zip(entry(size=8)), "has 7 bytes instead of 8"),
+        (raw_zip(entry(size=FULL)), "400 times"),
+        (raw_zip(entry(method=0, size=6)), "Bad CRC-32"),
+        (raw_zip(entry(method=0))[:40], "not a zip archive"),
         (raw_zip(entry(name=b"dir/")), "directory with content"),
-        (raw_zip(entry(extra=b"\1\0\4\0ab")), "damaged extra fields"),
-        (raw_zip(entry(extra=archives.zip64_extra() * 2)), "damaged extra fields"),
-        (raw_zip(entry(descriptor=b"")), "does not match its data descriptor"),
-        (
-            raw_zip(entry(descriptor=descriptor(b"other", PACKED))),
-            "does not match its data descriptor",
-        ),
-        (
-            raw_zip(entry(descriptor=descriptor(b"content", PACKED), size=8)),
-            "does not match its header",
-        ),
-        (
-            raw_zip(entry(method=0, descriptor=descriptor(b"content", 7))),
-            "is stored without a size, so its end is unknown",
-        ),
-        (raw_zip(entry(in_directory=0)), "1 members are not in its directory"),
+        (raw_zip(entry(name=b"\xff", flags=1 << 11)), "can't decode byte 0xff"),
+        (raw_zip(entry(in_directory=0)), "other data precede it|end record states 1"),
+        (raw_zip(entry(), end={"total": 2}), "has 1 members, but its end record states 2"),
+        (raw_zip(entry(), zip64=True, end64={"total": 0}), "its end record states 0"),
         (raw_zip(entry(in_directory=2)), "shares its content with another"),
         (
             raw_zip(entry(), entry(name=b"b", directory={"offset": 0})),
             "shares its content with another",
         ),
-        (raw_zip(entry(directory={"offset": 1})), "not at byte 1"),
-        (raw_zip(entry(directory={"offset": 1000})), "not at byte 1,000"),
-        (raw_zip(entry(directory={"offset": FULL})), "lacks its zip64 sizes"),
-        (raw_zip(entry(directory={"name": b"top/file2"})), "does not match its directory entry"),
-        (raw_zip(entry(directory={"crc": 1})), "does not match its directory entry"),
-        (raw_zip(entry(directory={"size": 8})), "does not match its directory entry"),
-        (raw_zip(entry(directory={"packed": 8})), "does not match its directory entry"),
-        (raw_zip(entry(directory={"method": 0})), "does not match its directory entry"),
-        (raw_zip(entry(directory={"flags": 1 << 11})), "does not match its directory entry"),
-        (raw_zip(entry(directory={"disk": 1})), "is on another disk"),
+        (raw_zip(entry(directory={"offset": 1})), "other data precede it"),
+        (raw_zip(entry(), entry(directory={"offset": 1})), "shares its content"),
+        (raw_zip(entry(), entry(directory={"offset": 5})), "shares its content"),
+        (raw_zip(entry(), entry(directory={"offset": 1 << 30})), "shares its content"),
+        (raw_zip(entry(directory={"name": b"top/file2"})), "and header .* differ"),
         (raw_zip(entry(content=b"x" * 5000, mode=0o120777)), "link with a target of 5,000 bytes"),
-        (raw_zip(entry(), before_directory=b"gap"), "between its directory|are not in its"),
-        (raw_zip(entry(), before_end=b"gap"), "is truncated|between its directory"),
-        (raw_zip(entry(), before_end=b"gap" * 9), "between its directory and its end"),
+        (raw_zip(entry(), before_end=b"gap"), "other data precede it|Bad magic number"),
         (raw_zip(entry(), behind=b"x"), "extra data after its end"),
         (raw_zip(entry(), comment=b"comment")[:-1], "is truncated"),
-        (raw_zip(entry(), comment=raw_zip(entry())), "has a second end record in its comment"),
-        (raw_zip(entry())[:-22], "is truncated"),
-        (raw_zip(entry(), entry(method=0, content=raw_zip(entry())))[:-1], "is truncated"),
-        (raw_zip(entry(), end={"disk": 1}), "end record does not match"),
-        (raw_zip(entry(), end={"here": 2}), "end record does not match"),
-        (raw_zip(entry(), end={"total": 0}), "end record does not match"),
-        (raw_zip(entry(), end={"total": 0xFFFF}), "end record does not match"),
-        (raw_zip(entry(), end={"size": 1}), "end record does not match"),
-        (raw_zip(entry(), end={"offset": 1}), "end record does not match"),
-        (raw_zip(entry(), zip64=True, end64={"total": 2}), "zip64 end record does not"),
-        (raw_zip(entry(), zip64=True, end64={"length": 45}), "zip64 end record does not"),
-        (raw_zip(entry(), zip64=True, end64={"offset": 1}), "zip64 end record does not"),
-        (raw_zip(entry(), zip64=True, end64={"record": 1}), "zip64 locator does not"),
-        (raw_zip(entry(), zip64=True, end64={"locator_disks": 2}), "zip64 locator does not"),
+        (raw_zip(entry())[:-22], "not a zip archive"),
+        (raw_zip(entry(), end={"size": 1}), "Truncated central directory"),
+        (raw_zip(entry(), end={"offset": 1}), "other data precede it|Bad magic number|outside"),
     ],
 )
 def test_invalid_zip_is_refused(data: bytes, reason: str) -> None:
-    for chunk in (1, 10, 100_000):
-        with pytest.raises(InvalidArchiveError, match=reason):
-            read_all("a.zip", data, chunk=chunk)
+    with pytest.raises(InvalidArchiveError, match=reason):
+        read_all("a.zip", data)
 
 
 def test_overlapping_members_are_refused() -> None:
@@ -379,7 +336,7 @@ def test_zip_bomb_is_refused_at_ratio_limit() -> None:
     data = raw_zip(entry(content=bytes(80 * MIB)))
     assert len(data) < 100_000
     with pytest.raises(InvalidArchiveError, match="unpacks to more than 400 times"):
-        read_all("a.zip", data, size=len(data))
+        read_all("a.zip", data)
 
 
 # -- limits of time and memory
@@ -396,7 +353,7 @@ _MEASURED = """
     resource.setrlimit(resource.RLIMIT_AS, (here + (60 << 20),) * 2)
     began = time.process_time()
     try:
-        print(read_quickly({name!r}, in_chunks(data, 1 << 16), size=len(data)))
+        print(read_quickly({name!r}, data))
     except InvalidArchiveError as error:
         print(error.reason)
     print(time.process_time() - began)
@@ -448,34 +405,3 @@ def test_large_archive_is_read_or_refused_within_limits(name: str, data: str, re
     output, seconds = measured(name, data)
     assert reason in output
     assert seconds < cost.SECONDS
-
-
-_BOMB = """
-    import re, sys
-    from pathlib import Path
-    sys.path.insert(0, {tests!r})
-    from support.archives import *
-    from cudaredist.errors import InvalidArchiveError
-    zeros = XzBlock(bytes(24 << 20))
-    data = xz_stream([XzBlock(tar_header(size=5 << 30)), *[zeros] * 213])
-    try:
-        read_quickly("a.tar.xz", in_chunks(data, 1 << 16), size=len(data), jobs={jobs})
-    except InvalidArchiveError as error:
-        print(error.reason)
-    status = Path("/proc/self/status").read_text()
-    print(int(re.search(r"VmHWM:\\s*(\\d+)", status)[1]) >> 10)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-@pytest.mark.parametrize("jobs", [1, 2, 64])
-def test_bomb_memory_is_limited_for_any_jobs(jobs: int) -> None:
-    program = textwrap.dedent(_BOMB).format(tests=str(TESTS), jobs=jobs)
-    process = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
-    reason, mebibytes = process.stdout.splitlines()
-    assert "400 times" in reason
-    # The interpreter, the archive and its packed block take less than 128 MiB.
-    assert int(mebibytes) < (SHARED_MEMORY >> 20) + 128

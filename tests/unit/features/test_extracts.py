@@ -1,7 +1,6 @@
 """Tests of extracts: the archive members that tables are built from."""
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from support.facts import gathered
 from support.headers import host_config
@@ -15,29 +14,15 @@ from cudaredist.primitives import sha256_of
 HEADER = "include/crt/host_config.h"
 
 
-class Members:
-    """Members of an archive, in chunks of a thousand bytes."""
-
-    def __init__(self, files: Mapping[str, bytes], corrections: Mapping[int, Member]) -> None:
-        self._files = files
-        self.corrections = corrections
-
-    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        for name, content in self._files.items():
-            member = Member(name=name, kind="file", mode=0o644, size=len(content), target=None)
-            yield member, (content[at : at + 1000] for at in range(0, len(content), 1000))
-
-    def close(self) -> None:
-        """Do nothing, because nothing is open."""
+def members_of(files: Mapping[str, bytes]) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Yield members of an archive, in chunks of a thousand bytes."""
+    for name, content in files.items():
+        member = Member(name=name, kind="file", mode=0o644, size=len(content), target=None)
+        yield member, (content[at : at + 1000] for at in range(0, len(content), 1000))
 
 
-def extracts_of(
-    files: Mapping[str, bytes],
-    corrections: Mapping[int, Member] = MappingProxyType({}),
-    *,
-    is_wheel: bool = False,
-) -> tuple[Extract, ...]:
-    facts = gathered(Members(files, corrections), is_wheel=is_wheel)
+def extracts_of(files: Mapping[str, bytes]) -> tuple[Extract, ...]:
+    facts = gathered(members_of(files))
     assert facts_from_bytes(facts_to_bytes(facts)) == facts
     return facts.extracts
 
@@ -58,7 +43,7 @@ def test_header_and_ptxas_are_extracted_with_hashes() -> None:
 def test_extracts_of_wheel_do_not_change_record_notes() -> None:
     header = host_config(gcc=14)
     files = {f"nvidia/cu13/{HEADER}": header, "x.dist-info/RECORD": b""}
-    facts = gathered(Members(files, {}), is_wheel=True)
+    facts = gathered(members_of(files), is_wheel=True)
     assert facts.extracts[0].sha256 == sha256_of(header)
     assert facts.notes == (f"not in RECORD: nvidia/cu13/{HEADER}",)
 
@@ -80,6 +65,6 @@ def test_many_headers_are_limited_to_three_nearest_to_top() -> None:
     assert [extract.content for extract in extracts] == ["0", "60", "120"]
 
 
-def test_member_corrected_to_link_is_not_extracted() -> None:
+def test_link_is_not_extracted() -> None:
     link = Member(name=f"top/{HEADER}", kind="symlink", mode=0o777, size=0, target="elsewhere")
-    assert not extracts_of({f"top/{HEADER}": b"elsewhere"}, {0: link})
+    assert not gathered([(link, iter([b"elsewhere"]))]).extracts

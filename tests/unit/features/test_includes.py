@@ -1,5 +1,7 @@
 """Tests of header includes: conditions, comments, limits and missing headers."""
 
+import io
+
 import pytest
 from support.archives import tar_member, tar_of
 from support.facts import gathered
@@ -153,7 +155,7 @@ def test_archive_features_list_files_licenses_and_headers() -> None:
         tar_member("top/include/big.h", b" " * (INCLUDES_SIZE_LIMIT + 1)),
         tar_member("top/include/license.h", b"no licence"),
     )
-    derived = derive(gathered(open_archive("x.tar", iter([data]), size=None)))
+    derived = derive(gathered(open_archive("x.tar", io.BytesIO(data))))
     assert derived.files == {
         "include": {"include": "big.h/curand.h/license.h", "include/sub": "x.h"},
         "out": {"": "LICENSE"},

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from support.archives import ZipEntry, gz, raw_zip, tar_member, tar_of
 
-from cudaredist.archives.members import ArchiveReader
+from cudaredist.archives.members import Members
 from cudaredist.errors import InvalidArchiveError
 from cudaredist.primitives import sha256_of
 from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings
-from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.fetch_archive import ArchiveRequest
 
 BULK = random.Random(1).randbytes(3 << 20)
 DAMAGED_TAR = tar_of(tar_member(content=BULK), tar_member("top/other", BULK)).replace(
@@ -27,8 +28,8 @@ ARCHIVES = {
 }
 
 
-def read_members(reader: ArchiveReader) -> None:
-    for _, content in reader:
+def read_members(members: Members) -> None:
+    for _, content in members:
         for _ in content:
             pass
 
@@ -38,7 +39,7 @@ def read_members(reader: ArchiveReader) -> None:
 def test_invalid_archive_with_right_hash_is_the_publishers_fault(
     tmp_path: Path, name: str, *, is_kept: bool
 ) -> None:
-    """It is read to its end to verify the hash, and a kept copy stays."""
+    """A kept copy stays."""
     data = ARCHIVES[name]
     archive, kept = tmp_path / name, tmp_path / "kept"
     archive.write_bytes(data)

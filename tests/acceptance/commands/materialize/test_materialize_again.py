@@ -228,7 +228,7 @@ def test_partial_archive_is_resumed(
 def test_archives_of_source_folder_are_not_copied(
     materialize: Materialize, server: FaultServer, patch: Patch
 ) -> None:
-    stored = patch.count("cudaredist.store.archive_service.PartialArchive")
+    stored = patch.count("cudaredist.store.fetch_archive.PartialArchive")
     assert materialize().exit_code == 0
     assert stored.number == 0
     server.add_folder(Path("source"))

@@ -20,7 +20,7 @@ from cudaredist.errors import SourceError
 from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_to_bytes
 from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import sha256_of
-from cudaredist.store.archive_service import ArchiveRequest
+from cudaredist.store.fetch_archive import ArchiveRequest
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +101,7 @@ def task(server: FaultServer) -> Callable[[], bytes]:
     path = next(path for path in files if path.endswith(".tar.xz"))
     data = files[path]
     request = ArchiveRequest(Path(path).name, (path,), sha256_of(data), len(data), (server.url,))
-    return partial(run_task, request, 10, 0, allow_http=False)
+    return partial(run_task, request, 10, 0, allow_http=False, max_archive=1 << 30)
 
 
 def test_worker_task_returns_facts_of_archive(server: FaultServer) -> None:

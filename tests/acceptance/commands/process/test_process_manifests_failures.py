@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
+from support.archives import tar_member, tar_of, xz
 from support.patching import Patch, patching
 from support.processing import (
     FEATURES,
@@ -25,7 +26,6 @@ from support.releases import Files, Packages, packed, publish, put, release
 from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 
-from cudaredist.archives.open_archive import open_archive
 from cudaredist.commands.process import feature_file
 from cudaredist.store import archive_service
 
@@ -182,20 +182,6 @@ def test_failed_run_keeps_earlier_features(cuda_archives: FaultServer, process: 
     assert archives_read(cuda_archives) == 5
 
 
-def test_last_archives_use_spare_threads(
-    cuda_archives: FaultServer, process: Run, patch: Patch
-) -> None:
-    threads = []
-
-    def open_and_count(*args: Any, jobs: int, **more: Any) -> Any:
-        threads.append(jobs)
-        return open_archive(*args, jobs=jobs, **more)
-
-    patch(archive_service, "open_archive", open_and_count)
-    process("--jobs", 4, "--package", "cuda_cccl", "--platform", "linux-sbsa")
-    assert threads == [4]
-
-
 def test_archive_changed_during_resume_is_downloaded_again(
     cuda_archives: FaultServer, process: Run
 ) -> None:
@@ -232,6 +218,24 @@ def test_permanent_failure_fails_one_archive_only(
     expect_output(process("--retries", 0), code)
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "not-examined"
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
+
+
+def hostile(good: bytes) -> bytes:
+    """Return another tar with the size of a good archive."""
+    return xz(tar_of(tar_member("../../etc/passwd", b"hostile"))).ljust(len(good), b"\0")
+
+
+@pytest.mark.parametrize("options", [(), ("--keep-archives",), ("--jobs", "1")])
+def test_archive_with_wrong_hash_is_never_opened(
+    cuda_archives: FaultServer, process: Run, options: tuple[str, ...], patch: Patch
+) -> None:
+    cuda_archives.files[LINUX] = hostile(cuda_archives.files[LINUX])
+    opened = patch.count(f"{archive_service.__name__}.open_archive")
+    result = process("--package", "cuda_cudart", "--platform", "linux-x86_64", *options)
+    expect_error(result, 4, "SHA-256")
+    assert opened.number == 0
+    assert process("--package", "cuda_cudart", "--platform", "linux-sbsa").exit_code == 0
+    assert opened.number == 1
 
 
 def test_second_source_is_used_after_wrong_bytes(

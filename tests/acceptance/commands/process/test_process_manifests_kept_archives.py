@@ -1,5 +1,6 @@
 """Tests of archives that process-manifests keeps and resumes."""
 
+import contextlib
 import errno
 import io
 import json
@@ -18,11 +19,11 @@ from support import server as faults
 from support.patching import Patch
 from support.processing import FEATURES, FOLDER, LINUX, archives_read
 from support.releases import put
-from support.running import expect_output, report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 
 from cudaredist.errors import CannotResumeError
-from cudaredist.store.kept_archive import PartialArchive, remove_part
+from cudaredist.store.kept_archive import PartialArchive
 
 MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
 ONLY = ("--package", "cuda_cudart", "--platform", "linux-x86_64")
@@ -180,47 +181,39 @@ class FullDisk(io.FileIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_full_cache_disk_does_not_fail_examination(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, patch: Patch
+@pytest.mark.parametrize("options", [(), ("--keep-archives",)])
+def test_full_cache_disk_is_reported(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, patch: Patch, options: tuple[str, ...]
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
     patch(PartialArchive, "_open", lambda _: FullDisk(part, "a+"))
-    assert process(*ONLY).exit_code == 0
-    assert archives_read(cuda_archives) == 1
-    assert stored(tmp_path) == []
+    result = expect_error(process(*ONLY, *options), 3, "No space left on device")
+    assert f"free disk space: `df -h {part.parent}`" in result.stderr
 
 
-def test_kept_archive_larger_than_free_space_is_refused_before_it_is_written(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, patch: Patch
+@pytest.mark.parametrize("options", [(), ("--keep-archives",)])
+def test_archive_larger_than_free_space_is_refused_before_it_is_written(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, patch: Patch, options: tuple[str, ...]
 ) -> None:
     size = len(cuda_archives.files[LINUX])
     part = part_of(cuda_archives, tmp_path)
     patch(shutil, "disk_usage", lambda _: Mock(free=size - 1))
-    result = process(*ONLY, "--keep-archives")
+    result = process(*ONLY, *options)
     assert result.exit_code == 3
     assert f"{size:,} bytes required, {size - 1:,} bytes free" in result.stderr
     assert f"`df -h {part.parent}`" in result.stderr
     assert part.read_bytes() == b""
     part.write_bytes(cuda_archives.files[LINUX][:1])
-    assert process(*ONLY, "--keep-archives").exit_code == 0
+    assert process(*ONLY, *options).exit_code == 0
 
 
 def test_archive_locked_by_another_run_is_downloaded_separately(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
-    with PartialArchive(part.with_suffix("")):
+    with contextlib.closing(PartialArchive(part.with_suffix(""))):
         assert process(*ONLY).exit_code == 0
     assert archives_read(cuda_archives) == 1
-
-
-def test_partial_archive_of_another_run_is_not_removed(tmp_path: Path) -> None:
-    path = tmp_path / "x.whl"
-    with PartialArchive(path):
-        remove_part(path)
-        assert path.with_name("x.whl.part").exists()
-    remove_part(path)
-    assert not path.with_name("x.whl.part").exists()
 
 
 # -- network file systems without locks between machines
@@ -229,12 +222,14 @@ def test_partial_archive_of_another_run_is_not_removed(tmp_path: Path) -> None:
 def test_archive_that_another_run_changed_does_not_get_its_name(tmp_path: Path) -> None:
     """Without locks between machines, two runs may write to one file."""
     path = tmp_path / "x.whl"
-    with PartialArchive(path) as archive:
-        assert list(archive.through(lambda _: iter([b"whole"]), 5)(0)) == [b"whole"]
-        with path.with_name("x.whl.part").open("ab") as other:
-            other.write(b" and more")
+    with contextlib.closing(PartialArchive(path)) as archive:
+        archive.file.write(b"whole")
+        archive.file.flush()
+        archive.part.unlink()
+        archive.part.write_bytes(b"whole and more")
         with pytest.raises(CannotResumeError):
             archive.complete()
+        archive.part.unlink()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -316,13 +311,11 @@ def test_run_on_another_machine_does_not_damage_archive(
 
 
 def test_file_of_another_run_is_kept_after_own_one_was_forgotten(tmp_path: Path) -> None:
-    part = tmp_path / "x.whl.part"
-    with PartialArchive(tmp_path / "x.whl", is_temporary=True) as archive:
-        replace(part)
-        # The disk is full, and afterwards the archive is not valid.
-        archive.forget()
-        archive.forget()
-    assert part.read_bytes() == b"x" * 300
+    archive = PartialArchive(tmp_path / "x.whl")
+    replace(archive.part)
+    archive.forget()
+    archive.forget()
+    assert archive.part.read_bytes() == b"x" * 300
 
 
 @pytest.mark.parametrize("name", ["read", "write"])

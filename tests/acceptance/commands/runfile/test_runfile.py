@@ -168,9 +168,9 @@ ODD_FILES: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "folder": (Path.mkdir, 3, "not a regular file"),
     "pipe": (os.mkfifo, 3, "not a regular file"),
     "device": (lambda path: path.symlink_to("/dev/zero"), 3, "not a regular file"),
-    "empty": (Path.touch, 5, "has no end"),
-    "sparse": (make_sparse, 5, "not a makeself"),
-    "other bytes": (lambda path: path.write_bytes(b"x" * 3000), 5, "has no end"),
+    "empty": (Path.touch, 5, "not a makeself script"),
+    "sparse": (make_sparse, 5, "larger than the limit of 17,179,869,184 bytes"),
+    "other bytes": (lambda path: path.write_bytes(b"x" * 3000), 5, "not a makeself script"),
     "cut off": (lambda path: path.write_bytes(DATA[:-9]), 5, "its script states"),
 }
 
@@ -394,7 +394,7 @@ def test_set_without_runfile_has_no_cudatoolkit(run: Run) -> None:
     assert "runfile" not in json.loads(Path("set.json").read_bytes())
 
 
-def test_interrupted_add_leaves_no_folder(tmp_path: Path, server: FaultServer) -> None:
+def test_interrupted_add_leaves_no_data_folder(tmp_path: Path, server: FaultServer) -> None:
     server.files[PATH] = DATA
     server.misbehave(PATH, status(503))
     command = [sys.executable, "-m", "cudaredist", "runfile", "add", f"{server.url}{PATH}"]
@@ -402,4 +402,4 @@ def test_interrupted_add_leaves_no_folder(tmp_path: Path, server: FaultServer) -
     server.wait_for_requests(1, process)
     process.kill()
     process.communicate()
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "data").exists()

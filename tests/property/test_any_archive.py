@@ -1,4 +1,4 @@
-"""Properties of reading any archive, in any chunks, whole or damaged."""
+"""Properties of reading any archive, whole or damaged."""
 
 import contextlib
 import io
@@ -6,7 +6,7 @@ import lzma
 import stat
 import tarfile
 import zipfile
-from random import Random
+from typing import NoReturn
 
 import pytest
 from conftest import examples
@@ -23,9 +23,8 @@ from support.archives import (
     read_with_zipfile,
 )
 
-from cudaredist.archives.compression import decompressed
+from cudaredist.archives.decompress import decompressed
 from cudaredist.archives.members import Limits, Member
-from cudaredist.archives.stream import Stream
 from cudaredist.errors import InvalidArchiveError
 
 Read = list[tuple[Member, bytes]]
@@ -33,7 +32,6 @@ Read = list[tuple[Member, bytes]]
 FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
 
 PACKINGS = COMPRESSIONS | {
-    ".TAR.XZ": lambda tar: archives.xz_blocks(tar, 2_000),
     ".Tar.xz": lambda tar: archives.xz(tar[:700]) + bytes(8) + archives.xz(tar[700:]),
 }
 
@@ -43,14 +41,7 @@ contents = st.one_of(
     st.binary(max_size=2000),
     st.builds(lambda data, times: data * times, st.binary(min_size=1, max_size=99), st.just(2000)),
 )
-# Longer than two chunks of unpacked deflate data.
-long_contents = contents | st.builds(
-    lambda data, size: (data * (size // len(data) + 1))[:size],
-    st.binary(min_size=1, max_size=99),
-    st.integers(600_000, 900_000),
-)
 members = st.lists(st.tuples(paths, contents, st.integers(0, 0o7777)), max_size=6)
-chunk_sizes = st.integers(1, 3000)
 
 
 def tar_of(entries: list[tuple[str, bytes, int]], form: int) -> bytes:
@@ -76,68 +67,24 @@ def zip_of(entries: list[tuple[str, bytes, int]], method: int) -> bytes:
     return output.getvalue()
 
 
-@given(members, st.sampled_from(FORMATS), chunk_sizes, st.sampled_from(sorted(PACKINGS)))
-def test_tar_in_any_chunks_is_read(
-    entries: list[tuple[str, bytes, int]], form: int, chunk: int, suffix: str
-) -> None:
+@given(members, st.sampled_from(FORMATS), st.sampled_from(sorted(PACKINGS)))
+def test_any_tar_is_read(entries: list[tuple[str, bytes, int]], form: int, suffix: str) -> None:
     tar = tar_of(entries, form)
-    packed = PACKINGS[suffix](tar)
-    expected = read_with_tarfile(tar)
-    assert read_all(f"a{suffix}", packed, chunk=chunk) == expected
-    if suffix.lower().endswith(".xz"):
-        assert read_all(f"a{suffix}", packed, chunk=chunk, jobs=2) == expected
+    assert read_all(f"a{suffix}", PACKINGS[suffix](tar)) == read_with_tarfile(tar)
 
 
-@given(members, st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]), chunk_sizes)
-def test_zip_in_any_chunks_is_read(
-    entries: list[tuple[str, bytes, int]], method: int, chunk: int
-) -> None:
+@given(members, st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+def test_any_zip_is_read(entries: list[tuple[str, bytes, int]], method: int) -> None:
     once = list({name: (name, *rest) for name, *rest in entries}.values())
     data = zip_of(once, method)  # type: ignore[arg-type]
-    assert read_all("a.zip", data, chunk=chunk) == read_with_zipfile(data)
-
-
-@given(
-    st.lists(long_contents, max_size=4),
-    st.booleans(),
-    st.booleans(),
-    chunk_sizes | st.sampled_from([1 << 16, 1 << 18]),
-)
-def test_data_descriptors_in_any_chunks_are_read(
-    bodies: list[bytes],
-    signature: bool,  # noqa: FBT001 - drawn
-    wide: bool,  # noqa: FBT001 - drawn
-    chunk: int,
-) -> None:
-    entries = []
-    for content in bodies:
-        entry = ZipEntry(content=content)
-        behind = descriptor(content, len(entry.packed()), signature=signature, wide=wide)
-        entries.append(ZipEntry(content=content, descriptor=behind))
-    members_read = read_all("a.zip", raw_zip(*entries), chunk=chunk)
-    assert [content for _, content in members_read] == bodies
+    assert read_all("a.zip", data) == read_with_zipfile(data)
 
 
 # -- xz
 
-FILTERS = (
-    archives.LZMA2,
-    ({"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 3 << 20},),
-    ({"id": lzma.FILTER_DELTA, "dist": 4}, *archives.LZMA2),
-    ({"id": lzma.FILTER_X86}, *archives.LZMA2),
-)
-SIZES = (0, archives.PACKED_SIZE, archives.UNPACKED_SIZE, archives.BOTH_SIZES)
-incompressible = st.integers(0, 1 << 30).map(lambda seed: Random(seed).randbytes(70_000))
-xz_blocks = st.builds(
-    archives.XzBlock,
-    contents | incompressible,
-    st.sampled_from(SIZES),
-    st.sampled_from([0] * 9 + [-1, 1, 1 << 20, 1 << 40]),
-    st.sampled_from(FILTERS),
-)
 xz_streams = st.builds(
-    lambda blocks, check: archives.xz_stream(blocks, check=check),
-    st.lists(xz_blocks, max_size=5),
+    lambda data, check: archives.xz(data, check=check),
+    contents,
     st.sampled_from([lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256]),
 )
 xz_padding = st.sampled_from([0, 0, 4, 8, 400, 1, 6])
@@ -155,13 +102,16 @@ def edited(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     return bytes(damaged)
 
 
-def unpacked(data: bytes, chunk: int, jobs: int) -> bytes | str:
-    """Return the content of an xz file, or the reason for refusing it."""
-    packed = Stream("a.tar.xz", archives.in_chunks(data, chunk))
+def unpacked(data: bytes) -> bytes | None:
+    """Return the content of an xz file, None if it is refused."""
+
+    def refuse(reason: str) -> NoReturn:
+        raise InvalidArchiveError("a.tar.xz", reason)
+
     try:
-        return b"".join(decompressed("xz", packed, Limits(), jobs))
-    except InvalidArchiveError as error:
-        return error.reason
+        return b"".join(decompressed("xz", io.BytesIO(data), Limits(), refuse))
+    except InvalidArchiveError:
+        return None
 
 
 def read_with_liblzma(data: bytes) -> bytes | None:
@@ -180,25 +130,14 @@ def read_with_liblzma(data: bytes) -> bytes | None:
     return output
 
 
-@pytest.mark.slow
-@given(xz_files, chunk_sizes, chunk_sizes)
-def test_xz_of_any_blocks_is_read_the_same_for_any_jobs(data: bytes, one: int, other: int) -> None:
-    result = unpacked(data, one, 1)
-    assert result == unpacked(data, other, 4)
-    assert read_with_liblzma(data) == (result if isinstance(result, bytes) else None)
-
-
-@pytest.mark.slow
-@given(xz_files, edits, chunk_sizes)
-def test_damaged_xz_is_refused_for_any_jobs(
-    data: bytes, changes: list[tuple[float, int, bytes]], chunk: int
+@given(xz_files, edits)
+def test_xz_is_read_or_refused_as_by_liblzma(
+    data: bytes, changes: list[tuple[float, int, bytes]]
 ) -> None:
+    assert unpacked(data) == read_with_liblzma(data)
     damaged = edited(data, changes)
-    expected = read_with_liblzma(damaged)
     if damaged:
-        for jobs in (1, 4):
-            result = unpacked(damaged, chunk, jobs)
-            assert (result if isinstance(result, bytes) else None) == expected
+        assert unpacked(damaged) == read_with_liblzma(damaged)
 
 
 # -- damage
@@ -214,7 +153,6 @@ SAMPLES = {
 }
 SMALL = {
     "a.tar.xz": archives.xz(archives.tar_of(archives.tar_member(content=b"content" * 9))),
-    "b.tar.xz": archives.xz_blocks(archives.tar_of(archives.tar_member(content=b"abc")), 600),
     "a.tar.zst": archives.zst(archives.tar_of(archives.tar_member(content=b"content" * 9))),
     "a.tar.gz": archives.gz(archives.tar_of(archives.tar_member(content=b"content" * 9))),
     "a.zip": raw_zip(ZipEntry(), ZipEntry(name=b"top/b", method=0), zip64=True),
@@ -222,50 +160,44 @@ SMALL = {
 LIMITS = Limits(ratio=10, floor=4 << 20, members=1000)
 
 
-def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
+def outcome(name: str, data: bytes) -> Read | str:
     """Return the contents of an archive, or "refused".
 
     Any other outcome fails the test."""
     try:
-        return read_all(name, data, chunk=chunk, size=len(data), limits=LIMITS, jobs=jobs)
+        return read_all(name, data, limits=LIMITS)
     except InvalidArchiveError:
         return "refused"
 
 
 @settings(examples(3), suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
-@given(
-    st.sampled_from(sorted(SAMPLES)),
-    edits,
-    chunk_sizes,
-    chunk_sizes,
-)
+@given(st.sampled_from(sorted(SAMPLES)), edits)
 def test_damaged_archive_is_read_or_refused(
-    name: str, changes: list[tuple[float, int, bytes]], one: int, other: int
+    name: str, changes: list[tuple[float, int, bytes]]
 ) -> None:
-    data = edited(SAMPLES[name], changes)
-    assert outcome(name, data, one) == outcome(name, data, other, jobs=2)
+    assert outcome(name, edited(SAMPLES[name], changes))
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-@given(position=st.floats(0, 1, exclude_max=True), chunk=chunk_sizes)
-def test_truncated_archive_is_refused(name: str, position: float, chunk: int) -> None:
+@given(position=st.floats(0, 1, exclude_max=True))
+def test_truncated_archive_is_refused(name: str, position: float) -> None:
     data = SAMPLES[name]
     # A tar ends with blocks of NULs, and the first two are its end mark.
     length = len(data.rstrip(b"\0")) + 512 if name.endswith(".tar") else len(data)
     with pytest.raises(InvalidArchiveError):
-        read_all(name, data[: int(position * length)], chunk=chunk, jobs=1 + chunk % 2)
+        read_all(name, data[: int(position * length)])
 
 
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_flipped_content_bit_is_refused(name: str) -> None:
-    data, whole = SMALL[name], outcome(name, SMALL[name], 1000)
+    data, whole = SMALL[name], outcome(name, SMALL[name])
     assert whole != "refused"
     # Each byte has a change, and each bit of a byte.
     for bit in range(0, len(data) * 8, 3):
         broken = bytearray(data)
         broken[bit // 8] ^= 1 << bit % 8
         # Changes of dates and versions do not change the contents.
-        result = outcome(name, bytes(broken), 1000, jobs=1 + bit % 2)
+        result = outcome(name, bytes(broken))
         assert result in ("refused", whole) or _differs_in_kind_only(result, whole)
 
 
