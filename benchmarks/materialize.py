@@ -24,7 +24,7 @@ from verdict import check_limit
 
 from cudaredist.cli.options import Network
 from cudaredist.cli.session import Session
-from cudaredist.commands.materialize.materialize_set import Materialization
+from cudaredist.commands.materialize.materialize_set import materialize_set
 from cudaredist.commands.materialize.options import MaterializeOptions
 
 LIMIT = 1.4
@@ -56,7 +56,7 @@ def create_toolkit(set_path: Path, archives: Path, root: Path) -> None:
     network = Network(offline=True)
     options = MaterializeOptions(root=root, archives=archives, network=network, jobs=1)
     with Session(options) as session:
-        report = Materialization(options, set_path, session).run()
+        report = materialize_set(options, set_path, session)
     assert report.status == "written"
     assert report.files > 1
 

@@ -74,6 +74,9 @@ class ArchiveService:
     )
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        self._reading = threading.Semaphore(self.jobs)
+
     def examine(self, request: ArchiveRequest) -> Examined:
         """Return an archive's facts, from the cache if possible.
 
@@ -130,7 +133,8 @@ class ArchiveService:
         """
         with self._fetched(request, keep_at, is_temporary=is_temporary) as archive:
             try:
-                with ReadingFrom(archive.location):
+                # Materialize downloads one more archive while others are read.
+                with self._reading, ReadingFrom(archive.location):
                     result = use(open_archive(request.name, archive.file))
             except InvalidArchiveError as error:
                 raise InvalidArchiveError(archive.location, error.reason) from error

@@ -29,7 +29,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     output has its own tree, ROOT/PACKAGE/OUTPUT, instead of the one that nvcc and CMake expect.
     """
     from cudaredist.commands.materialize.check_root import check_root
-    from cudaredist.commands.materialize.materialize_set import Materialization
+    from cudaredist.commands.materialize.materialize_set import materialize_set
     from cudaredist.commands.materialize.root import remove_root, verify_root
     from cudaredist.commands.materialize.text import toolkit_text
 
@@ -37,7 +37,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     if options.check and options.package_set is not None:
         report = check_root(options, options.package_set, session)
     elif options.package_set is not None:
-        report = Materialization(options, options.package_set, session).run()
+        report = materialize_set(options, options.package_set, session)
     elif options.remove:
         report = remove_root(options.root)
     else:
