@@ -137,6 +137,7 @@ class ArchiveService:
                 with self._reading, ReadingFrom(archive.location):
                     result = use(open_archive(request.name, archive.file))
             except InvalidArchiveError as error:
+                archive.check_unchanged()
                 raise InvalidArchiveError(archive.location, error.reason) from error
             archive.check_unchanged()
             return result

@@ -21,6 +21,7 @@ from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
     CudaRedistError,
+    IntegrityError,
     SourceError,
     TooLargeError,
     WriteError,
@@ -82,9 +83,10 @@ class VerifiedArchive:
                 raise ArchiveMismatchError(self.location, "SHA-256", sha256, actual)
 
     def check_unchanged(self) -> None:
-        """Raise `SourceError` if somebody changed the file since it was opened."""
+        """Raise `IntegrityError` if somebody changed the file since it was opened."""
         if _state_of(self.file) != self._state:
-            raise SourceError(self.location, "the file changed while it was read")
+            hint = "run the command again when nothing writes to the file"
+            raise IntegrityError(f"{self.location} changed while it was read", hint=hint)
 
 
 def _state_of(file: BinaryIO) -> tuple[int, int]:

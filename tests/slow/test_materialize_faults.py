@@ -6,12 +6,11 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from conftest import Run, Start
@@ -23,7 +22,9 @@ from support.running import expect_output
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
 
-from cudaredist.sources.folder import FolderSource
+from cudaredist.archives.members import Members
+from cudaredist.archives.open_archive import open_archive
+from cudaredist.store import archive_service
 
 pytestmark = pytest.mark.slow
 
@@ -285,19 +286,14 @@ def test_archive_changed_while_read_exits_4(run: Run, patch: Patch) -> None:
     path = made_set.add("libx", {"bin/x.bin": content, "LICENSE": b"x"}, suffix="zip")
     made_set.write(Path("set.json"))
     archive = made_set.put_archives(Path("source")) / FOLDER / path
-    stream = FolderSource.stream
-    altered = threading.Event()
 
-    def streaming(self: FolderSource, *where: Any, **size: Any) -> Iterator[bytes]:
-        for number, chunk in enumerate(stream(self, *where, **size)):
-            yield chunk
-            if number == 3 and not altered.is_set():
-                altered.set()
-                with archive.open("r+b") as file:
-                    file.seek(20 << 20)
-                    file.write(b"altered")
-                    os.fsync(file.fileno())
+    def open_altered(name: str, file: BinaryIO) -> Members:
+        with archive.open("r+b") as other:
+            other.seek(20 << 20)
+            other.write(b"altered")
+            os.fsync(other.fileno())
+        return open_archive(name, file)
 
-    patch(FolderSource, "stream", streaming)
+    patch(archive_service, "open_archive", open_altered)
     expect_output(run("materialize", "set.json", "--root", "root", "--base-url", "source"), 4)
     assert {path.name for path in Path().iterdir()} == {"set.json", "source"}

@@ -21,7 +21,7 @@ def process_manifests(options: ProcessOptions, session: Session) -> int:
         cudaredist process-manifests --redist cudnn --version latest  # needs network
         cudaredist process-manifests --platform linux-x86_64 --max-download 5GB  # needs network
 
-    Archives are downloaded, verified and read in one pass. Nothing is executed, and files are
+    Archives are downloaded, verified, then read once. Nothing is executed, and files are
     unpacked only to an unnamed temporary file. The facts are cached by the archive's hash, so that
     no archive is downloaded twice. Each feature file is written to
     DATA/features/NAME/feature_LABEL.json as soon as it is complete. With --package, --platform or
