@@ -7,10 +7,11 @@ the file is refused.
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, Literal, NoReturn, Protocol, TypeAlias
 
 from cudaredist.archives.members import Limits, file_size
+from cudaredist.errors import InvalidArchiveError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -66,92 +67,87 @@ class _GzipDecoder:
         return self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
 
 
-def decompressed(
-    kind: Compression, file: BinaryIO, limits: Limits, refuse: Callable[[str], NoReturn]
-) -> Iterator[bytes]:
-    """Yield the unpacked bytes of a whole file.
+class Decompressor:
+    """Unpacks a whole file of one or more streams."""
 
-    `refuse` is called with the reason if the file is damaged or exceeds a limit. Chunks are those
-    of the decoder, because joining or splitting them would take a tenth of the time.
-    """
-    size = file_size(file)
-    left = max(limits.floor, limits.ratio * size)
-    data = file.read(_INPUT)
-    if not data:
-        refuse("is empty")
-    streams = 0
-    while data:
-        streams += 1
-        if streams > limits.streams:
-            refuse(f"has more than {limits.streams:,} {kind} streams")
-        decoder = _new_decoder(kind, limits)
-        for chunk in _one_stream(kind, decoder, data, file, limits, refuse):
-            left -= len(chunk)
-            if left < 0:
-                refuse(f"unpacks to more than {limits.ratio} times its {size:,} bytes")
-            yield chunk
-        data = _next_stream(kind, decoder.unused_data, file, refuse)
+    def __init__(self, name: str, kind: Compression, file: BinaryIO, limits: Limits) -> None:
+        self._name, self._kind, self._file, self._limits = name, kind, file, limits
 
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the unpacked bytes.
 
-def _new_decoder(kind: Compression, limits: Limits) -> _Decoder:
-    """Return a decoder of one stream that refuses a larger dictionary."""
-    match kind:
-        case "xz":
-            return lzma.LZMADecompressor(lzma.FORMAT_XZ, limits.dictionary + _OVERHEAD)
-        case "gzip":
-            return _GzipDecoder()
-        case "zstd":
-            largest = limits.dictionary.bit_length() - 1
-            options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: largest}
-            return zstd.ZstdDecompressor(options=options)
+        Chunks are those of the decoder, because joining or splitting them would take a tenth of
+        the time. Raises `InvalidArchiveError` if the file is damaged or exceeds a limit.
+        """
+        limits, size = self._limits, file_size(self._file)
+        left = max(limits.floor, limits.ratio * size)
+        data = self._file.read(_INPUT)
+        if not data:
+            self._refuse("is empty")
+        streams = 0
+        while data:
+            streams += 1
+            if streams > limits.streams:
+                self._refuse(f"has more than {limits.streams:,} {self._kind} streams")
+            decoder = self._new_decoder()
+            for chunk in self._one_stream(decoder, data):
+                left -= len(chunk)
+                if left < 0:
+                    self._refuse(f"unpacks to more than {limits.ratio} times its {size:,} bytes")
+                yield chunk
+            data = self._next_stream(decoder.unused_data)
 
+    def _new_decoder(self) -> _Decoder:
+        """Return a decoder of one stream that refuses a larger dictionary."""
+        match self._kind:
+            case "xz":
+                return lzma.LZMADecompressor(lzma.FORMAT_XZ, self._limits.dictionary + _OVERHEAD)
+            case "gzip":
+                return _GzipDecoder()
+            case "zstd":
+                largest = self._limits.dictionary.bit_length() - 1
+                options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: largest}
+                return zstd.ZstdDecompressor(options=options)
 
-def _one_stream(
-    kind: Compression,
-    decoder: _Decoder,
-    data: bytes,
-    file: BinaryIO,
-    limits: Limits,
-    refuse: Callable[[str], NoReturn],
-) -> Iterator[bytes]:
-    """Yield the unpacked bytes of one stream. `data` is its beginning."""
-    while not decoder.eof:
-        is_end = False
-        if decoder.needs_input:
-            data = data or file.read(_INPUT)
-            is_end = not data
-        try:
-            output = decoder.decompress(data, _OUTPUT)
-        except _DECODING_ERRORS as error:
-            # liblzma: "Memory usage limit exceeded". zstd: "requires too much memory".
-            if "memory" in str(error).lower():
-                refuse(f"requires a dictionary of more than {limits.dictionary:,} bytes")
-            refuse(f"is not valid {kind}: {error}")
-        data = b""
-        if output:
-            yield output
-        elif is_end and not decoder.eof:
-            refuse(f"is truncated in its {kind} stream")
+    def _one_stream(self, decoder: _Decoder, data: bytes) -> Iterator[bytes]:
+        """Yield the unpacked bytes of one stream. `data` is its beginning."""
+        while not decoder.eof:
+            is_end = False
+            if decoder.needs_input:
+                data = data or self._file.read(_INPUT)
+                is_end = not data
+            try:
+                output = decoder.decompress(data, _OUTPUT)
+            except _DECODING_ERRORS as error:
+                # liblzma: "Memory usage limit exceeded". zstd: "requires too much memory".
+                if "memory" in str(error).lower():
+                    limit = self._limits.dictionary
+                    self._refuse(f"requires a dictionary of more than {limit:,} bytes")
+                self._refuse(f"is not valid {self._kind}: {error}")
+            data = b""
+            if output:
+                yield output
+            elif is_end and not decoder.eof:
+                self._refuse(f"is truncated in its {self._kind} stream")
 
+    def _next_stream(self, unused: bytes) -> bytes:
+        """Return the beginning of the next stream, b"" at the end.
 
-def _next_stream(
-    kind: Compression, unused: bytes, file: BinaryIO, refuse: Callable[[str], NoReturn]
-) -> bytes:
-    """Return the beginning of the next stream, b"" at the end.
-
-    NULs may follow an xz stream in groups of four and, because of tapes, the last gzip stream.
-    """
-    data, padding = unused or file.read(_INPUT), 0
-    if kind == "zstd":
+        NULs may follow an xz stream in groups of four and, because of tapes, the last gzip stream.
+        """
+        data, padding = unused or self._file.read(_INPUT), 0
+        if self._kind == "zstd":
+            return data
+        while data:
+            rest = data.lstrip(b"\0")
+            padding += len(data) - len(rest)
+            if rest:
+                data = rest
+                break
+            data = self._file.read(_INPUT)
+        if padding % _XZ_PADDING if self._kind == "xz" else padding and data:
+            self._refuse("has extra data after its end")
         return data
-    while data:
-        stripped = data.lstrip(b"\0")
-        padding += len(data) - len(stripped)
-        data = stripped
-        if data:
-            break
-        data = file.read(_INPUT)
-    is_damaged = padding % _XZ_PADDING != 0 if kind == "xz" else padding > 0 and data != b""
-    if is_damaged:
-        refuse("has extra data after its end")
-    return data
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise InvalidArchiveError(self._name, reason)

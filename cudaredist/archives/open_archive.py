@@ -1,10 +1,9 @@
 """Open an archive as a sequence of members."""
 
 from collections.abc import Iterator
-from functools import partial
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
-from cudaredist.archives.decompress import Compression, decompressed
+from cudaredist.archives.decompress import Compression, Decompressor
 from cudaredist.archives.members import Limits, Members
 from cudaredist.archives.stream import Stream
 from cudaredist.archives.tar import TarReader
@@ -40,13 +39,9 @@ def open_archive(name: str, file: BinaryIO, limits: Limits = _DEFAULTS) -> Membe
             if kind is None:
                 unpacked = _chunks(file)
             else:
-                unpacked = decompressed(kind, file, limits, partial(_refuse, name))
+                unpacked = Decompressor(name, kind, file, limits).chunks()
             return TarReader(Stream(name, unpacked), limits).members()
     raise InvalidArchiveError(name, f"not a supported archive; supported: {', '.join(SUFFIXES)}")
-
-
-def _refuse(name: str, reason: str) -> NoReturn:
-    raise InvalidArchiveError(name, reason)
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:

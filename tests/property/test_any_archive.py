@@ -6,7 +6,6 @@ import lzma
 import stat
 import tarfile
 import zipfile
-from typing import NoReturn
 
 import pytest
 from conftest import examples
@@ -23,7 +22,7 @@ from support.archives import (
     read_with_zipfile,
 )
 
-from cudaredist.archives.decompress import decompressed
+from cudaredist.archives.decompress import Decompressor
 from cudaredist.archives.members import Limits, Member
 from cudaredist.errors import InvalidArchiveError
 
@@ -104,12 +103,8 @@ def edited(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 
 def unpacked(data: bytes) -> bytes | None:
     """Return the content of an xz file, None if it is refused."""
-
-    def refuse(reason: str) -> NoReturn:
-        raise InvalidArchiveError("a.tar.xz", reason)
-
     try:
-        return b"".join(decompressed("xz", io.BytesIO(data), Limits(), refuse))
+        return b"".join(Decompressor("a.tar.xz", "xz", io.BytesIO(data), Limits()).chunks())
     except InvalidArchiveError:
         return None
 
