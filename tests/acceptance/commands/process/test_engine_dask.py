@@ -93,21 +93,29 @@ def test_worker_answer_in_unknown_form_is_rejected(answer: object) -> None:
     assert read_answer(answer) is None
 
 
-def task(server: FaultServer) -> Callable[[], bytes]:
-    """Return the task for the first archive of a served release."""
+def task(server: FaultServer, *, max_archive: int | None = None) -> Callable[[], bytes]:
+    """Return the task for the first archive of a served release, with or without a size."""
     files = release("12.9.1", PACKAGES)
     for path, data in files.items():
         server.files[f"/{path}"] = data
     path = next(path for path in files if path.endswith(".tar.xz"))
     data = files[path]
-    request = ArchiveRequest(Path(path).name, (path,), sha256_of(data), len(data), (server.url,))
-    return partial(run_task, request, 10, 0, allow_http=False, max_archive=1 << 30)
+    size = len(data) if max_archive is None else None
+    request = ArchiveRequest(Path(path).name, (path,), sha256_of(data), size, (server.url,))
+    return partial(run_task, request, 10, 0, allow_http=False, max_archive=max_archive or 0)
 
 
 def test_worker_task_returns_facts_of_archive(server: FaultServer) -> None:
     answer = read_answer(task(server)())
     assert isinstance(answer, Facts)
     assert len(answer.members) == 2
+
+
+def test_worker_task_limits_archive_of_unknown_size(server: FaultServer) -> None:
+    assert isinstance(read_answer(task(server, max_archive=1 << 20)()), Facts)
+    answer = read_answer(task(server, max_archive=10)())
+    assert isinstance(answer, ErrorReport)
+    assert (answer.kind, answer.exit_code) == ("too-large", 5)
 
 
 def test_worker_task_sends_credentials_to_their_address_only(

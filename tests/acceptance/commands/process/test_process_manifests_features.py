@@ -4,7 +4,9 @@ import gzip
 import json
 import lzma
 import os
+import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from conftest import Run
@@ -15,9 +17,30 @@ from support.releases import packed, publish, put, release
 from support.running import expect_output, report
 from support.server import FaultServer
 
+from cudaredist.archives.members import Members
+from cudaredist.archives.open_archive import open_archive
 from cudaredist.store import archive_service
 
 # -- feature files
+
+
+def test_next_archive_is_downloaded_while_one_is_read(
+    cuda_archives: FaultServer, process: Run, patch: Patch
+) -> None:
+    started: list[str] = []
+
+    def open_slowly(name: str, file: BinaryIO) -> Members:
+        started.append(name)
+        deadline = time.monotonic() + 20
+        # The first archive is read until another one was downloaded, or two were requested.
+        while started == [name] and archives_read(cuda_archives) < 3:
+            assert time.monotonic() < deadline, "no other archive was requested"
+            time.sleep(0.01)
+        return open_archive(name, file)
+
+    patch(archive_service, "open_archive", open_slowly)
+    assert process("--jobs", 2).exit_code == 0
+    assert len(started) == 5
 
 
 def test_feature_file_describes_every_archive(cuda_archives: FaultServer, process: Run) -> None:
