@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from cudaredist.archives.members import Limits, Member, Members, NameLimits, file_size, text_of
 from cudaredist.errors import InvalidArchiveError, shown
@@ -34,13 +34,25 @@ _UNIX = 16
 """The lowest bit of the Unix mode in external attributes."""
 _MODE = 0o7777
 
-# Signature, (disks), members, size of the directory, (its offset), length of the comment.
-_END_RECORD = struct.Struct("<4s6xHI4xH")
+# Signature, (disks), members, (size of the directory and its offset), length of the comment.
+_END_RECORD = struct.Struct("<4s6xH8xH")
 _END = b"PK\5\6"
 _LONGEST_COMMENT = (1 << 16) - 1
-# Signature, (versions, disks), members, size of the directory, (its offset). The locator follows.
-_END64_RECORD = struct.Struct("<4s28x2Q8x20x")
-_END64 = b"PK\6\6"
+_UNCOUNTED = 0xFFFF
+"""The number of members if a zip64 record states it."""
+
+
+class _BoundedFile:
+    """An open file for zipfile, which reads a whole directory at once."""
+
+    def __init__(self, file: BinaryIO, limit: int) -> None:
+        self._file, self._limit = file, limit
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > self._limit:
+            raise ValueError(f"its directory takes more than {self._limit:,} bytes")
+        return self._file.read(size)
 
 
 class ZipReader:
@@ -57,10 +69,11 @@ class ZipReader:
         with self._refusing():
             size = file_size(self._file)
             stated = self._check_end(size)
-            archive = zipfile.ZipFile(self._file)
+            bounded: Any = _BoundedFile(self._file, self._limits.directory)
+            archive = zipfile.ZipFile(bounded)
         with archive:
             infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
-            if len(infos) != stated:
+            if stated not in {len(infos), _UNCOUNTED}:
                 self._refuse(f"has {len(infos):,} members, but its end record states {stated:,}")
             self._check_directory(infos, archive.start_dir, size)
             for info in infos:
@@ -74,24 +87,15 @@ class ZipReader:
                     pass
 
     def _check_end(self, size: int) -> int:
-        """Check the records at the end before zipfile reads the directory into memory.
-
-        Returns the stated number of members.
-        """
-        start = max(0, size - _END_RECORD.size - _LONGEST_COMMENT - _END64_RECORD.size)
-        self._file.seek(start)
+        """Check the record at the end, and return the stated number of members."""
+        self._file.seek(max(0, size - _END_RECORD.size - _LONGEST_COMMENT))
         tail = self._file.read()
         at = tail.rfind(_END, 0, len(tail) - _END_RECORD.size + len(_END))
         if at < 0:
             self._refuse("is not a zip archive, or is truncated" if tail else "is empty")
-        _, members, directory, comment = _END_RECORD.unpack_from(tail, at)
+        _, members, comment = _END_RECORD.unpack_from(tail, at)
         if at + _END_RECORD.size + comment != len(tail):
             self._refuse("has extra data after its end, or is truncated")
-        if at >= _END64_RECORD.size:
-            signature, *wide = _END64_RECORD.unpack_from(tail, at - _END64_RECORD.size)
-            members, directory = wide if signature == _END64 else (members, directory)
-        if directory > self._limits.directory:
-            self._refuse(f"its directory takes more than {self._limits.directory:,} bytes")
         return int(members)
 
     def _check_directory(self, infos: Sequence[zipfile.ZipInfo], directory: int, size: int) -> None:

@@ -282,7 +282,7 @@ def entry(**fields: object) -> ZipEntry:
         (raw_zip(entry(name=b"\xff", flags=1 << 11)), "can't decode byte 0xff"),
         (raw_zip(entry(in_directory=0)), "other data precede it|end record states 1"),
         (raw_zip(entry(), end={"total": 2}), "has 1 members, but its end record states 2"),
-        (raw_zip(entry(), zip64=True, end64={"total": 0}), "its end record states 0"),
+        (raw_zip(entry(), zip64=True, end={"total": 0}), "its end record states 0"),
         (raw_zip(entry(in_directory=2)), "shares its content with another"),
         (
             raw_zip(entry(), entry(name=b"b", directory={"offset": 0})),
