@@ -66,19 +66,22 @@ def add_manifest(
         message = f"--release-date {shown(release_date)} is not a date"
         raise UsageError(message, hint="use the form 2026-01-31")
     requests = [_request(text, redist) for text in archives]
+    path = root / redist.manifest_folders[0] / manifest_name(label)
+    known = _known_package(read_file(path), redist, label)
+    accept_changed = recorder.accept_changed
     files: list[HashedFile] = []
     versions: list[str] = []
     for request in requests:
         with recorder.fetched(request.location) as (file, content):
+            _compare(known, request, file, accept_changed=accept_changed)
             files.append(file)
             versions.append(_version_inside(file.place, content, redist, label))
     versions = sorted({*versions})
     if len(versions) > 1:
         raise ContentError(f"the archives have several versions: {', '.join(versions)}")
     recorder.begin()
-    path = root / redist.manifest_folders[0] / manifest_name(label)
+    # Read again: another run may have changed it before this one locked the folder.
     current = read_file(path)
-    accept_changed = recorder.accept_changed
     document = _document(current, redist, label, versions[0], accept_changed=accept_changed)
     added = [
         _add_archive(document[redist.packages[0]], request, file, accept_changed=accept_changed)
@@ -186,17 +189,35 @@ def _ordered(document: dict[str, Any], name: str, release_date: str | None) -> d
     return {**first, **rest, name: {**facts, **archives}}
 
 
+def _known_package(current: bytes | None, redist: Redist, label: Version) -> dict[str, Any]:
+    """Return the package of a valid manifest, empty if there is none."""
+    if current is None:
+        return {}
+    read_manifest(current, label=label)
+    package: dict[str, Any] = load_json(current).get(redist.packages[0], {})
+    return package
+
+
+def _compare(
+    package: dict[str, Any], request: _Request, file: HashedFile, *, accept_changed: bool
+) -> None:
+    """Raise `IntegrityError` for other bytes than the manifest's, unless `accept_changed`."""
+    platform, variant = request.platform, request.variant
+    below = package.get(platform, {})
+    known = below if variant is None else below.get(variant, {})
+    place = place_name(platform, variant)
+    file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)
+
+
 def _add_archive(
     package: dict[str, Any], request: _Request, file: HashedFile, *, accept_changed: bool
 ) -> AddedArchive:
     platform, variant = request.platform, request.variant
+    _compare(package, request, file, accept_changed=accept_changed)
     below = package.setdefault(platform, {})
     if below and ("sha256" in below) != (variant is None):
         message = f"the archives of {platform} must all have a CUDA release, or none of them"
         raise UsageError(message)
-    known = below if variant is None else below.get(variant, {})
-    place = place_name(platform, variant)
-    file.compare(known.get("sha256"), f"the manifest's {place}", accept_changed=accept_changed)
     fields = {"relative_path": request.relative_path, "sha256": file.sha256}
     archive = {"md5": file.md5, **fields, "size": str(file.size)}
     package[platform] = archive if variant is None else {**below, variant: archive}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support.archives import gz, tar_member, tar_of
+from support.patching import Patch
 from support.running import expect_error, expect_output
 from support.server import FaultServer, breaking_after, status
 
@@ -180,24 +181,31 @@ def test_add_of_several_versions_is_refused(server: FaultServer, add: Any) -> No
     expect_error(add(*both), 5, "several versions: 10.16.1.11, 10.16.1.12")
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (archive(data=b"other"), "the manifest's linux-x86_64/cuda12 has"),
-        (archive("TensorRT-10.16.1.12"), "and the manifest has 10.16.1.11"),
-    ],
-)
+@pytest.mark.parametrize("data", [archive(data=b"other"), archive("TensorRT-10.16.1.12")])
 def test_add_of_other_bytes_keeps_manifest(
-    server: FaultServer, add: Any, data: bytes, message: str
+    server: FaultServer, add: Any, data: bytes, patch: Patch
 ) -> None:
+    opened = patch.count("cudaredist.commands.manifest.add_manifest.open_archive")
     assert add(*option(server)).exit_code == 0
     before = MANIFEST.read_bytes()
     server.files[f"{FOLDER}/{X86}"] = data
+    message = "the manifest's linux-x86_64/cuda12 has"
     expect_error(add(*option(server)), 4, message, "--replace")
+    # An archive with another hash than the recorded one is not opened.
+    assert opened.number == 1
     assert MANIFEST.read_bytes() == before
     assert add(*option(server), "--replace").exit_code == 0
     package = json.loads(MANIFEST.read_bytes())["tensorrt"]
     assert package["linux-x86_64"]["cuda12"] == stated(data, X86)
+
+
+def test_add_of_other_version_keeps_manifest(server: FaultServer, add: Any) -> None:
+    assert add(*option(server)).exit_code == 0
+    before = MANIFEST.read_bytes()
+    server.files[f"{FOLDER}/{ARM}"] = archive("TensorRT-10.16.1.12")
+    arm = option(server, ARM, "linux-sbsa+cuda13")
+    expect_error(add(*arm), 4, "and the manifest has 10.16.1.11", "--replace")
+    assert MANIFEST.read_bytes() == before
 
 
 @pytest.mark.parametrize(
