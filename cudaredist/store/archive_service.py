@@ -76,6 +76,14 @@ class ArchiveService:
 
     def __post_init__(self) -> None:
         self._reading = threading.Semaphore(self.jobs)
+        # With more downloads at once, the first ones would end later, and nothing could be read.
+        self._downloading = threading.Semaphore(max(2, self.jobs // 4))
+
+    @property
+    def threads(self) -> int:
+        """The number of archives in progress. Two more are downloaded while others are read."""
+        has_server = any(sources.has_server for sources in self.chains.values())
+        return self.jobs + 2 if has_server and self.jobs > 1 else self.jobs
 
     def examine(self, request: ArchiveRequest) -> Examined:
         """Return an archive's facts, from the cache if possible.
@@ -188,6 +196,7 @@ class ArchiveService:
             is_temporary=is_temporary,
             folder=None if self.cache is None else self.cache.temporary_folder(),
             max_size=self.max_archive,
+            slot=self._downloading,
             count=self.count_fetched,
             advance=partial(self.progress.advance, number),
         )

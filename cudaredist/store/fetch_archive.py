@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,8 @@ class ArchiveFetch:
     """The folder of an unnamed file. Default: the system's temporary folder."""
     max_size: int
     """The limit of bytes if the archive's size is not known."""
+    slot: threading.Semaphore
+    """Limits the downloads at the same time."""
     count: Callable[[int], None]
     """Called with the number of bytes that were fetched."""
     advance: Callable[[int], None]
@@ -182,7 +185,8 @@ class ArchiveFetch:
         try:
             with _file_errors(storage):
                 resumed = file_size(storage.file)
-                self._download(storage, source, resumed)
+                with self.slot:
+                    self._download(storage, source, resumed)
                 archive = VerifiedArchive(storage.file, source.place, close)
                 archive.verify(self.request.size, self.request.sha256)
                 if not self.is_temporary:

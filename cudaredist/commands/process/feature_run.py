@@ -362,7 +362,7 @@ def run_locally(run: FeatureRun, jobs: Sequence[Job]) -> None:
     Threads are enough, because hashing and decompression release the interpreter's lock.
     """
     service = run.service
-    run_tasks([partial(_inspect, run, job) for job in jobs], service.jobs, service.stop)
+    run_tasks([partial(_inspect, run, job) for job in jobs], service.threads, service.stop)
 
 
 def _inspect(run: FeatureRun, job: Job) -> None:
