@@ -11,8 +11,9 @@ import logging
 import os
 import shlex
 import stat
+import tempfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from cudaredist.errors import UsageError, WritingTo
 from cudaredist.hints import again
@@ -131,3 +132,12 @@ def _is_own(about: os.stat_result) -> bool:
     Always true on systems without users.
     """
     return not hasattr(os, "geteuid") or about.st_uid in {os.geteuid(), _ROOT}
+
+
+def open_unnamed(folder: Path | None) -> BinaryIO:
+    """Open a file without a name in a folder, by default the system's temporary one.
+
+    The system removes it when it is closed, even if the process is killed. Raises `OSError`.
+    """
+    # On Windows, the type of the standard library is a wrapper.
+    return cast("BinaryIO", tempfile.TemporaryFile(dir=folder))

@@ -21,6 +21,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "download-manifests": {**_MANUAL, "--no-cleanup": [], "--accept-changed": ["--replace"]},
     "export": {"--allow-downgrade": ["--replace"]},
     "manifest": {"--accept-changed": ["--replace"]},
+    "materialize": {"--format": ["--layout"]},
     "mirror": {"--accept-changed": ["--replace"]},
     "process-manifests": {**_MANUAL, "--no-cleanup": ["--keep-archives"]},
     "runfile": {"--accept-changed": ["--replace"]},

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from cudaredist.archives.members import file_size
 from cudaredist.errors import CannotResumeError, TooLargeError, WritingTo
-from cudaredist.private import open_file
+from cudaredist.private import open_file, open_unnamed
 from cudaredist.sources.folder import reading
 from cudaredist.sources.protocol import MAX_ARCHIVE, SourceFile
 
@@ -34,7 +34,7 @@ def open_whole(
             return file
     place = Path(folder or tempfile.gettempdir(), "temporary file")
     with WritingTo(place):
-        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
+        file = open_unnamed(folder)
     try:
         for _ in range(_RESTARTS):
             with contextlib.suppress(CannotResumeError):

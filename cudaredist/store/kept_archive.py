@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from cudaredist.errors import CannotResumeError, WriteError, WritingTo
 from cudaredist.locks import lock_handle
-from cudaredist.private import ForeignFileError, discard, open_private, private_size
+from cudaredist.private import ForeignFileError, discard, open_private, open_unnamed, private_size
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class UnnamedArchive:
         """Open a file in a folder, by default the system's temporary one. Raises `WriteError`."""
         self.part = Path(folder or tempfile.gettempdir(), "temporary file")
         with WritingTo(self.part):
-            self.file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `close` closes it
+            self.file = open_unnamed(folder)
 
     def close(self) -> None:
         """Remove the file."""

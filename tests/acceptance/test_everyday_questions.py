@@ -1,5 +1,6 @@
 """Tests of everyday questions: the first three lines of the report answer each, on shipped data."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -88,6 +89,25 @@ def test_report_begins_with_answer(run: Run, call: str) -> None:
     result = run(*shlex.split(call))
     first = "\n".join(result.stdout.splitlines()[:3])
     assert [words for words in ANSWERS[call] if words not in first] == [], first
+
+
+def test_check_refuses_what_a_run_refuses(run: Run) -> None:
+    run(*"build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet".split())  # noqa: SIM905
+    check = "materialize set.json --component libcublas --check --root"
+    Path("file").write_text("x")
+    expect_error(run(*check.split(), "file"), 2, "file exists and is not a cudaredist toolkit root")
+    Path("folder").mkdir()
+    assert run(*check.split(), "folder").exit_code == 1
+    Path("folder/other").write_text("x")
+    expect_error(run(*check.split(), "folder"), 2, "is not a cudaredist toolkit root")
+    document = json.loads(Path("set.json").read_text())
+    for package in document["packages"].values():
+        if package["archive"] is not None:
+            package["archive"]["size"] = 1000
+    Path("set.json").write_text(json.dumps(document))
+    result = run(*check.split(), "root", "--max-download", "2kB")
+    expect_error(result, 2, "downloads of 6,000 bytes exceed --max-download 2,000")
+    assert not Path("root").exists()
 
 
 def test_project_of_other_cuda_is_no_component(run: Run) -> None:

@@ -141,8 +141,8 @@ REFUSALS = {
         "--target cannot be combined with --verify or --remove",
         "cudaredist materialize --root cuda --verify",
     ),
-    "materialize set.json --root cuda --format oci": (
-        "--format oci requires --for",
+    "materialize set.json --root cuda --layout oci": (
+        "--layout oci requires --for",
         "cudaredist materialize set.json --root cuda",
     ),
     "materialize set.json --root cuda --for x": (

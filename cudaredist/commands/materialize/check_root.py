@@ -1,28 +1,29 @@
 """materialize --check: report what a run would install, without downloads."""
 
-import os
 from pathlib import Path
 
+from cudaredist.cli.options import parse_size
 from cudaredist.cli.session import Session
+from cudaredist.commands.materialize.existing_root import ExistingRoot
 from cudaredist.commands.materialize.install import archive_of
-from cudaredist.commands.materialize.oci import read_layout
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.report import PackageSize, ToolkitReport
-from cudaredist.commands.materialize.root import is_intact
-from cudaredist.commands.materialize.select_toolkit import SelectedToolkit, select_toolkit
+from cudaredist.commands.materialize.select_toolkit import select_toolkit
 from cudaredist.commands.materialize.staging import StagingDirectory
+from cudaredist.commands.materialize.toolkit_archives import refuse_large_download
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
-from cudaredist.store.read_data import read_record
 
 
 def check_root(options: MaterializeOptions, package_set: Path, session: Session) -> ToolkitReport:
     """Report the packages of a root with their sizes, and whether it is current.
 
-    The sizes are those of the package set. The exit code is 1 if a run would write the root.
+    The sizes are those of the package set. The exit code is 1 if a run would write the root. Raises
+    `UsageError` as a run does: if the root cannot be replaced, or if the download is too large.
     """
     selected = select_toolkit(options, package_set, session)
     toolkit, runtime = selected.toolkit, selected.runtime
-    is_current = _is_current(options, selected)
+    path = StagingDirectory(options.root).root
+    is_current = ExistingRoot(options, toolkit, path).read().is_current
     packages = {
         attr: PackageSize(
             unpacked=package.unpacked_size or None,
@@ -30,6 +31,9 @@ def check_root(options: MaterializeOptions, package_set: Path, session: Session)
         )
         for attr, package in toolkit.packages.items()
     }
+    if not is_current:
+        known = sum(size.archive or 0 for size in packages.values())
+        refuse_large_download(known, parse_size(options.max_download))
     of_set = toolkit.package_set
     return ToolkitReport(
         root=str(options.root),
@@ -37,7 +41,7 @@ def check_root(options: MaterializeOptions, package_set: Path, session: Session)
         cuda=of_set.cuda.release,
         platform=of_set.platform.redist_system,
         target=toolkit.target.platform if toolkit.target else None,
-        layout=options.layout,
+        layout=options.tree,
         packages=tuple(packages),
         files=sum(part.files for x in toolkit.packages.values() for part in x.contents.values()),
         size=sum(size.unpacked or 0 for size in packages.values()),
@@ -50,16 +54,3 @@ def check_root(options: MaterializeOptions, package_set: Path, session: Session)
         foreign=(),
         exit_code=EXIT_OK if is_current else EXIT_FINDINGS,
     )
-
-
-def _is_current(options: MaterializeOptions, selected: SelectedToolkit) -> bool:
-    """Check if the root has exactly these packages and unchanged files."""
-    path = StagingDirectory(options.root).root
-    if not os.path.lexists(path):
-        return False
-    if options.format == "oci":
-        stored = read_layout(path)
-        return stored is not None and selected.toolkit.is_recorded(stored[0])
-    record = read_record(path)
-    is_same = record is not None and selected.toolkit.is_recorded(record)
-    return is_same and record is not None and is_intact(path, record, is_quick=True)

@@ -23,7 +23,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     TARGET_SET, in `targets/sbsa-linux` or `targets/aarch64-linux`.
 
     With --for, the component runtime has only the shared libraries that programs, libraries or
-    environments need. --format oci writes them as a container image.
+    environments need. --layout oci writes them as a container image.
 
     The root contains a record of every file for --verify and --remove. With --layout split, each
     output has its own tree, ROOT/PACKAGE/OUTPUT, instead of the one that nvcc and CMake expect.

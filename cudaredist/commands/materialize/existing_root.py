@@ -45,7 +45,7 @@ class ExistingRoot:
         if not os.path.lexists(self._path):
             return Existing()
         root, record = self._options.root, read_record(self._path)
-        if self._options.format == "oci":
+        if self._options.layout == "oci":
             if record is not None:
                 message = f"{root} is a toolkit root, and cannot become an image"
                 raise UsageError(message, hint="name a new folder with --root")

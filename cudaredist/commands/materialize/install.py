@@ -15,7 +15,7 @@ from cudaredist.commands.materialize.merge import (
     PlannedFile,
 )
 from cudaredist.commands.materialize.missing_run_paths import added_run_paths
-from cudaredist.commands.materialize.options import LayoutName
+from cudaredist.commands.materialize.options import TreeName
 from cudaredist.commands.materialize.patchelf import add_run_paths
 from cudaredist.commands.materialize.staging import remove_tree
 from cudaredist.errors import UsageError, WriteError
@@ -46,7 +46,7 @@ class Toolkit:
     packages: Mapping[str, SetPackage]
     """Selected packages, by name in the record."""
     target: CrossTarget | None
-    layout: LayoutName
+    layout: TreeName
     with_static: bool
     libraries: tuple[str, ...] = ()
     """Names of the libraries of a runtime root."""

@@ -51,7 +51,7 @@ def materialize_set(
             staging.clear()
             raise
         existing_root.check_replaceable(existing.record)
-        image = _write_image(staging, record) if options.format == "oci" else None
+        image = _write_image(staging, record) if options.layout == "oci" else None
         try:
             staging.swap_in()
         except WriteError:

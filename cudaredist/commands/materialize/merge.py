@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.commands.materialize.options import LayoutName
+from cudaredist.commands.materialize.options import TreeName
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
@@ -108,7 +108,7 @@ def make_plan(
     trees: Mapping[str, PackageTree],
     contents: Mapping[str, Mapping[int, Content]],
     *,
-    layout: LayoutName,
+    layout: TreeName,
     with_static: bool,
     platform: Platform,
     target: CrossTarget | None = None,

@@ -19,8 +19,8 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Refusal
 
-LayoutName: TypeAlias = Literal["merged", "split"]
-FormatName: TypeAlias = Literal["root", "oci"]
+TreeName: TypeAlias = Literal["merged", "split"]
+LayoutName: TypeAlias = Literal["merged", "split", "oci"]
 
 
 class MaterializeOptions(Options):
@@ -38,8 +38,9 @@ class MaterializeOptions(Options):
     target: Path | None = folder_option(
         "Package set of the platform to compile for.", metavar="TARGET_SET"
     )
-    layout: LayoutName = output_option("One tree, or one for each output.", default="merged")
-    format: FormatName = output_option("A toolkit root, or an OCI image layout.", default="root")
+    layout: LayoutName = output_option(
+        "One tree, one for each output, or OCI image.", default="merged"
+    )
     component: list[str] | None = select_option(
         "compiler, runtime, math, all or a package. Repeatable."
     )
@@ -67,6 +68,11 @@ class MaterializeOptions(Options):
     data_dir: Path | None = read_data_dir_option()
 
     @property
+    def tree(self) -> TreeName:
+        """The layout of the root, or of the files in an image."""
+        return "split" if self.layout == "split" else "merged"
+
+    @property
     def only_root(self) -> bool:
         """Whether an existing root is verified or removed, without a package set."""
         return self.verify or self.remove
@@ -89,7 +95,7 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         "--target cannot be combined with --verify or --remove",
         ["--target"],
     ),
-    (lambda o: o.format == "oci" and not o.programs, "--format oci requires --for", ["--format"]),
+    (lambda o: o.layout == "oci" and not o.programs, "--layout oci requires --for", ["--layout"]),
     (
         lambda o: o.programs and o.component != ["runtime"],
         "--for requires --component runtime, and no other component",

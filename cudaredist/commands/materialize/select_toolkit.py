@@ -43,7 +43,7 @@ def select_toolkit(
         set_sha256=sha256,
         packages=selection.packages,
         target=target,
-        layout=options.layout,
+        layout=options.tree,
         with_static=options.static,
         libraries=tuple(sorted(runtime.names)) if runtime else (),
         patchelf=find_patchelf() if options.run_paths else None,

@@ -162,11 +162,7 @@ class ToolkitArchives:
         text += f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"
         self._announce(text + (f", without {unexamined} of unknown size" if unexamined else ""))
         limit = None if self._sources is None else self._sources.max_fetched
-        if limit is not None and known > limit:
-            message = f"downloads of {known:,} bytes exceed --max-download {limit:,}"
-            call = again(max_download=known)
-            hint = f"select fewer packages with --component or --exclude, or run `{call}`"
-            raise UsageError(message, hint=hint)
+        refuse_large_download(known, limit)
         needed = sum(package.unpacked_size for package in pending)
         if self.has_server:
             # Until an archive is unpacked, both its file and its content use space.
@@ -232,3 +228,12 @@ class ToolkitArchives:
         paths = (self._folder / path for path in request.paths)
         sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]  # noqa: PTH113, PTH202 - they raise nothing
         return next((size for size in sizes if request.size in {None, size}), None)
+
+
+def refuse_large_download(size: int, limit: int | None) -> None:
+    """Raise `UsageError` if a download exceeds the limit of `--max-download`."""
+    if limit is not None and size > limit:
+        message = f"downloads of {size:,} bytes exceed --max-download {limit:,}"
+        call = again(max_download=size)
+        hint = f"select fewer packages with --component or --exclude, or run `{call}`"
+        raise UsageError(message, hint=hint)

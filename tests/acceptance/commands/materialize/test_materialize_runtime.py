@@ -194,7 +194,7 @@ def test_program_with_static_runtime_needs_no_runtime_root(materialize: Material
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--format", "oci"), "--format oci requires --for"),
+        (("--layout", "oci"), "--layout oci requires --for"),
         (("--for", "program"), "--for requires --component runtime"),
         (
             ("--for", "program", "--component", "runtime", "--layout", "split"),
@@ -225,7 +225,7 @@ def blob(root: Path, descriptor: dict[str, Any]) -> bytes:
 
 @pytest.mark.usefixtures("runtime_set")
 def test_oci_image_is_complete_and_equal_in_two_runs(materialize: Materialize) -> None:
-    options = (*program("libcublas.so.13"), "--format", "oci")
+    options = (*program("libcublas.so.13"), "--layout", "oci")
     expect_output(materialize(*options, root="one"), 0, "layer sha256:")
     expect_output(materialize(*options, root="two"), 0)
     one = Path("one")
@@ -254,7 +254,7 @@ def test_oci_image_is_complete_and_equal_in_two_runs(materialize: Materialize) -
 
 @pytest.mark.usefixtures("runtime_set")
 def test_oci_image_is_created_once(materialize: Materialize) -> None:
-    options = (*program("libcublas.so.13"), "--format", "oci")
+    options = (*program("libcublas.so.13"), "--layout", "oci")
     first = json.loads(materialize(*options, "--json").stdout)
     before = listing(Path("root"))
     # A run that was killed at its end is completed by the next one in the same way.
@@ -271,10 +271,10 @@ def test_oci_image_is_created_once(materialize: Materialize) -> None:
 
 @pytest.mark.usefixtures("runtime_set")
 def test_oci_image_replaces_another_one_only_if_told(materialize: Materialize) -> None:
-    options = (*program("libcublas.so.13"), "--format", "oci")
+    options = (*program("libcublas.so.13"), "--layout", "oci")
     expect_output(materialize(*options), 0)
     before = listing(Path("root"))
-    other = (*program("libcudart.so.13"), "--format", "oci")
+    other = (*program("libcudart.so.13"), "--layout", "oci")
     expect_error(materialize(*other), 2, "root has another image", "--replace")
     assert listing(Path("root")) == before
     expect_output(materialize(*other, "--replace"), 0)
@@ -289,7 +289,7 @@ def test_image_does_not_replace_a_root(materialize: Materialize) -> None:
     expect_output(materialize(*program("libcublas.so.13")), 0)
     before = set(Path("root").rglob("*"))
     for more in ((), ("--replace",)):
-        result = materialize(*program("libcublas.so.13"), "--format", "oci", *more)
+        result = materialize(*program("libcublas.so.13"), "--layout", "oci", *more)
         expect_error(result, 2, "root is a toolkit root, and cannot become an image")
     assert set(Path("root").rglob("*")) == before
 
@@ -297,7 +297,7 @@ def test_image_does_not_replace_a_root(materialize: Materialize) -> None:
 @needs("skopeo", "umoci")
 @pytest.mark.usefixtures("runtime_set")
 def test_oci_image_is_loaded_by_skopeo_and_umoci(materialize: Materialize) -> None:
-    expect_output(materialize(*program("libcublas.so.13"), "--format", "oci"), 0)
+    expect_output(materialize(*program("libcublas.so.13"), "--layout", "oci"), 0)
     subprocess.run(["skopeo", "copy", "-q", "oci:root:13.0.2", "oci:copy:x"], check=True)
     unpack = ["umoci", "unpack", "--rootless", "--image", "copy:x", "bundle"]
     subprocess.run(unpack, check=True, capture_output=True)

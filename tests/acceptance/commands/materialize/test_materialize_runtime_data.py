@@ -176,7 +176,7 @@ def test_unknown_device_code_of_runtime_root_is_not_counted(runtime: Run, data: 
 
 def test_image_searches_each_folder_with_libraries(runtime: Run) -> None:
     Path("program").write_bytes(elf(kind="program", needed=[RAND, NVVM]))
-    report: Any = json.loads(runtime("--for", "program", "--format", "oci", "--json").stdout)
+    report: Any = json.loads(runtime("--for", "program", "--layout", "oci", "--json").stdout)
     folders = "/usr/local/cuda/lib:/usr/local/cuda/nvvm/lib64"
     assert report["image"]["environment"][0] == f"LD_LIBRARY_PATH={folders}"
 

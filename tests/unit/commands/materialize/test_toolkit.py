@@ -12,7 +12,7 @@ from support.toolkits import MadeSet
 
 from cudaredist.archives.members import MemberKind
 from cudaredist.commands.materialize.merge import Content, Plan, make_plan
-from cudaredist.commands.materialize.options import LayoutName
+from cudaredist.commands.materialize.options import TreeName
 from cudaredist.errors import (
     ConflictError,
     ContentError,
@@ -212,7 +212,7 @@ def plan_of(
     packages: Mapping[str, list[Entry]],
     hashes: Mapping[str, Sequence[str]] | None = None,
     *,
-    layout: LayoutName = "merged",
+    layout: TreeName = "merged",
     static: bool = True,
     outputs: Sequence[str] = ("out",),
     platform: Platform = LINUX,
