@@ -42,7 +42,7 @@ def test_diff_of_12_and_13_lists_packages_and_split_of_nvcc(run: Run, data_folde
     start = lines.index("platforms:")
     assert lines[start : start + 4] == [
         "platforms:",
-        "  linux-aarch64: gone altogether (from 27 packages)",
+        "  linux-aarch64: no archives any more (of 27 packages)",
         "gone:",
         "  cuda_compat 12.9.40580548 (linux-aarch64)",
     ]
@@ -72,7 +72,7 @@ def test_diff_of_patch_releases_is_short(run: Run, data_folder: Path) -> None:
 
 def test_diff_of_cudnn_reports_lost_platform(run: Run, data_folder: Path) -> None:
     lines = diffed(run, data_folder, "cudnn@8.9.5", "cudnn@8.9.6").stdout.splitlines()
-    assert lines[2] == "  linux-aarch64/cuda12: gone altogether (from cudnn, cudnn_samples)"
+    assert lines[2] == "  linux-aarch64/cuda12: no archives any more (of cudnn, cudnn_samples)"
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,10 @@ def is_only_result(page: Page) -> bool:
     [
         ("libcublas.so.12", "Sonames", "libcublas.so.12", "packages/libcublas/index.html#sonames"),
         ("cudnn", "Packages", "cudnn", "packages/cudnn/index.html"),
+        ("cudnn9", "Packages", "cudnn", "packages/cudnn/index.html"),
+        ("nvcc", "Packages", "cuda_nvcc", "packages/cuda_nvcc/index.html"),
+        ("libnvrtc-builtins", "Packages", "cuda_nvrtc", "packages/cuda_nvrtc/index.html"),
+        ("nvJitLink", "Packages", "libnvjitlink", "packages/libnvjitlink/index.html"),
         ("cublas_v2.h", "Files", "include/cublas_v2.h", "packages/libcublas/files/index.html"),
         ("RTX 5090", "GPUs", "12.0", "gpus/12.0/index.html?gpu=GeForce%20RTX%205090"),
         ("sm_61", "GPUs", "6.1", "gpus/6.1/index.html"),
@@ -355,6 +359,18 @@ def test_no_page_is_long(page: Page, folder: Path, width: int, limit: int) -> No
         heights[path] = page.evaluate("document.documentElement.scrollHeight")
     assert len(heights) > 300
     assert [(str(path), height) for path, height in heights.items() if height > limit] == []
+
+
+def test_long_comparison_is_folded(page: Page, files: str) -> None:
+    page.goto(f"{files}cuda/compare/index.html?before=11.8.0&after=13.5.0")
+    assert page.locator("#comparison details").count() > 0
+    assert page.evaluate("document.documentElement.scrollHeight") < 6000
+
+
+def test_commands_on_a_page_of_a_gpu_have_no_backticks(page: Page, files: str) -> None:
+    page.goto(f"{files}gpus/8.7/index.html")
+    assert page.locator("p.lead code").count() == 2
+    assert "`" not in page.inner_text("main")
 
 
 def test_search_opens_a_folded_folder(page: Page, files: str) -> None:

@@ -199,8 +199,8 @@ def _platform_lines(
         listed = ", ".join(map(style.name, names)) if count <= _FEW else f"{count} packages"
         words = f"{'gone from' if sign == '-' else 'new in'} {listed}"
         if key in whole:
-            words = "gone altogether" if sign == "-" else "new"
-            words += f" ({'from' if sign == '-' else 'in'} {listed})" if listed else ""
+            words = "no archives any more" if sign == "-" else "new"
+            words += f" ({'of' if sign == '-' else 'in'} {listed})" if listed else ""
         yield f"{style.name(platform)}: {words}"
 
 

@@ -140,7 +140,7 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"size": size_words, "heading": _heading}
+    environment.filters |= {"size": size_words, "heading": _heading, "commands": _commands}
     environment.globals |= {
         "version": __version__,
         "products": frozenset(data.releases),
@@ -169,6 +169,11 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
 def _heading(text: str) -> str:
     """Return a title with a capital letter, unless it begins with the name of a program."""
     return text if text.startswith("nvcc") else f"{text[:1].upper()}{text[1:]}"
+
+
+def _commands(text: str) -> Markup:
+    """Return a sentence as HTML, with the commands between its backticks as code."""
+    return Markup(re.sub("`(.*?)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
 def _html(environment: Environment, address: str, page: SitePage, channel: str) -> bytes:

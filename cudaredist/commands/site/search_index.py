@@ -4,6 +4,7 @@ Scripts also work from `file://`, where browsers refuse to fetch other files.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -34,7 +35,7 @@ class SearchEntry(NamedTuple):
 
     kind: str
     names: str
-    """Separated by commas."""
+    """Separated by commas. Further names, which are found but not shown, follow tabs."""
     link: str
     detail: str
 
@@ -68,10 +69,20 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
 def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
     summary = page.summary
     names = ", ".join(filter(None, (summary.package, summary.title, *summary.projects)))
-    yield SearchEntry("package", names, link, ", ".join(map(span_words, summary.spans)))
+    libraries = {_stem(soname.soname) for soname in page.sonames}
+    short, (major, *_) = summary.package.removeprefix("cuda_"), summary.version.split(".")
+    # Such as nvcc, cublas and cudnn9, the name of a package in distributions.
+    hidden = {short.removeprefix("lib"), f"{short}{major}", *libraries}
+    detail = ", ".join(map(span_words, summary.spans))
+    yield SearchEntry("package", "\t".join((names, *sorted(hidden))), link, detail)
     for soname in page.sonames:
         detail = f"{summary.package}, {span_words(soname)}"
         yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
+
+
+def _stem(soname: str) -> str:
+    """Return a library's name without its versions, as users type it."""
+    return re.sub(r"\.so(\.[0-9.]+)?$|(64)?(_[0-9]+)*(\.alt)?\.dll$", "", soname)
 
 
 def _file_entries(page: FilesPage, link: str) -> Iterator[SearchEntry]:

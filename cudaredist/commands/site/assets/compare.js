@@ -5,6 +5,8 @@
   const choices = [...document.querySelectorAll("#choice select")];
   const target = document.getElementById("comparison");
   const MISSING = "–";
+  // Longer tables are folded.
+  const SHOWN = 40;
 
   const size = (bytes) => {
     if (bytes === undefined || bytes === null) return "unknown";
@@ -41,7 +43,12 @@
       add(section, "p", "No differences.");
       return;
     }
-    const frame = add(section, "div", undefined, { className: "scroll", tabIndex: 0 });
+    let parent = section;
+    if (rows.length > SHOWN) {
+      parent = add(section, "details");
+      add(parent, "summary", `${rows.length.toLocaleString("en")} rows`);
+    }
+    const frame = add(parent, "div", undefined, { className: "scroll", tabIndex: 0 });
     frame.setAttribute("role", "region");
     frame.setAttribute("aria-label", title);
     const grid = add(frame, "table", undefined, { className: name });

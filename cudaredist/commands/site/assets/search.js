@@ -18,8 +18,10 @@
   const root = results.dataset.root;
   const withoutBrand = (name) => name.replace(/\b(nvidia|geforce|tesla) /g, "");
   const isVersion = /^\d+(\.\d+)+$/;
-  const entries = index.entries.map(([kind, text, link, detail]) => {
-    const lower = text.toLowerCase();
+  const entries = index.entries.map(([kind, all, link, detail]) => {
+    // Names after a tab are found, but not shown.
+    const [text, ...hidden] = all.split("\t");
+    const lower = [text, ...hidden].join(", ").toLowerCase();
     const isFile = index.kinds[kind] === "file";
     const names = isFile ? [lower, lower.slice(lower.lastIndexOf("/") + 1)] : lower.split(", ");
     if (index.kinds[kind] === "gpu") names.push(...names.map(withoutBrand));

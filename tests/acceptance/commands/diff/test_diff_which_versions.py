@@ -66,7 +66,7 @@ def test_diff_of_local_releases_includes_features(ask: Run, folder_with_data: Pa
         ask(*call, "--cache-dir", folder_with_data / "cache"),
         0,
         "cuda@12.9.1 -> cuda@12.9.2\nsummary:\n  5 packages gone, 1 package split, 2 sonames gone",
-        "\nplatforms:\n  windows-x86_64: gone altogether\ngone:\n",
+        "\nplatforms:\n  windows-x86_64: no archives any more\ngone:\n",
         "  mft 12.9.1.5 (linux-sbsa, linux-x86_64)\n",
         "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64) from cuda_cudart\n",
         "  cuda_cudart 12.9.1.5 -> 12.9.2.5 split: cuda_headers\n",

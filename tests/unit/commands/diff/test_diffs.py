@@ -160,7 +160,7 @@ SECTIONS = {
     "platform gone next to a nested one": (
         side(x=on("linux-ppc64le", X86)),
         side(x=on(f"{X86}/cuda13")),
-        "platforms:|linux-ppc64le: gone altogether (from x)|changed:|x|variants",
+        "platforms:|linux-ppc64le: no archives any more (of x)|changed:|x|variants",
     ),
     "platform lost by many packages": (
         side(**dict.fromkeys([*P, "still"], on(X86, SBSA))),
@@ -170,7 +170,7 @@ SECTIONS = {
     "platform lost by all packages": (
         side(x=on(X86, SBSA), y={}),
         side(x={}),
-        "platforms:|linux-sbsa: gone altogether (from x)|gone:|y",
+        "platforms:|linux-sbsa: no archives any more (of x)|gone:|y",
     ),
     "new platform": (side(x={}), side(x=on(X86, SBSA)), "platforms:|linux-sbsa: new (in x)|1"),
     "rename by policy": (
