@@ -39,6 +39,7 @@ from pathlib import PurePath
 from typing import ClassVar, NamedTuple, Self, TypeVar
 
 from cudaredist.hints import again, did_you_mean, help_line, quoted, retry_line, server_line
+from cudaredist.words import shortened, shown
 
 T = TypeVar("T")
 
@@ -64,7 +65,6 @@ EXIT_CODES = {
 """The meaning of each exit code."""
 
 _WORST_FIRST = (EXIT_INTEGRITY, EXIT_CONTENT, EXIT_INCOMPLETE, EXIT_FINDINGS, EXIT_OK)
-_LINES_KEPT = 100
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:
@@ -408,11 +408,6 @@ class InvalidFileError(ContentError):
         return shortened(self.problems)
 
 
-def shown(text: str, limit: int = 60) -> str:
-    """Quote untrusted text for a message: one ASCII line, at most `limit` characters."""
-    return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… ({len(text)} characters)"
-
-
 def error_kinds() -> frozenset[tuple[str, int]]:
     """Return the kind and exit code of every error."""
     classes = CudaRedistError.__subclasses__()
@@ -421,29 +416,6 @@ def error_kinds() -> frozenset[tuple[str, int]]:
     return frozenset((error.kind, error.exit_code) for error in classes)
 
 
-def printable(text: str) -> str:
-    """Escape unprintable characters in untrusted text, without adding quotes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:
     """Return the problems of an invalid file, or any other error's message."""
     return error.lines if isinstance(error, InvalidFileError) else (error.message,)
-
-
-def listed(items: Sequence[object], limit: int = 5) -> str:
-    """Return the first items as one text, and the number of the others if there are any."""
-    return ", ".join(shortened(items, limit))
-
-
-def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """Return a number with its noun, such as `1 file` and `2,000 files`."""
-    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
-
-
-def shortened(items: Sequence[object], limit: int = _LINES_KEPT) -> tuple[str, ...]:
-    """Return the first items as text, and the number of the others if there are any."""
-    texts, more = map(str, items[:limit]), len(items) - limit
-    return tuple(texts) if more <= 0 else (*texts, f"and {more} more")

@@ -10,7 +10,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import pydantic_core
 
-from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.words import shown
 
 _is_plain_key = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,79}").fullmatch
 

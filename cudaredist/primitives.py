@@ -14,7 +14,8 @@ from functools import lru_cache
 from operator import ne
 from typing import BinaryIO, NamedTuple, Self, TypeAlias
 
-from cudaredist.errors import UsageError, shown
+from cudaredist.errors import UsageError
+from cudaredist.words import shown
 
 _CHUNK = 256 << 10
 

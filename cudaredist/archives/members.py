@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NoReturn, TypeAlias
 
-from cudaredist.errors import InvalidArchiveError, shown
+from cudaredist.errors import InvalidArchiveError
+from cudaredist.words import shown
 
 MemberKind: TypeAlias = Literal["file", "directory", "symlink", "hardlink", "other"]
 """`other` means devices, pipes and other members without content."""

@@ -22,7 +22,7 @@ from cudaredist.archives.members import (
     text_of,
 )
 from cudaredist.archives.stream import Stream
-from cudaredist.errors import shown
+from cudaredist.words import shown
 
 _BLOCK = 512
 _END = bytes(_BLOCK)

@@ -15,7 +15,8 @@ from itertools import pairwise
 from typing import Any, BinaryIO, NoReturn
 
 from cudaredist.archives.members import Limits, Member, Members, NameLimits, file_size, text_of
-from cudaredist.errors import InvalidArchiveError, shown
+from cudaredist.errors import InvalidArchiveError
+from cudaredist.words import shown
 
 ZIP_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError),

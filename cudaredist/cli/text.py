@@ -5,11 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from cudaredist.errors import listed, printable
 from cudaredist.formats.report import Answer
+from cudaredist.words import listed, printable
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 _Word = TypeVar("_Word", bound=str)
 
 _ANNOTATIONS_SHOWN = 9
@@ -48,14 +46,6 @@ def megabytes(size: int) -> str:
 def counted(counts: Mapping[_Word, int]) -> str:
     """Return the numbers that are not zero with their words."""
     return ", ".join(f"{n} {word.replace('-', ' ')}" for word, n in counts.items() if n)
-
-
-def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Return the values of each key, in their order."""
-    groups: dict[_Key, list[_Value]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def flag(value: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError, listed, plural, shown
+from cudaredist.errors import InvalidFileError, Problem, UsageError
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import Gpus, NvccCompat
@@ -16,6 +16,7 @@ from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import join_address, path_problem
 from cudaredist.redists import NVIDIA_BASE, NVIDIA_PREVIEWS
+from cudaredist.words import listed, plural, shown
 
 Files: TypeAlias = Mapping[str, bytes]
 """File contents by relative path."""

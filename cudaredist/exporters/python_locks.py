@@ -8,11 +8,12 @@ from packaging.pylock import Package, PackageWheel, Pylock
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from cudaredist.errors import UsageError, shown
+from cudaredist.errors import UsageError
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
 from cudaredist.formats.packageset import SetArchive
 from cudaredist.hints import command_line
 from cudaredist.wheels import PLATFORMS, Wheel, parse_wheel
+from cudaredist.words import shown
 
 _FORMAT_VERSION = Version("1.0")
 

@@ -7,7 +7,7 @@ most readers do not support another structure.
 from collections import defaultdict
 from collections.abc import Mapping
 
-from cudaredist.errors import InvalidFileError, shown
+from cudaredist.errors import InvalidFileError
 from cudaredist.exporters.bazel import RULES_CUDA_PACKAGES
 from cudaredist.exporters.export_format import (
     ExportedPackage,
@@ -20,6 +20,7 @@ from cudaredist.formats.mirror_lock import ListedRelease
 from cudaredist.jsontext import manifest_json
 from cudaredist.primitives import is_safe_relative_path, sha256_of
 from cudaredist.sources.releases import ListedManifest, release_documents
+from cudaredist.words import shown
 
 _COMMON_NAMES = frozenset(RULES_CUDA_PACKAGES.values())
 """Package names that build tools require, even if a release uses others."""

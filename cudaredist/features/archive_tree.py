@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cudaredist.errors import shown
 from cudaredist.features.facts import Entry
 from cudaredist.features.links import MEMBER_NAME_LIMIT, Links
+from cudaredist.words import shown
 
 _DEPTH_LIMIT = 64
 _SET_ID = 0o6000

@@ -11,7 +11,6 @@ from typing import Any
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.symbols import SYMBOLS
-from cudaredist.errors import printable, shortened
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry, Facts
 from cudaredist.features.missing_headers import missing_headers
@@ -29,6 +28,7 @@ from cudaredist.formats.features import (
     WholeFeatures,
 )
 from cudaredist.primitives import natural_order
+from cudaredist.words import printable, shortened
 
 RULES = 3
 """Version of the rules. Raise it whenever the same facts lead to other features."""

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cudaredist.errors import printable
 from cudaredist.features.facts import Entry
 from cudaredist.primitives import cut
+from cudaredist.words import printable
 
 _RECORD_LIMIT = 16 << 20
 _NOTES = 20

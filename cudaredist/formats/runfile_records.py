@@ -5,9 +5,9 @@ from typing import NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.errors import shown
 from cudaredist.formats.base import Count, HexSha256, Label, OwnFile, OwnModel
 from cudaredist.primitives import sri_of
+from cudaredist.words import shown
 
 _NAME = re.compile(
     r"cuda_(?P<release>(?:0|[1-9][0-9]{0,5})(?:\.(?:0|[1-9][0-9]{0,5})){2})(?:_(?P<driver>[0-9]+(?:\.[0-9]+)+))?"

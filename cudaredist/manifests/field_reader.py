@@ -3,7 +3,7 @@
 import re
 from typing import TypeAlias
 
-from cudaredist.errors import Problem, shown
+from cudaredist.errors import Problem
 from cudaredist.jsontext import join_path, kind_of
 from cudaredist.primitives import (
     Version,
@@ -12,6 +12,7 @@ from cudaredist.primitives import (
     is_safe_relative_path,
     path_problem,
 )
+from cudaredist.words import shown
 
 JsonObject: TypeAlias = dict[str, object]
 

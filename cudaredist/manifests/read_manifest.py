@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from cudaredist.errors import InvalidFileError, shown
+from cudaredist.errors import InvalidFileError
 from cudaredist.jsontext import is_plain, join_path, kind_of, parse_json
 from cudaredist.manifests.field_reader import (
     HEX_DIGITS,
@@ -30,6 +30,7 @@ from cudaredist.primitives import (
     parse_label,
     usual_stem,
 )
+from cudaredist.words import shown
 
 MANIFEST_LIMIT = 8 << 20
 """Maximum bytes of a manifest, about a hundred times NVIDIA's largest one (75 kB)."""

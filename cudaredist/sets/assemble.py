@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from cudaredist.errors import IncompleteError, UsageError, listed, shortened
+from cudaredist.errors import IncompleteError, UsageError
 from cudaredist.formats.packageset import (
     PACKAGE_SET_FORMAT,
     CudaRelease,
@@ -41,6 +41,7 @@ from cudaredist.sets.set_coverage import coverage_diagnostics
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.stated_cuda import is_cuda_known
 from cudaredist.sets.version_choice import Choice, choose_releases, is_for_later_cuda
+from cudaredist.words import listed, shortened
 
 ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
 """Packages that every compilation requires."""

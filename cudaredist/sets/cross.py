@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from cudaredist.errors import UsageError, listed
+from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import Cross, PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sets.platforms import JETSON, SBSA
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.words import listed
 
 HOST = "linux-x86_64"
 """The platform of NVIDIA's cross compilers."""

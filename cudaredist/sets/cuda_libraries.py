@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from cudaredist.errors import listed
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Platform, Version
@@ -13,6 +12,7 @@ from cudaredist.sets.inputs import SetData
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import is_for_other_cuda, nested_refusal
 from cudaredist.sets.platforms import select_archive
+from cudaredist.words import listed
 
 _NAMES = (r"(?P<stem>.+)\.so\.\d[\d.]*", r"(?P<stem>.+?)_\d+(_\d+)?\.dll")
 

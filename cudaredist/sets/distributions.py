@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from cudaredist.errors import listed
 from cudaredist.formats.policy import External, LibraryPolicy
+from cudaredist.words import listed
 
 NIXPKGS = "nixpkgs"
 

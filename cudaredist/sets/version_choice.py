@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from cudaredist.errors import UnknownNameError, UsageError, shown
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint, ConstraintPolicy
@@ -22,6 +22,7 @@ from cudaredist.sets.requirements import (
     requirements_of,
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
+from cudaredist.words import shown
 
 EARLY = "has no hashes, so no set can be built from it"
 """The reason against releases with manifests of the early form."""

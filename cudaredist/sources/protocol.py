@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from cudaredist.errors import CudaRedistError, UsageError, shown
+from cudaredist.errors import CudaRedistError, UsageError
 from cudaredist.hints import redacted
 from cudaredist.primitives import Version, label_of_manifest_name
 from cudaredist.sources.releases import ChannelRelease
+from cudaredist.words import shown
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.mirror_lock import ListedRelease
 from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT
@@ -22,6 +22,7 @@ from cudaredist.primitives import (
     is_manifest_address,
     parse_label,
 )
+from cudaredist.words import shown
 
 CHANNELS_PATH = "release/channels.json"
 """The list of channels and their products, below a source's root."""

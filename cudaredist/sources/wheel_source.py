@@ -14,7 +14,6 @@ from cudaredist.errors import (
     NotAtSourceError,
     Problem,
     TooLargeError,
-    plural,
 )
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
@@ -35,6 +34,7 @@ from cudaredist.wheels import (
     release_date,
     requirements_on,
 )
+from cudaredist.words import plural
 
 _log = logging.getLogger(__name__)
 

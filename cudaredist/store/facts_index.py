@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from cudaredist import __version__
-from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, printable
+from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.registry import read_own_file
@@ -37,6 +37,7 @@ from cudaredist.store.read_data import load_features, load_manifest, require_man
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import TABLES
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+from cudaredist.words import printable
 
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""

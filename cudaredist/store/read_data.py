@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError, shown
+from cudaredist.errors import InvalidFileError, Problem, UsageError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
 from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
@@ -18,6 +18,7 @@ from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import ArchiveId, Version, find_release
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.files import read_file, require_file
+from cudaredist.words import shown
 
 RUNFILES = "runfiles"
 """The name of the file of records, without its suffix."""

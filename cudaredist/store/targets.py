@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.errors import (
-    CudaRedistError,
-    IncompleteError,
-    UnknownNameError,
-    UsageError,
-    shortened,
-)
+from cudaredist.errors import CudaRedistError, IncompleteError, UnknownNameError, UsageError
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
@@ -27,6 +21,7 @@ from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
 from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import validate_manifest
+from cudaredist.words import shortened
 
 _USUAL_END = re.compile(r"(.*[^:/])/((?:compute|release)/[^/]+/redist)")
 

@@ -10,8 +10,6 @@ from cudaredist.errors import (
     ManifestMismatchError,
     Problem,
     TooLargeError,
-    shortened,
-    shown,
 )
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.policy import WheelPolicy
@@ -36,6 +34,7 @@ from cudaredist.sources.protocol import ChannelQuery, Listing
 from cudaredist.sources.releases import ChannelRelease
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.words import shortened, shown
 
 
 def read_wheel_policy(store: Store) -> WheelPolicy:

@@ -8,7 +8,6 @@ from conftest import REPOSITORY
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.audit_program import audit_report
 from cudaredist.commands.audit.declared import Declared
 from cudaredist.commands.audit.program import (
@@ -24,6 +23,7 @@ from cudaredist.commands.audit.report import AuditReport
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
+from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.store.cache import Cache
 from cudaredist.tables.gpus.coverage import CoverageRules

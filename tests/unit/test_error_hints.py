@@ -11,8 +11,9 @@ import pytest
 from support.running import invoke
 
 from cudaredist import errors
-from cudaredist.errors import ArchiveMismatchError, CudaRedistError, Problem, WriteError, plural
+from cudaredist.errors import ArchiveMismatchError, CudaRedistError, Problem, WriteError
 from cudaredist.hints import again, calling, command_line, quoted
+from cudaredist.words import plural
 
 CALL = {
     "--component": ("--component", "cuda"),

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, get_args
 
 from cudaredist.binaries.file_facts import DeviceImages
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.gpu_gaps import find_gaps
 from cudaredist.commands.audit.program import ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedAlternative
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Platform, Version
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules

@@ -8,7 +8,6 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 from packaging.version import Version as WheelVersion
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.environment import JudgedEnvironment, Use
 from cudaredist.commands.audit.error_message import ErrorMessage
 from cudaredist.commands.audit.needs import IS_OF_GPU
@@ -17,6 +16,7 @@ from cudaredist.commands.audit.program_findings import some_of
 from cudaredist.commands.audit.report import AuditFinding, ErrorAnswer
 from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.features.library_symbols import import_groups
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.sets.library_names import stem_of

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import Catalog, Majors, ProgramFile, majors_of
+from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import key_of
 
 

@@ -18,11 +18,12 @@ from cudaredist.commands.audit.program import KnownLibrary
 from cudaredist.commands.audit.program_findings import make_finding, some_of
 from cudaredist.commands.audit.report import AuditFinding, DeclaredWheel
 from cudaredist.commands.audit.wheel_requirements import wheel_version
-from cudaredist.errors import InvalidArchiveError, printable
+from cudaredist.errors import InvalidArchiveError
 from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
+from cudaredist.words import printable
 
 
 class Declared(NamedTuple):

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import codes_of
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.gpu_gaps import find_gaps
@@ -40,14 +39,15 @@ from cudaredist.commands.audit.wheel_fixes import (
     fix_for,
     newer_command,
 )
-from cudaredist.errors import listed
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.sets.library_names import stem_of
 from cudaredist.store.files import foreign_text
 from cudaredist.tables.symbols.symbol_table import Import
 from cudaredist.wheels import other_project
+from cudaredist.words import listed
 
 _WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
 _LIBRARY = ".so"

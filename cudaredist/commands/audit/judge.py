@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.alternatives import (
     alternatives,
     audited_alternatives,
@@ -37,11 +36,12 @@ from cudaredist.commands.audit.report import (
 from cudaredist.commands.audit.run_paths import run_path_gaps
 from cudaredist.commands.audit.unlinked import with_unlinked
 from cudaredist.commands.audit.wheel_requirements import pip_requirements
-from cudaredist.errors import shortened
 from cudaredist.features.library_symbols import import_groups
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, find_release, natural_order
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 from cudaredist.wheels import other_projects
+from cudaredist.words import shortened
 
 _REGISTER = "__cudaRegisterFatBinary"
 """The function of the CUDA runtime that all device code compiled by nvcc is passed to."""

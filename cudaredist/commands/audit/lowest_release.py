@@ -8,11 +8,11 @@ from operator import or_
 
 from pydantic import SkipValidation
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile, Tables
 from cudaredist.commands.audit.report import AuditedRelease, BoundKind
 from cudaredist.features.library_symbols import export_groups, import_groups
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.sets.library_names import key_of
 from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns

@@ -8,7 +8,7 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
     PipRequirement,
 )
-from cudaredist.errors import listed, printable
+from cudaredist.words import listed, printable
 
 _SHOWN = 2
 _LOWER_BOUNDS = {

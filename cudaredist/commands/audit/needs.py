@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import SkipValidation
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.program import AuditData, KnownLibrary, ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedLibrary, NeedKind, NeedStatus
+from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import key_of
 
 IS_OF_GPU = frozenset({"driver", "jetson"})

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.library_names import original_name, possible_sonames
 from cudaredist.commands.audit.loader import FoundFile, Loaded, Loader, Loading, fitting_names
 from cudaredist.commands.audit.program import AuditData, ProgramFile
 from cudaredist.features.library_symbols import import_groups
+from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import stem_of
 
 _OWN_PATH = "dladdr"

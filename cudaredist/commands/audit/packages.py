@@ -14,12 +14,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.program import AuditData
 from cudaredist.commands.audit.program_findings import as_warning, make_finding, some_of
 from cudaredist.commands.audit.repairs import Repair, Repairs
 from cudaredist.commands.audit.report import AuditFinding
+from cudaredist.grouping import grouped
 from cudaredist.wheels import METAPACKAGES
 
 _CHUNK = 1 << 20

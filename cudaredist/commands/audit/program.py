@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeAlias
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import ENDS_EARLY
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
 from cudaredist.formats.settings import IgnoredFinding
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.sets.library_names import find_external, key_of, stem_of
 from cudaredist.tables.gpus.coverage import CoverageRules

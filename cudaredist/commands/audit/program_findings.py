@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Protocol
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.gpu_gaps import GpuGaps, find_gaps
 from cudaredist.commands.audit.judge import JudgedProgram
 from cudaredist.commands.audit.library_names import original_name
@@ -14,9 +13,10 @@ from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import AuditFinding
 from cudaredist.commands.audit.run_paths import RunPathGap, run_path_fixes
-from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, listed
+from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform, Version, parse_label
 from cudaredist.tables.explain_driver import (
@@ -28,6 +28,7 @@ from cudaredist.tables.explain_driver import (
 )
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.words import listed
 
 some_of = partial(listed, limit=3)
 """Return the first names, and the number of others."""

@@ -14,7 +14,6 @@ from cudaredist.archives.open_archive import SUFFIXES, open_archive
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.declared import Declared, read_declared
 from cudaredist.commands.audit.installed import Environment, find_environment
 from cudaredist.commands.audit.program import ProgramFile, WheelMember
@@ -26,16 +25,15 @@ from cudaredist.errors import (
     ReadError,
     ReadingFrom,
     UsageError,
-    plural,
-    printable,
-    shortened,
 )
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.gather import gather
 from cudaredist.formats.report import ErrorReport
+from cudaredist.grouping import grouped
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.facts_cache import FolderFacts
+from cudaredist.words import plural, printable, shortened
 
 _FILES_LIMIT = 1_000_000
 _JUNCTION = 0xA0000003

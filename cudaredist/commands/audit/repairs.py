@@ -13,10 +13,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version as WheelVersion
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.program import Catalog
 from cudaredist.commands.audit.wheel_requirements import wheel_version
+from cudaredist.grouping import grouped
 from cudaredist.wheels import COMPONENTS, package_of
 
 Installer: TypeAlias = Literal["pip", "uv", "conda"]

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import NamedTuple
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile
-from cudaredist.errors import printable
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.sets.library_names import key_of
+from cudaredist.words import printable
 
 ORIGIN = "$ORIGIN"
 _FIXED = "fixed"

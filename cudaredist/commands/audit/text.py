@@ -12,7 +12,6 @@ from cudaredist.cli.text import (
     columns,
     escape_markdown,
     flag,
-    grouped,
     markdown_table,
     megabytes,
 )
@@ -31,10 +30,12 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
     NeedKind,
 )
-from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, plural, printable
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
 from cudaredist.formats.packageset import Coverage
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.tables.gpus.coverage import describe_share
+from cudaredist.words import plural, printable
 
 _SHOWN = 2
 _LARGEST = 10

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.audit.lowest_release import exported_names
 from cudaredist.commands.audit.program import (
     AuditData,
@@ -14,6 +13,7 @@ from cudaredist.commands.audit.program import (
     majors_of,
 )
 from cudaredist.features.library_symbols import import_groups
+from cudaredist.grouping import grouped
 
 
 def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[ProgramFile]:

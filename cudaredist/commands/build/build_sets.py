@@ -16,7 +16,6 @@ from cudaredist.errors import (
     InvalidFileError,
     UsageError,
     WriteError,
-    shortened,
     worst_exit_code,
 )
 from cudaredist.formats.packageset import PackageSet
@@ -43,6 +42,7 @@ from cudaredist.store.files import read_file, update_output, write_or_remove
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.words import shortened
 
 Spec: TypeAlias = SetSpec | RefusedSet
 """A set to build, or one that cannot be built."""

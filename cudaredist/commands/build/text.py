@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import counted
 from cudaredist.commands.build.report import BuildReport, SetOutcome
-from cudaredist.errors import plural
 from cudaredist.sets.assemble import OLDER_RELEASE
+from cudaredist.words import plural
 
 
 def build_text(report: BuildReport, *, is_quiet: bool = False) -> Iterator[str]:

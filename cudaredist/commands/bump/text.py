@@ -20,9 +20,10 @@ from cudaredist.cli.text import (
 )
 from cudaredist.commands.bump.report import BumpedRelease, BumpReport
 from cudaredist.commands.diff.text import diff_markdown, diff_text
-from cudaredist.errors import EXIT_OK, plural, printable
+from cudaredist.errors import EXIT_OK
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA
+from cudaredist.words import plural, printable
 
 _SUBJECT_LIMIT = 72
 """Maximum length of a commit's first line, as in git's tools."""

@@ -9,7 +9,7 @@ from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
 from cudaredist.commands.check.symbol_findings import SymbolTables
-from cudaredist.errors import CudaRedistError, ReadError, plural
+from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
 from cudaredist.features.wheel import unusual_notes
@@ -27,6 +27,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 from cudaredist.store.read_data import examined_archives, load_features
 from cudaredist.store.table_registry import TABLES, releases_of
+from cudaredist.words import plural
 
 
 def feature_findings(

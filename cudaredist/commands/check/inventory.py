@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding, FindingKind
 from cudaredist.commands.versions.list_versions import line_reports, newest_before
@@ -17,6 +16,7 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.policy import DriverPolicy
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest

@@ -8,13 +8,14 @@ from cudaredist.cli.text import (
     columns,
     escape_markdown,
     flag,
-    grouped,
     markdown_table,
     text_blocks,
 )
 from cudaredist.commands.check.report import CheckReport, Finding
 from cudaredist.commands.versions.report import LineReport
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, plural
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
+from cudaredist.grouping import grouped
+from cudaredist.words import plural
 
 _EXIT_MEANINGS = {
     0: "nothing to report",

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from cudaredist.cli.options import SettingOrigin
 from cudaredist.cli.text import columns
-from cudaredist.errors import printable
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import Answer
+from cudaredist.words import printable
 
 
 class Setting(OwnModel):

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.report import Delta
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import Coverage
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
 

@@ -22,7 +22,7 @@ from cudaredist.commands.diff.comparable import (
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError, shown
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.formats.features import Features
@@ -56,6 +56,7 @@ from cudaredist.store.read_data import (
 )
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.words import shown
 
 
 class ComparedTables:

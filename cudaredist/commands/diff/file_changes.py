@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.commands.diff.report import FileChange, FileKind, FileStatus, RunPathChange
+from cudaredist.grouping import grouped
 from cudaredist.primitives import natural_order
 
 PackageFiles: TypeAlias = Mapping[str, Collection[str]]

@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.compare import may_break
 from cudaredist.commands.diff.report import DiffReport, FileChange, FileKind
 from cudaredist.commands.diff.style import DiffStyle
-from cudaredist.errors import plural, shortened
+from cudaredist.grouping import grouped
 from cudaredist.primitives import natural_order
+from cudaredist.words import plural, shortened
 
 _FEW = 3
 """Maximum number of new files to list for a package."""

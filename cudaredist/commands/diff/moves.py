@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TypeAlias
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.commands.diff.report import Move
+from cudaredist.grouping import grouped
 
 _Moves: TypeAlias = dict[tuple[str, str], list[tuple[str, str]]]
 """Old and new path of each file, by old and new package."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cudaredist.cli.text import escape_markdown
-from cudaredist.errors import printable
+from cudaredist.words import printable
 
 
 class DiffStyle(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from cudaredist.cli.text import escape_markdown, grouped, text_blocks
+from cudaredist.cli.text import escape_markdown, text_blocks
 from cudaredist.commands.diff.compare import SIZES, may_break
 from cudaredist.commands.diff.export_changes import EXPORTS
 from cudaredist.commands.diff.file_text import file_lines, summary_lines
@@ -20,8 +20,9 @@ from cudaredist.commands.diff.report import (
     PackageDelta,
 )
 from cudaredist.commands.diff.style import MARKDOWN, PLAIN, DiffStyle
-from cudaredist.errors import shortened
+from cudaredist.grouping import grouped
 from cudaredist.primitives import natural_order
+from cudaredist.words import shortened
 
 _OTHER_BYTES = "warning: other bytes under the same version"
 _TITLES = (

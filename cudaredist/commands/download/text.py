@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from cudaredist.cli.text import channel_lines, columns, counted, grouped
+from cudaredist.cli.text import channel_lines, columns, counted
 from cudaredist.commands.download.report import DownloadReport, RedistOutcome
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport
+from cudaredist.grouping import grouped
 
 
 def download_text(report: DownloadReport) -> Iterator[str]:

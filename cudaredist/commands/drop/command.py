@@ -13,7 +13,7 @@ from cudaredist.cli.options import (
     select_option,
 )
 from cudaredist.cli.session import Session, command
-from cudaredist.errors import plural, shortened
+from cudaredist.words import plural, shortened
 
 if TYPE_CHECKING:
     from cudaredist.commands.drop.report import DropReport

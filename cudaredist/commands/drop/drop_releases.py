@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cudaredist.cli.configuration import DeclaredSets, place_in_sets
 from cudaredist.commands.drop.report import DroppedFile, DropReport
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError, shown
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.set_index import IndexedSet, PackageSetIndex
@@ -21,6 +21,7 @@ from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
 from cudaredist.tables.gpus.gpu_table import known_of_table, make_table
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns
+from cudaredist.words import shown
 
 
 class ReleaseKey(NamedTuple):

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index

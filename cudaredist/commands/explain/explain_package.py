@@ -9,15 +9,15 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
-from cudaredist.errors import UnknownNameError, UsageError, shown
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
+from cudaredist.grouping import grouped
 from cudaredist.hints import again, command_for_archives, command_line, corrected, listed_names
 from cudaredist.primitives import KNOWN_PLATFORMS, Platform, Version, natural_order
 from cudaredist.redists import CUDA
@@ -30,6 +30,7 @@ from cudaredist.sets.metadata import archive_address, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
+from cudaredist.words import shown
 
 _headers = TypeAdapter(MissingHeaders | None)
 _KINDS = ("sm", "compute", "lto")

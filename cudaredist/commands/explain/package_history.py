@@ -4,12 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from cudaredist.cli.text import columns, grouped
+from cudaredist.cli.text import columns
 from cudaredist.commands.explain.explain_package import (
     architecture_order,
     package_archives,
 )
 from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
+from cudaredist.grouping import grouped
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.tables.gpus.coverage import cuda_major_of

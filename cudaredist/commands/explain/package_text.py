@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from cudaredist.cli.text import columns, grouped, megabytes
+from cudaredist.cli.text import columns, megabytes
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
-from cudaredist.errors import shortened
+from cudaredist.grouping import grouped
+from cudaredist.words import shortened
 
 _ROWS = 12
 """Maximum number of releases to list."""

@@ -1,6 +1,5 @@
 """explain set: packages, sizes by output, and missing packages."""
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.report import (
     MissingPackage,
     OutputTotal,
@@ -9,6 +8,7 @@ from cudaredist.commands.explain.report import (
 )
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.packageset import PackageSet
+from cudaredist.grouping import grouped
 from cudaredist.sets.assemble import count_statuses
 from cudaredist.sets.closures import closure_of
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.explain.report import ExplainReport, PackageCoverage, ReleaseSpan
-from cudaredist.errors import plural
+from cudaredist.words import plural
 
 
 def explain_text(report: ExplainReport, *, with_sources: bool = False) -> Iterator[str]:

@@ -18,8 +18,9 @@ from cudaredist.cli.options import (
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError, listed, plural
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from cudaredist.hints import again
+from cudaredist.words import listed, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,6 @@ from cudaredist.errors import (
     ContentError,
     IncompleteError,
     UnknownNameError,
-    listed,
 )
 from cudaredist.exporters.export_format import Files, SharedTables
 from cudaredist.exporters.nixpkgs_releases import (
@@ -56,6 +55,7 @@ from cudaredist.store.files import read_file, write_file
 from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact, Topic
+from cudaredist.words import listed
 
 _Cells: TypeAlias = Mapping[tuple[str, ...], Any]
 _Value: TypeAlias = str | bool | None

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from cudaredist.cli.text import columns, grouped
+from cudaredist.cli.text import columns
 from cudaredist.commands.export.report import ExportReport, TableDiffReport
-from cudaredist.errors import plural
+from cudaredist.grouping import grouped
+from cudaredist.words import plural
 
 
 def export_text(report: ExportReport) -> Iterator[str]:

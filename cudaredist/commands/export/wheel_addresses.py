@@ -2,12 +2,13 @@
 
 import contextlib
 
-from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, listed, plural
+from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.sources.wheel_index import INDEX
 from cudaredist.sources.wheel_source import WheelSource
+from cudaredist.words import listed, plural
 
 
 def with_index_addresses(package_set: PackageSet, settings: Settings) -> PackageSet:

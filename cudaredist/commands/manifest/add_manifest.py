@@ -13,7 +13,6 @@ from cudaredist.errors import (
     InvalidArchiveError,
     UnknownNameError,
     UsageError,
-    shown,
 )
 from cudaredist.hints import again, command_line, redacted
 from cudaredist.jsontext import load_json, manifest_json
@@ -30,6 +29,7 @@ from cudaredist.primitives import (
 from cudaredist.redists import REDISTS, Redist, find_redist
 from cudaredist.sources.hashed_file import HashedFile, Recorder
 from cudaredist.store.files import read_file, update_output
+from cudaredist.words import shown
 
 _is_request = re.compile(
     r"(?P<platform>[a-z0-9_-]+)(?:\+(?P<variant>cuda[0-9]{1,3})(?P<minor>\.[0-9]{1,3})?)?="

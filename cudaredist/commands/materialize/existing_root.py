@@ -10,10 +10,11 @@ from cudaredist.commands.materialize.oci import read_layout
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.report import OciImage
 from cudaredist.commands.materialize.root import is_empty, is_intact, list_root
-from cudaredist.errors import UsageError, listed
+from cudaredist.errors import UsageError
 from cudaredist.formats.toolkit_record import RECORD_NAME, PackageName, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.store.read_data import read_record
+from cudaredist.words import listed
 
 _log = logging.getLogger(__name__)
 

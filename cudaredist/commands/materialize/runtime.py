@@ -13,13 +13,14 @@ from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.library_code import library_code
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.report import LibraryCode
-from cudaredist.errors import ContentError, UsageError, listed
+from cudaredist.errors import ContentError, UsageError
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform
 from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.locate import store_to_read
+from cudaredist.words import listed
 
 _log = logging.getLogger(__name__)
 

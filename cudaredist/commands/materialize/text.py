@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns, megabytes
 from cudaredist.commands.materialize.report import LibraryCode, ToolkitReport
-from cudaredist.errors import listed, plural, shortened
 from cudaredist.hints import again
+from cudaredist.words import listed, plural, shortened
 
 _FOREIGN_SHOWN = 20
 _LIBRARIES_SHOWN = 3

@@ -25,7 +25,6 @@ from cudaredist.errors import (
     StoppedError,
     UsageError,
     WriteError,
-    plural,
 )
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.hints import again
@@ -38,6 +37,7 @@ from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.kept_archive import kept_bytes
 from cudaredist.tasks import each, raise_if_stopped
 from cudaredist.wheels import SIMPLE
+from cudaredist.words import plural
 
 
 class ToolkitArchives:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from cudaredist.cli.session import Session
-from cudaredist.cli.text import grouped
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_manifests, names_of
@@ -13,6 +12,7 @@ from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK
+from cudaredist.grouping import grouped
 from cudaredist.hints import quoted
 from cudaredist.primitives import find_release
 from cudaredist.store.files import write_file

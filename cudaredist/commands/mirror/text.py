@@ -10,8 +10,8 @@ from cudaredist.commands.mirror.report import (
     MirrorSyncReport,
     MirrorVerifyReport,
 )
-from cudaredist.errors import listed, plural
 from cudaredist.formats.report import ErrorReport
+from cudaredist.words import listed, plural
 
 
 def sync_text(report: MirrorSyncReport) -> Iterator[str]:

@@ -24,7 +24,6 @@ from cudaredist.errors import (
     StoppedError,
     UsageError,
     error_kinds,
-    shown,
 )
 from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.formats.report import ErrorReport
@@ -35,6 +34,7 @@ from cudaredist.sources.protocol import Settings, without_credentials
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.facts_cache import remember_facts
 from cudaredist.store.fetch_archive import ArchiveRequest
+from cudaredist.words import shown
 
 if TYPE_CHECKING:
     from distributed import Future

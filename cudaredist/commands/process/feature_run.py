@@ -27,7 +27,6 @@ from cudaredist.errors import (
     IncompleteError,
     InvalidFileError,
     StoppedError,
-    plural,
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.legacy import legacy_json
@@ -44,6 +43,7 @@ from cudaredist.store.facts_cache import FILES_KIND
 from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.store.targets import LocalManifest, LocalManifests
 from cudaredist.tasks import run_tasks
+from cudaredist.words import plural
 
 _NO_HASH = "the manifest states no hash"
 _BEYOND = "beyond --max-download"

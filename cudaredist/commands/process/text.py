@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import get_args
 
-from cudaredist.cli.text import columns, counted, grouped
+from cudaredist.cli.text import columns, counted
 from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.report import ErrorReport
+from cudaredist.grouping import grouped
 
 _FAILURES_SHOWN = 3
 """Maximum number of failures to show separately for one reason."""

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.cli.text import columns, markdown_table
-from cudaredist.errors import printable
 from cudaredist.formats.report import Report
+from cudaredist.words import printable
 
 Cell: TypeAlias = str | int | float | None
 Limit: TypeAlias = Literal["rows", "time", "size"]

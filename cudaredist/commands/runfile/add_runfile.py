@@ -4,7 +4,7 @@ import re
 
 from cudaredist.archives.makeself import check_makeself
 from cudaredist.commands.runfile.report import RunfileReport
-from cudaredist.errors import UsageError, shown
+from cudaredist.errors import UsageError
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
 from cudaredist.hints import redacted
 from cudaredist.primitives import sri_of
@@ -13,6 +13,7 @@ from cudaredist.sources.protocol import without_credentials
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import write_file
 from cudaredist.store.read_data import RUNFILES, read_runfiles
+from cudaredist.words import shown
 
 
 def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder) -> RunfileReport:

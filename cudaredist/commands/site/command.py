@@ -15,7 +15,7 @@ from cudaredist.cli.options import (
     select_option,
 )
 from cudaredist.cli.session import Session, command, open_cache
-from cudaredist.errors import plural
+from cudaredist.words import plural
 
 if TYPE_CHECKING:
     from cudaredist.commands.site.report import SiteReport

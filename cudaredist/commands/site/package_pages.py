@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.site.page_models import (
     FilesPage,
     FileSpan,
@@ -25,6 +24,7 @@ from cudaredist.commands.site.release_pages import (
     version_words,
 )
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
+from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, natural_order
 from cudaredist.tables.gpus.capability import Capability

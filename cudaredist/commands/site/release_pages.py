@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.export_changes import ExportChange
 from cudaredist.commands.explain.explain_package import architecture_order
 from cudaredist.commands.site.page_models import (
@@ -20,6 +19,7 @@ from cudaredist.commands.site.page_models import (
 )
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.formats.symbol_tables import is_mangled
+from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.progress import total_size

@@ -22,8 +22,8 @@ from cudaredist.commands.site.page_models import (
 )
 from cudaredist.commands.site.release_pages import product_title
 from cudaredist.commands.site.symbol_index import SymbolPiece
-from cudaredist.errors import plural
 from cudaredist.redists import CUDA
+from cudaredist.words import plural
 
 KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
 """The kinds of entries, in the order of results."""

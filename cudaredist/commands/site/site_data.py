@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.diff.diff_releases import ComparedTables, compare_in_order
 from cudaredist.commands.diff.export_changes import ExportChanges, ReleaseExports
 from cudaredist.commands.diff.report import DiffReport
@@ -30,6 +29,7 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress

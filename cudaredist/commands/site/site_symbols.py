@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.package_history import groups_of_names
+from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.symbol_table import label_ranges

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.site.addresses import package_address, page_link
 from cudaredist.commands.site.site_symbols import ExportSpan, SymbolGroups
+from cudaredist.grouping import grouped
 
 PIECE_SIZE = 1 << 16
 _Spans = tuple[ExportSpan, ...]

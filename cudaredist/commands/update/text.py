@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.update.report import SymbolReport, TableReport
-from cudaredist.errors import plural, shortened
 from cudaredist.formats.tables import TableFinding
+from cudaredist.words import plural, shortened
 
 _SHOWN = 20
 _DIFF_LINES = 60

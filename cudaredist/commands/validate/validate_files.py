@@ -15,9 +15,7 @@ from cudaredist.errors import (
     IncompleteError,
     InvalidFileError,
     Problem,
-    plural,
     problems_of,
-    shortened,
     worst_exit_code,
 )
 from cudaredist.features.legacy import is_legacy
@@ -60,6 +58,7 @@ from cudaredist.store.files import read_file, write_output
 from cudaredist.store.locate import store_to_read
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.store.upstream import validate_manifest
+from cudaredist.words import plural, shortened
 
 
 class SetVerdict(NamedTuple):

@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.cli.text import channel_lines, columns
-from cudaredist.errors import plural
 from cudaredist.formats.base import OwnModel, optional
 from cudaredist.formats.report import ErrorReport, Report
 from cudaredist.redists import NVIDIA_BASE
+from cudaredist.words import plural
 
 LineStatus = Literal["current", "stale", "new", "not-held", "local-only", "unknown"]
 

@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from fnmatch import translate
 from functools import cache
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, natural_order
 from cudaredist.sets.library_names import find_external

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cudaredist.cli.text import columns, grouped
+from cudaredist.cli.text import columns
 from cudaredist.commands.which.report import SymbolHit, WhichReport
-from cudaredist.errors import EXIT_INCOMPLETE, shortened
+from cudaredist.errors import EXIT_INCOMPLETE
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
 from cudaredist.tables.symbols.symbol_table import label_ranges
+from cudaredist.words import shortened
 
 _MOST_ROWS = 50
 _MOST_RANGES = 4

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from cudaredist.errors import listed
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.sets.invariants.documents import (
     Violation,
@@ -17,6 +16,7 @@ from cudaredist.tables.symbols.link_closure import (
     MissingSymbols,
     check_links,
 )
+from cudaredist.words import listed
 
 LINK_INVARIANT = "I28"
 _NAMES_SHOWN = 3

@@ -6,11 +6,12 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from cudaredist.errors import UnknownNameError, UsageError, shown
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import command_line
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
+from cudaredist.words import shown
 
 _COMMON_WORDS = frozenset({"nvidia", "nvgpu", "tesla"})
 _BRANDS = frozenset({"nvidia", "tesla", "geforce", "quadro", "grid"})

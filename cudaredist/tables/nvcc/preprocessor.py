@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from cudaredist.errors import InvalidFileError, shown
+from cudaredist.errors import InvalidFileError
 from cudaredist.tables.nvcc.expressions import (
     TOKEN_LIMIT,
     ExpressionError,
@@ -19,6 +19,7 @@ from cudaredist.tables.nvcc.expressions import (
     is_name,
     tokenize,
 )
+from cudaredist.words import shown
 
 HEADER_PATH = "include/crt/host_config.h"
 """End of the header's path. `include/host_config.h` of another package only includes it."""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Run
 
-from cudaredist.cli.text import grouped
 from cudaredist.commands.explain.coverage_history import (
     ArchiveCoverage,
     coverage_of_releases,
@@ -20,6 +19,7 @@ from cudaredist.commands.explain.report import PackageCoverage, ReleaseSpan
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Platform, Version, parse_label
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.load import read_set_data
