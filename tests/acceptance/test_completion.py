@@ -41,7 +41,7 @@ def request(shell: str, line: str) -> dict[str, str]:
         ("bash", "cudaredist build --channel ", ("redist", "wheels")),
         ("bash", "cudaredist build --allow-", ("--allow-hollow", "--allow-missing-features")),
         ("bash", "cudaredist process-manifests --channel w", ("wheels",)),
-        ("bash", "cudaredist materialize --layout ", ("merged", "split")),
+        ("bash", "cudaredist materialize --layout ", ("merged", "oci", "split")),
         ("bash", "cudaredist schema pack", ("package-set", "package-set-index")),
     ],
 )
