@@ -248,9 +248,11 @@ def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes
     assert prefix == "window.cudaredistIndex"
     index = json.loads(document.rstrip(";\n"))
     entries = {
-        (index["kinds"][kind], text): index["texts"][link]
+        (index["kinds"][kind], text.split("\t")[0]): index["texts"][link]
         for kind, text, link, _ in index["entries"]
     }
+    hidden = "libcublas, LIBCUBLAS\tcublas\tlibcublas\tlibcublas12\tlibcublasLt"
+    assert hidden in {text for _, text, _, _ in index["entries"]}
     assert "cudnn 8.9.7 to 9.10.2" in index["texts"]
     package = "packages/libcublas/index.html"
     assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
