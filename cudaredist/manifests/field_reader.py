@@ -27,6 +27,9 @@ _is_variant_number = re.compile(r"[0-9][0-9.]{0,7}").fullmatch
 TEXT_LIMIT = 4096
 _SIZE_LIMIT = 10**SIZE_DIGITS
 
+POOL_WARNING = "is in NVIDIA's pool, outside the manifest's folder"
+"""The warning for an archive of a release on NVIDIA's second server."""
+
 
 class FieldReader:
     """Reader of fields that collects problems, warnings and unknown keys."""
@@ -95,7 +98,7 @@ class FieldReader:
         if text is None or is_safe_relative_path(text):
             return text
         if is_pool_path(text):
-            warning = "is in the early-access pool, outside the manifest's folder"
+            warning = POOL_WARNING
             self.warn(join_path(path, key), warning)
             return text
         self.problem(join_path(path, key), f"{shown(text)} {path_problem(text)}")

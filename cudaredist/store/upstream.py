@@ -16,6 +16,7 @@ from cudaredist.formats.policy import WheelPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import again
 from cudaredist.jsontext import load_json
+from cudaredist.manifests.field_reader import POOL_WARNING
 from cudaredist.manifests.manifest_changes import manifest_changes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
@@ -236,7 +237,9 @@ def fetch_channel_manifest(
         source, data = delivery.source, delivery.data or b""
     data = (data or b"")[: release.size]  # nixpkgs' copy has one more line feed
     if data != local or strict:
-        manifest, warnings = validate_manifest(data, release.label, redist, strict=strict)
+        manifest, warnings = validate_manifest(
+            data, release.label, redist, strict=strict, is_of_channel=True
+        )
         _check_paths(manifest, release)
     return UpstreamManifest(source, data, release.sha256, shortened(warnings), release=release)
 
@@ -284,15 +287,25 @@ def _differ_by_missing_date(local: bytes, data: bytes) -> bool:
 
 
 def validate_manifest(
-    data: bytes, label: Version | None, redist: Redist | None, *, strict: bool
+    data: bytes,
+    label: Version | None,
+    redist: Redist | None,
+    *,
+    strict: bool,
+    is_of_channel: bool = False,
 ) -> tuple[Manifest, list[Problem]]:
     """Read a manifest, and return it with its warnings.
 
-    A manifest that names another product causes a warning too. Raises `InvalidFileError` if it is
+    A manifest that names another product causes a warning too. The archives of a release of a
+    channel are in NVIDIA's pool, which causes none. Raises `InvalidFileError` if it is
     not valid or, with `strict`, if there are warnings.
     """
     manifest = read_manifest(data, label=label)
-    warnings = list(manifest.warnings)
+    warnings = [
+        warning
+        for warning in manifest.warnings
+        if not (is_of_channel and warning.message == POOL_WARNING)
+    ]
     product = manifest.release_product
     if redist and redist.name in REDISTS and product and not redist.accepts_product(product):
         message = f"names the product {shown(product)}, expected {redist.name}"

@@ -301,6 +301,8 @@ class ManifestDownload:
         try:
             other = fetch_other()
         except CudaRedistError as error:
+            if entry is not None and entry.nvidia_channel is not None:
+                raise  # the usual one would seem to be a change of the recorded one
             self._failures.add(ErrorReport.of(error).about(f"{target.redist.name} {label}"))
             return usual
         if archive_hashes(usual.data) == archive_hashes(other.data):

@@ -96,7 +96,7 @@ def test_manifest_with_known_hash_is_not_requested_again(
     expect_output(run(*download), 0)
     path = f"{ROOT}/{locked('13.4.0')['address']}"
     expect_output(run(*download), 0, "unchanged")
-    expect_output(run(*download, "--strict", "--replace"), 5)
+    expect_output(run(*download, "--strict", "--replace"), 0, "unchanged")
     assert server.requests[path] == 1
 
 
@@ -207,6 +207,28 @@ def test_release_on_both_servers(
     is_of_channel = is_recorded and not is_equal
     assert ("nvidia_channel" in locked("13.4.0")) is is_of_channel
     assert ("archives differ in the channel preview" in result.stderr) is not is_equal
+
+
+def test_outage_does_not_make_the_usual_release_a_change_of_the_recorded_one(
+    source: tuple[str, ...], server: FaultServer, run: Run
+) -> None:
+    download = ("download-manifests", *source, "--version", "13.4.0", "--pre")
+    expect_output(run(*download), 0)
+    (LOCAL / "redistrib_13.4.0.json").unlink()
+    serve_classic(server, "13.4.0", packages={"libx": {"linux-x86_64": {"lib/x": b"z"}}})
+    server.misbehave(f"{ROOT}/{locked('13.4.0')['address']}", status(500))
+    result = run(*download)
+    expect_error(result, 3, "500")
+    assert "--replace" not in result.stderr
+    assert not local_labels()
+
+
+def test_release_of_a_channel_has_no_warning_about_the_pool(
+    source: tuple[str, ...], run: Run
+) -> None:
+    result = run("download-manifests", *source, "--version", "13.4.0", "--pre", "--strict")
+    expect_output(result, 0)
+    assert "warning" not in result.stderr
 
 
 def test_lock_without_channels_stays_valid(server: FaultServer, run: Run) -> None:
