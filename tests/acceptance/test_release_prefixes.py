@@ -16,8 +16,8 @@ LIST_NCCL = ("--redist", "nccl", "--version", "2.28", "--check", *WHEELS, "--dat
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (("explain", "cuda", "13"), "CUDA 13.5.0, nvcc "),
-        (("explain", "nvcc", "12"), "CUDA 12.9.2, nvcc "),
+        (("explain", "cuda", "13"), "CUDA 13.5.0, the newest of 13, nvcc "),
+        (("explain", "nvcc", "12"), "CUDA 12.9.2, the newest of 12, nvcc "),
         (("diff", "cudnn@9.26", "cudnn@9.27"), "cudnn@9.26.1 -> cudnn@9.27.0"),
         (("build", "--cuda", "13", *LINUX), "cuda 13.5.0   linux-x86_64   written"),
         (("build", "--cuda", "12.9", *LINUX, "--redist", "cudnn=9.10"), "requested: cudnn 9.10.2"),

@@ -501,6 +501,8 @@ def test_two_releases_are_compared(page: Page, base: str) -> None:
     page.get_by_label("Before").select_option("11.8.0")
     expect(page).to_have_url(re.compile(r"before=11\.8\.0&after=13\.0\.2"))
     expect(row).to_contain_text("11.11.3.6")
+    for summary in page.locator("#comparison summary").all():
+        summary.click()
     code = page.get_by_role("region", name="Device code")
     expect(code.get_by_role("row", name="libcublas linux-x86_64 sm_90").first).to_be_visible()
     page.get_by_label("After").select_option("11.8.0")
