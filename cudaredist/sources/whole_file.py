@@ -1,16 +1,20 @@
 """Whole files of sources, open on this machine."""
 
 import contextlib
+import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from cudaredist.archives.members import file_size
 from cudaredist.errors import CannotResumeError, TooLargeError, WritingTo
 from cudaredist.private import open_file, open_unnamed
 from cudaredist.sources.folder import reading
 from cudaredist.sources.protocol import MAX_ARCHIVE, SourceFile
+
+_log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 _RESTARTS = 3
 """Maximum restarts of a download that cannot resume."""
@@ -36,13 +40,19 @@ def open_whole(
     with WritingTo(place):
         file = open_unnamed(folder)
     try:
-        for _ in range(_RESTARTS):
-            with contextlib.suppress(CannotResumeError):
-                return _copied(source, file, place, advance)
-        return _copied(source, file, place, advance)
+        return restarting(source.place, lambda: _copied(source, file, place, advance))
     except BaseException:
         file.close()
         raise
+
+
+def restarting(place: str, download: Callable[[], _Result]) -> _Result:
+    """Call a download again if it cannot resume, for example because the file changed."""
+    for _ in range(_RESTARTS):
+        with contextlib.suppress(CannotResumeError):
+            return download()
+        _log.info("%s: restarting from the first byte", place)
+    return download()
 
 
 def _copied(

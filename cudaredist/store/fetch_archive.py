@@ -32,12 +32,10 @@ from cudaredist.private import open_file, open_private, private_size
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.folder import reading
 from cudaredist.sources.protocol import SourceFile
+from cudaredist.sources.whole_file import restarting
 from cudaredist.store.kept_archive import PartialArchive, UnnamedArchive
 
 _log = logging.getLogger(__name__)
-
-_RESTARTS = 3
-"""Maximum restarts of a download that cannot resume."""
 
 _Storage: TypeAlias = PartialArchive | UnnamedArchive
 
@@ -150,11 +148,7 @@ class ArchiveFetch:
                 archive = self._verified(open_file(source.path, follow=True), source.place)
                 self.count(file_size(archive.file))
                 return archive
-        for _ in range(_RESTARTS):
-            with contextlib.suppress(CannotResumeError):
-                return self._downloaded(source)
-            _log.info("%s: restarting from the first byte", source.place)
-        return self._downloaded(source)
+        return restarting(source.place, lambda: self._downloaded(source))
 
     def _verified(self, file: BinaryIO, location: str) -> VerifiedArchive:
         """Verify a local file."""

@@ -77,6 +77,7 @@ ANSWERS = {
 }
 
 
+BUILD = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
 CODE = binaries.fatbin([("sm", 80, "")], payload=bytes(4096))
 LIBRARY = binaries.elf(soname="libexample.so", sections={".nv_fatbin": CODE})
 
@@ -84,15 +85,14 @@ LIBRARY = binaries.elf(soname="libexample.so", sections={".nv_fatbin": CODE})
 @pytest.mark.parametrize("call", ANSWERS)
 def test_report_begins_with_answer(run: Run, call: str) -> None:
     if "set.json" in call:
-        build = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
-        assert run(*build.split()).exit_code == 0
+        assert run(*BUILD.split()).exit_code == 0
     result = run(*shlex.split(call))
     first = "\n".join(result.stdout.splitlines()[:3])
     assert [words for words in ANSWERS[call] if words not in first] == [], first
 
 
 def test_check_refuses_what_a_run_refuses(run: Run) -> None:
-    run(*"build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet".split())  # noqa: SIM905
+    run(*BUILD.split())
     check = "materialize set.json --component libcublas --check --root"
     Path("file").write_text("x")
     expect_error(run(*check.split(), "file"), 2, "file exists and is not a cudaredist toolkit root")
@@ -111,8 +111,7 @@ def test_check_refuses_what_a_run_refuses(run: Run) -> None:
 
 
 def test_project_of_other_cuda_is_no_component(run: Run) -> None:
-    build = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
-    run(*build.split())
+    run(*BUILD.split())
     call = "materialize set.json --root root --component nvidia-cublas-cu11 --check"
     expect_error(run(*call.split()), 2, "no component is called", "--component libcublas")
 
