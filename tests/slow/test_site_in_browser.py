@@ -379,7 +379,7 @@ def test_search_opens_a_folded_folder(page: Page, files: str) -> None:
     assert not target.is_visible()
     page.goto(f"{files}packages/cuda_cccl/files/index.html#{target.get_attribute('id')}")
     page.reload()
-    assert target.is_visible()
+    expect(target).to_be_visible(timeout=HANGING)
 
 
 def test_first_column_stays_in_view_on_a_phone(page: Page, files: str) -> None:
