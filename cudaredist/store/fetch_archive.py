@@ -69,6 +69,7 @@ class VerifiedArchive:
         self.close = close
         """Close the file, and remove it if it is temporary."""
         self._state = _state_of(file)
+        self._sha256: str | None = None
 
     def verify(self, size: int | None, sha256: str | None) -> None:
         """Raise `ArchiveMismatchError` if the size or hash differs from a known one."""
@@ -80,10 +81,17 @@ class VerifiedArchive:
             actual = sha256_of_file(self.file)
             if actual != sha256:
                 raise ArchiveMismatchError(self.location, "SHA-256", sha256, actual)
+        self._sha256 = sha256
 
     def check_unchanged(self) -> None:
-        """Raise `IntegrityError` if somebody changed the file since it was opened."""
-        if _state_of(self.file) != self._state:
+        """Raise `IntegrityError` if somebody changed the file since it was opened.
+
+        Without locks, another run may have written the same bytes again. That is no change.
+        """
+        if _state_of(self.file) == self._state:
+            return
+        self.file.seek(0)
+        if self._sha256 is None or sha256_of_file(self.file) != self._sha256:
             hint = "run the command again when nothing writes to the file"
             raise IntegrityError(f"{self.location} changed while it was read", hint=hint)
 

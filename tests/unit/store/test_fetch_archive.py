@@ -1,6 +1,7 @@
 """Tests of fetching archives to files: limits, space, other runs and changed files."""
 
 import contextlib
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -122,6 +123,26 @@ def test_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, patch: Pa
         patch("cudaredist.store.archive_service.open_archive", open_and_change)
         with pytest.raises(IntegrityError, match="changed while it was read"):
             service.read(SIZED, lambda _: None)
+
+
+def test_same_bytes_that_another_run_writes_again_are_no_change(
+    tmp_path: Path, patch: Patch
+) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(DATA)
+
+    def open_and_rewrite(name: str, file: BinaryIO) -> Members:
+        with path.open("r+b") as other:
+            other.write(DATA)
+        os.utime(path, ns=(0, 0))
+        return open_archive(name, file)
+
+    patch("cudaredist.store.archive_service.open_archive", open_and_rewrite)
+    with service_of(str(tmp_path)) as service:
+        assert service.read(SIZED, names) == ["top/file"]
+        path.write_bytes(DATA)
+        with pytest.raises(IntegrityError, match="changed while it was read"):
+            service.read(SIZED._replace(sha256=None), names)
 
 
 def test_archive_of_another_run_is_used_after_waiting(server: FaultServer, tmp_path: Path) -> None:
