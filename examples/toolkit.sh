@@ -31,9 +31,9 @@ for release in "$@"; do
     mkdir -p "$work"
     run "$bin/cudaredist" build --channel wheels --data-dir "$data" --cuda "$release" \
         --platform "$platform" --output "$work/set.json"
-    run "$bin/cudaredist" materialize "$work/set.json" --data-dir "$data" --root "$root" \
+    run "$bin/cudaredist" materialize "$work/set.json" --data-dir "$data" --output "$root" \
         --component compiler --component runtime
-    run "$bin/cudaredist" materialize --root "$root" --verify
+    run "$bin/cudaredist" materialize --output "$root" --verify
     for kind in static shared; do
         run "$root/bin/nvcc" -arch=sm_90 -cudart "$kind" "$source/saxpy.cu" \
             -o "$work/saxpy_$kind"

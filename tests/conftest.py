@@ -288,7 +288,7 @@ def materialize(run: Run) -> Materialize:
 
     def invoke(*options: object, base: object = "source", root: object = "root") -> Result:
         source = () if base is None else ("--base-url", base)
-        return run("materialize", "set.json", "--root", root, *source, *options)
+        return run("materialize", "set.json", "--output", root, *source, *options)
 
     return invoke
 

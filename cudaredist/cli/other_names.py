@@ -19,9 +19,13 @@ OTHER_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "check": {"--driver": ["--require-driver"]},
     # Manifests need no cleanup.
     "download-manifests": {**_MANUAL, "--no-cleanup": [], "--accept-changed": ["--replace"]},
-    "export": {"--allow-downgrade": ["--replace"]},
+    "export": {"--allow-downgrade": ["--replace"], "--target": ["--target-set"]},
     "manifest": {"--accept-changed": ["--replace"]},
-    "materialize": {"--format": ["--layout"]},
+    "materialize": {
+        "--format": ["--layout"],
+        "--root": ["--output"],
+        "--target": ["--target-set"],
+    },
     "mirror": {"--accept-changed": ["--replace"]},
     "process-manifests": {**_MANUAL, "--no-cleanup": ["--keep-archives"]},
     "runfile": {"--accept-changed": ["--replace"]},

@@ -13,15 +13,18 @@ HOST = "linux-x86_64"
 """The platform of NVIDIA's cross compilers."""
 
 
-def check_pair(pair: Cross, *, option: str = "SET") -> None:
+def check_pair(
+    pair: Cross, *, host_option: str = "SET", target_option: str = "--target-set"
+) -> None:
     """Raise `UsageError` if CUDA has no compilers for a target on a host.
 
-    `option` selects the host.
+    The options are those that select the host and the target.
     """
     if (pair.host, pair.target) in {(HOST, SBSA), (HOST, JETSON)}:
         return
-    swapped = f"; exchange {option} and --target" if pair.target == HOST != pair.host else ""
-    hint = f"{option} must be for {HOST}, and --target for {SBSA} or {JETSON}{swapped}"
+    hint = f"{host_option} must be for {HOST}, and {target_option} for {SBSA} or {JETSON}"
+    if pair.target == HOST != pair.host:
+        hint += f"; exchange {host_option} and {target_option}"
     raise UsageError(f"CUDA has no compilers for {pair.target} on {pair.host}", hint=hint)
 
 
@@ -37,10 +40,12 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
     for cross in filter(None, (host.cross, target.cross)):
         if cross != pair:
             is_swapped = cross == Cross(host=platform, target=host_platform)
-            solution = "exchange SET and --target" if is_swapped else "use the two sets of one pair"
+            solution = (
+                "exchange SET and --target-set" if is_swapped else "use the two sets of one pair"
+            )
             raise UsageError(
                 f"the pair has the host {cross.host} and the target {cross.target}, but SET is for "
-                f"{host_platform} and --target for {platform}",
+                f"{host_platform} and --target-set for {platform}",
                 hint=f"{solution}; `cudaredist build --target` writes both",
             )
     check_pair(pair)

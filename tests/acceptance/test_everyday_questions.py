@@ -58,15 +58,15 @@ ANSWERS = {
     # Is my data fresh?
     "check --offline": ["0 findings, 0 notes: exit 0, nothing to report"],
     # How large is a minimal root for cuBLAS, and a toolkit 12.8?
-    "materialize set.json --root root --component libcublas --check": [
+    "materialize set.json --output root --component libcublas --check": [
         "CUDA 12.8.2 for linux-x86_64, 6 packages, ",
         " MB unpacked",
         "libcublas ",
     ],
-    "materialize set.json --root root --component nvidia-cublas-cu12 --check": [
+    "materialize set.json --output root --component nvidia-cublas-cu12 --check": [
         "CUDA 12.8.2 for linux-x86_64, 6 packages, ",
     ],
-    "materialize set.json --root root --check": ["CUDA 12.8.2 for linux-x86_64"],
+    "materialize set.json --output root --check": ["CUDA 12.8.2 for linux-x86_64"],
     # A lock file for pip.
     "export requirements set.json": [
         "# CUDA 12.8.2 for linux-x86_64.",
@@ -93,7 +93,7 @@ def test_report_begins_with_answer(run: Run, call: str) -> None:
 
 def test_check_refuses_what_a_run_refuses(run: Run) -> None:
     run(*BUILD.split())
-    check = "materialize set.json --component libcublas --check --root"
+    check = "materialize set.json --component libcublas --check --output"
     Path("file").write_text("x")
     expect_error(run(*check.split(), "file"), 2, "file exists and is not a cudaredist toolkit root")
     Path("folder").mkdir()
@@ -112,7 +112,7 @@ def test_check_refuses_what_a_run_refuses(run: Run) -> None:
 
 def test_project_of_other_cuda_is_no_component(run: Run) -> None:
     run(*BUILD.split())
-    call = "materialize set.json --root root --component nvidia-cublas-cu11 --check"
+    call = "materialize set.json --output root --component nvidia-cublas-cu11 --check"
     expect_error(run(*call.split()), 2, "no component is called", "--component libcublas")
 
 

@@ -121,59 +121,59 @@ REFUSALS = {
         "--root cannot be combined with the format urls",
         "cudaredist export cmake set.json --root /opt/cuda",
     ),
-    "export urls set.json --target set.json": (
-        "urls has no form for a cross toolkit: --target requires the format bazel, cmake or env",
-        "cudaredist export cmake set.json --target set.json",
+    "export urls set.json --target-set set.json": (
+        "urls has no form for a cross toolkit: --target-set requires bazel, cmake or env",
+        "cudaredist export cmake set.json --target-set set.json",
     ),
     "export env set.json --root cuda": (
         "--root cuda: expected an absolute path",
         "cudaredist export env set.json --root /opt/cuda",
     ),
-    "materialize --root cuda --verify --remove": (
+    "materialize --output cuda --verify --remove": (
         "--remove cannot be combined with --verify",
-        "cudaredist materialize --root cuda --verify",
+        "cudaredist materialize --output cuda --verify",
     ),
-    "materialize set.json --root cuda --verify": (
+    "materialize set.json --output cuda --verify": (
         "--verify cannot be combined with SET",
-        "cudaredist materialize --root cuda --verify",
+        "cudaredist materialize --output cuda --verify",
     ),
-    "materialize --root cuda --target set.json --verify": (
-        "--target cannot be combined with --verify or --remove",
-        "cudaredist materialize --root cuda --verify",
+    "materialize --output cuda --target-set set.json --verify": (
+        "--target-set cannot be combined with --verify or --remove",
+        "cudaredist materialize --output cuda --verify",
     ),
-    "materialize set.json --root cuda --layout oci": (
+    "materialize set.json --output cuda --layout oci": (
         "--layout oci requires --for",
-        "cudaredist materialize set.json --root cuda",
+        "cudaredist materialize set.json --output cuda",
     ),
-    "materialize set.json --root cuda --for x": (
+    "materialize set.json --output cuda --for x": (
         "--for requires --component runtime, and no other component",
-        "cudaredist materialize set.json --root cuda",
+        "cudaredist materialize set.json --output cuda",
     ),
-    "materialize set.json --root cuda --layout split --component runtime --for x": (
-        "--for cannot be combined with --target or --layout split",
-        "cudaredist materialize set.json --root cuda --component runtime --layout split",
+    "materialize set.json --output cuda --layout split --component runtime --for x": (
+        "--for cannot be combined with --target-set or --layout split",
+        "cudaredist materialize set.json --output cuda --component runtime --layout split",
     ),
-    "materialize set.json --root cuda --component runtime --for x --exclude nccl": (
+    "materialize set.json --output cuda --component runtime --for x --exclude nccl": (
         "--for cannot be combined with --exclude",
-        "cudaredist materialize set.json --root cuda --component runtime --exclude nccl",
+        "cudaredist materialize set.json --output cuda --component runtime --exclude nccl",
     ),
-    "materialize --root cuda --component runtime --for x --verify": (
+    "materialize --output cuda --component runtime --for x --verify": (
         "--for cannot be combined with --verify or --remove",
-        "cudaredist materialize --root cuda --component runtime --verify",
+        "cudaredist materialize --output cuda --component runtime --verify",
     ),
-    "materialize set.json --root cuda --target set.json --layout split": (
-        "--target cannot be combined with --layout split",
-        "cudaredist materialize set.json --root cuda --layout split",
+    "materialize set.json --output cuda --target-set set.json --layout split": (
+        "--target-set cannot be combined with --layout split",
+        "cudaredist materialize set.json --output cuda --layout split",
     ),
-    "materialize --root cuda --run-paths --verify": (
+    "materialize --output cuda --run-paths --verify": (
         "--run-paths cannot be combined with --verify or --remove",
-        "cudaredist materialize --root cuda --verify",
+        "cudaredist materialize --output cuda --verify",
     ),
-    "materialize --root cuda --replace --verify": (
+    "materialize --output cuda --replace --verify": (
         "--replace cannot be combined with --verify or --remove",
-        "cudaredist materialize --root cuda --verify",
+        "cudaredist materialize --output cuda --verify",
     ),
-    "materialize --root cuda": (
+    "materialize --output cuda": (
         "missing package set",
         "cudaredist build --cuda 13 --platform linux-x86_64 --output set.json",
     ),

@@ -274,7 +274,7 @@ def library_folder(folder: Path, labels: Mapping[str, str], chosen: Sequence[str
     release = labels.get("cuda", "12.9.1")
     cudaredist(folder, "build", *options, "--cuda", release, "--output", description)
     selection = [f"--component={name}" for name in chosen]
-    cudaredist(folder, "materialize", description, *data, "--root", root, "--no-static", *selection)
+    cudaredist(folder, "materialize", description, *data, "-o", root, "--no-static", *selection)
     return root / "lib64"
 
 

@@ -47,9 +47,9 @@ def test_toolkit_is_installed_offline_from_a_mirror_of_a_set(run: Run) -> None:
     expect_output(run("mirror", "sync", "mirror", "--set", "set.json", *components), 0)
     assert run("mirror", "verify", "mirror").exit_code == 0
     offline = ("materialize", "set.json", "--offline", "--base-url", "mirror")
-    expect_output(run(*offline, "--root", "cuda", *components), 0)
-    expect_error(run(*offline, "--root", "other", "--component", "compiler"), 2, "include nvcc")
-    lacking = expect_error(run(*offline, "--root", "other", "--component", "math"), 3)
+    expect_output(run(*offline, "--output", "cuda", *components), 0)
+    expect_error(run(*offline, "--output", "other", "--component", "compiler"), 2, "include nvcc")
+    lacking = expect_error(run(*offline, "--output", "other", "--component", "math"), 3)
     assert "libcublas" not in lacking.stderr
     assert "nvidia_cublas" in lacking.stderr
     assert "nvidia_cufft" in lacking.stderr

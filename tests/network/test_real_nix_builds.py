@@ -81,7 +81,7 @@ class Built(NamedTuple):
 def build_all(folder: Path, names: tuple[str, ...], *source: object) -> Built:
     """Materialize packages and build each with Nix."""
     components = [word for name in names for word in ("--component", name)]
-    layout = ("--root", "root", "--layout", "split")
+    layout = ("--output", "root", "--layout", "split")
     cudaredist(folder, "materialize", "set.json", *source, *layout, *components)
     packages = json.loads((folder / "set.json").read_bytes())["packages"]
     outputs = {name: build_package(folder, name, packages[name]["outputs"]) for name in names}

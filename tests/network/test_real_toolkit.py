@@ -140,7 +140,7 @@ def test_cross_toolkit_compiles_programs_for_arm(tmp_path: Path, library: str | 
         folder = root / "targets/aarch64-linux"
         for path in (host, target):
             path.write_text(path.read_text().replace("linux-sbsa", "linux-aarch64"))
-    pair = (host, "--target", target, "--root", root)
+    pair = (host, "--target-set", target, "--output", root)
     selection = ["--component", "runtime", *(["--component", "libcublas"] if library else [])]
     cudaredist("materialize", *pair, "--data-dir", DATA, *selection)
     assert [path.name for path in (root / "targets").iterdir()] == [folder.name]
@@ -176,7 +176,7 @@ def test_runtime_root_runs_program_and_every_needed_file_is_required(tmp_path: P
         *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", FIRST),
         *("--platform", "linux-x86_64", "--gpu", "9.0", "--output", set_path),
     )
-    options = (set_path, "--data-dir", DATA, "--root")
+    options = (set_path, "--data-dir", DATA, "--output")
     selection = ("runtime", "libcublas", "libcufft")
     components = [word for name in selection for word in ("--component", name)]
     cudaredist("materialize", *options, root, *components)
@@ -223,7 +223,7 @@ def test_release_without_nvcc_compiles_host_programs(tmp_path: Path) -> None:
     )
     # The smallest math library. The component `math` has all of them.
     selection = ("--component", "libcurand", "--component", "runtime")
-    cudaredist("materialize", set_path, "--data-dir", DATA, "--root", root, *selection)
+    cudaredist("materialize", set_path, "--data-dir", DATA, "--output", root, *selection)
     build = tmp_path / "cmake"
     cmake = Path(sys.executable).parent / "cmake"
     run(cmake, "-S", SOURCE, "-B", build, "-DHOST_ONLY=ON", f"-DCUDAToolkit_ROOT={root}")
@@ -285,7 +285,7 @@ def test_libraries_of_root_load_what_they_need_and_open(
     )
     components = [word for name in LOADED for word in ("--component", name)]
     options = ["--run-paths"] if way == "run paths" else []
-    cudaredist("materialize", set_path, "--data-dir", DATA, "--root", root, *components, *options)
+    cudaredist("materialize", set_path, "--data-dir", DATA, "--output", root, *components, *options)
     environment = {}
     if way == "environment":
         variables = cudaredist("export", "env", set_path, "--root", root).stdout
@@ -358,7 +358,7 @@ def test_component_includes_headers_of_its_headers(
         *("--platform", "linux-x86_64", "--output", set_path),
     )
     cudaredist(
-        *("materialize", set_path, "--data-dir", DATA, "--root", root, "--component", component)
+        *("materialize", set_path, "--data-dir", DATA, "--output", root, "--component", component)
     )
     names = include_names(release, "linux-x86_64")
     nvidias = {name for of_package in names.values() for name in of_package}
@@ -382,7 +382,7 @@ def test_compiler_component_without_nvcc_is_refused(tmp_path: Path) -> None:
         *("--platform", "linux-x86_64", "--output", set_path),
     )
     root = tmp_path / "cuda"
-    options = ("--data-dir", DATA, "--root", root, "--component", "compiler")
+    options = ("--data-dir", DATA, "--output", root, "--component", "compiler")
     process = cudaredist("materialize", set_path, *options, code=2)
     assert "do not include nvcc" in process.stderr
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"set.json"}

@@ -56,7 +56,7 @@ def put_packages(made_set: MadeSet, count: int, size: int) -> MadeSet:
 
 
 def install(start: Start, set_path: Path, root: Path, *options: object) -> None:
-    process = start("materialize", set_path, "--root", root, *options)
+    process = start("materialize", set_path, "--output", root, *options)
     _, stderr = process.communicate()
     assert process.returncode == 0, stderr
 
@@ -75,7 +75,7 @@ def test_materialize_killed_at_random_steps_leaves_whole_root_or_none(
     made_set = put_packages(MadeSet(), 12, 200_000)
     set_path = made_set.write(tmp_path / "set.json")
     server.add_folder(made_set.put_archives(tmp_path / "source"))
-    call = ("materialize", set_path, "--base-url", server.url, "-j", 2, "--root")
+    call = ("materialize", set_path, "--base-url", server.url, "-j", 2, "--output")
     root = tmp_path / "stressed" / "root"
     staging = root.with_name(".root.cudaredist")
     moments = random.Random(20261122)
@@ -114,7 +114,7 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
     set_path = made_set.write(tmp_path / "set.json")
     source = made_set.put_archives(tmp_path / "source")
     root = tmp_path / "stressed" / "root"
-    call = ("materialize", set_path, "--base-url", source, "-j", 1, "--root", root)
+    call = ("materialize", set_path, "--base-url", source, "-j", 1, "--output", root)
 
     def run(which: int, step: int | None, failing: str | None = None) -> int:
         # Only the swap of the folders differs then.
@@ -179,7 +179,7 @@ def test_interrupted_materialize_keeps_complete_archives(
     slow = next(path for path in server.files if "package_03" in path)
     server.misbehave(slow, faults.silent)
     root = tmp_path / "root"
-    options = ("--root", root, "--base-url", server.url, "-j", 3, "--timeout", 3600)
+    options = ("--output", root, "--base-url", server.url, "-j", 3, "--timeout", 3600)
     process = start("materialize", set_path, *options)
     archives = tmp_path / ".root.cudaredist" / "archives"
     while len([p for p in archives.glob("*") if p.suffix != ".tmp"]) < 5:
@@ -217,7 +217,7 @@ def test_parallel_runs_on_one_root_succeed(
     server.delay = 0.1
     runs = [
         start(
-            *("materialize", set_path, "--root", root, "--base-url", server.url, "-j", 2),
+            *("materialize", set_path, "--output", root, "--base-url", server.url, "-j", 2),
             *SELECTIONS[0 if is_same else number % 2],
         )
         for number in range(4)
@@ -270,7 +270,7 @@ def test_full_disk_leaves_no_files_of_new_root(
     if has_root:
         install(start, set_path, root, *options, "--component", "package_00")
     before = whole(root)
-    process = start("materialize", set_path, "--root", root, *options)
+    process = start("materialize", set_path, "--output", root, *options)
     _, stderr = process.communicate()
     assert process.returncode == 3
     # The disk can be full before a download, which is then not started.
@@ -295,5 +295,5 @@ def test_archive_changed_while_read_exits_4(run: Run, patch: Patch) -> None:
         return open_archive(name, file)
 
     patch(archive_service, "open_archive", open_altered)
-    expect_output(run("materialize", "set.json", "--root", "root", "--base-url", "source"), 4)
+    expect_output(run("materialize", "set.json", "--output", "root", "--base-url", "source"), 4)
     assert {path.name for path in Path().iterdir()} == {"set.json", "source"}

@@ -139,7 +139,7 @@ class Command:
 
 
 PROCESS = ("process-manifests", "--redist", "cuda", "--version", NEW, "--platform", "linux-x86_64")
-SET = ("materialize", "set.json", "--root", "root")
+SET = ("materialize", "set.json", "--output", "root")
 COMMANDS = {
     "download-manifests": Command(
         ("download-manifests", "--redist", "cuda", "--json"), ("listing", "manifest"), has_new=False

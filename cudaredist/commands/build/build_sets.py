@@ -67,7 +67,7 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     is_for_all = request.platform is None and request.system is None
     requests = [request]
     if (cross := request.cross) is not None:
-        check_pair(cross, option="--platform")
+        check_pair(cross, host_option="--platform", target_option="--target")
         host = replace(request, capabilities=(), forward_compat=None)
         requests = [host, replace(request, platform=cross.target)]
     resolved = [

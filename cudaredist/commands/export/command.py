@@ -55,7 +55,7 @@ class ExportOptions(Options):
     root: str | None = folder_option(
         "Toolkit root for env, cmake, cyclonedx and spdx.", metavar="DIR"
     )
-    target: Path | None = folder_option(
+    target_set: Path | None = folder_option(
         "Package set of the platform to compile for, for env and cmake.", metavar="TARGET_SET"
     )
     wheel_base: str | None = output_option(
@@ -182,9 +182,9 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "run `cudaredist export cmake {package_set} --root {root}`",
     ),
     (
-        lambda o: o.target is not None and not o.exporter.takes_target,
-        "{form} has no form for a cross toolkit: --target requires the format bazel, cmake or env",
-        "run `cudaredist export cmake {package_set} --target {target}`",
+        lambda o: o.target_set is not None and not o.exporter.takes_target,
+        "{form} has no form for a cross toolkit: --target-set requires bazel, cmake or env",
+        "run `cudaredist export cmake {package_set} --target-set {target_set}`",
     ),
     (
         lambda o: o.root is not None and _is_relative(o.root),
@@ -234,8 +234,8 @@ def export(options: ExportOptions, session: Session) -> int:
     if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
         package_set = _with_addresses(package_set, options, session)
     host = None
-    if options.target is not None:
-        host, package_set = package_set, read_target_set(package_set, options.target)[0]
+    if options.target_set is not None:
+        host, package_set = package_set, read_target_set(package_set, options.target_set)[0]
     record = _root_record(options, sha256)
     exported = ExportedSet(
         package_set, options.root, host=host, record=record, nvidia_channel=channel
@@ -258,7 +258,7 @@ def _export_index(
     if options.output is None:
         call = again(output=options.form)
         raise UsageError(f"{index} has several package sets", hint=f"run `{call}`")
-    for name in ("root", "target"):
+    for name in ("root", "target_set"):
         if getattr(options, name) is not None:
             hint = f"run `{again(without=[f'--{name}'])}`, or export one of its sets"
             raise UsageError(f"--{name} cannot be combined with an index of sets", hint=hint)
@@ -354,7 +354,7 @@ def _root_record(options: ExportOptions, set_sha256: str) -> "ToolkitRecord | No
         return None
     record = read_record(Path(options.root))
     if options.exporter.reads_root and (record is None or record.set_sha256 != set_sha256):
-        hint = f"run `cudaredist materialize {options.package_set} --root {options.root}`"
+        hint = f"run `cudaredist materialize {options.package_set} --output {options.root}`"
         raise UsageError(f"{options.root} is not a toolkit root of this package set", hint=hint)
     return record
 

@@ -11,15 +11,15 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     Examples:
 
         cudaredist build --cuda 13.0 --platform linux-x86_64 --output set.json
-        cudaredist materialize set.json --root cuda --check  # needs a package index, exit code 1
-        cudaredist materialize set.json --root cuda --component compiler  # needs a package index
+        cudaredist materialize set.json --output cuda --check  # needs a package index, exit code 1
+        cudaredist materialize set.json --output cuda --component compiler  # needs a package index
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
     containers and Bazel. Archives are downloaded, verified, then unpacked. The root
     appears only when all of its files are verified. If a run is interrupted, the next one resumes
     it. A run with other components adds packages; use --replace to remove some.
 
-    With --target, the root contains the compilers of SET, and the headers and libraries of
+    With --target-set, the root contains the compilers of SET, and the headers and libraries of
     TARGET_SET, in `targets/sbsa-linux` or `targets/aarch64-linux`.
 
     With --for, the component runtime has only the shared libraries that programs, libraries or

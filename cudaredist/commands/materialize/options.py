@@ -31,11 +31,11 @@ class MaterializeOptions(Options):
     package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
     root: Path = folder_option(
         "Toolkit root: a new folder, or an existing root.",
-        names="--root -o",
+        names="--output -o",
         metavar="FOLDER",
         default=...,
     )
-    target: Path | None = folder_option(
+    target_set: Path | None = folder_option(
         "Package set of the platform to compile for.", metavar="TARGET_SET"
     )
     layout: LayoutName = output_option(
@@ -83,17 +83,17 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (
         lambda o: o.package_set and o.verify,
         "--verify cannot be combined with SET",
-        "run `cudaredist materialize --root {root} --verify`",
+        "run `cudaredist materialize --output {root} --verify`",
     ),
     (
         lambda o: o.package_set and o.remove,
         "--remove cannot be combined with SET",
-        "run `cudaredist materialize --root {root} --remove`",
+        "run `cudaredist materialize --output {root} --remove`",
     ),
     (
-        lambda o: o.target and o.only_root,
-        "--target cannot be combined with --verify or --remove",
-        ["--target"],
+        lambda o: o.target_set and o.only_root,
+        "--target-set cannot be combined with --verify or --remove",
+        ["--target-set"],
     ),
     (lambda o: o.layout == "oci" and not o.programs, "--layout oci requires --for", ["--layout"]),
     (
@@ -102,8 +102,8 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         ["--for"],
     ),
     (
-        lambda o: o.programs and (o.target or o.layout == "split"),
-        "--for cannot be combined with --target or --layout split",
+        lambda o: o.programs and (o.target_set or o.layout == "split"),
+        "--for cannot be combined with --target-set or --layout split",
         ["--for"],
     ),
     (lambda o: o.programs and o.exclude, "--for cannot be combined with --exclude", ["--for"]),
@@ -113,9 +113,9 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         ["--for"],
     ),
     (
-        lambda o: o.target and o.layout == "split",
-        "--target cannot be combined with --layout split",
-        ["--target"],
+        lambda o: o.target_set and o.layout == "split",
+        "--target-set cannot be combined with --layout split",
+        ["--target-set"],
     ),
     (
         lambda o: o.run_paths and o.only_root,

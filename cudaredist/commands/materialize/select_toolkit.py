@@ -33,7 +33,9 @@ def select_toolkit(
     Raises `UsageError` for packages that cannot be selected, and `InvalidFileError`.
     """
     value, sha256 = read_package_set(package_set)
-    target = CrossTarget(*read_target_set(value, options.target)) if options.target else None
+    target = None
+    if options.target_set is not None:
+        target = CrossTarget(*read_target_set(value, options.target_set))
     runtime = runtime_libraries(value, options, session) if options.programs else None
     libraries = () if runtime is None else tuple(runtime.paths)
     selection = select_packages(value, target, options, libraries)

@@ -90,7 +90,7 @@ def export(run: Run, made_set: MadeSet, gcc: int | None = None) -> None:
 def outputs_of(run: Run, made_set: MadeSet, attr: str) -> dict[str, dict[str, str]]:
     """Return a package's output contents after comparing them with `materialize`."""
     export(run, made_set)
-    options = ("--archives", "source", "--root", "root", "--layout", "split")
+    options = ("--archives", "source", "--output", "root", "--layout", "split")
     expect_output(run("materialize", "set.json", *options, "--component", attr), 0)
     built = build_package(Path.cwd(), attr, made_set.packages[attr]["outputs"])
     output_contents = {output: contents(path) for output, path in built.items()}

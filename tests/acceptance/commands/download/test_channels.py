@@ -150,7 +150,7 @@ def test_mirror_sync_and_processing_of_channel(
     assert document["cuda"]["early_access"] is True
     address = document["packages"]["libx"]["archive"]["url"]
     assert address.startswith("https://packages.nvidia.com/bin-archive/pool/linux-x86_64/5B5154")
-    expect_output(run("materialize", "set.json", "--root", "root", *source[2:]), 0)
+    expect_output(run("materialize", "set.json", "--output", "root", *source[2:]), 0)
     assert Path("root/lib/x").read_bytes() == b"x"
 
 

@@ -51,7 +51,7 @@ def test_materialize_reads_pool_paths_from_every_source(
 ) -> None:
     for number, options in enumerate(sources(made_set, server)):
         root = Path(f"root{number}")
-        expect_output(run("materialize", "set.json", "--root", root, *options), 0)
+        expect_output(run("materialize", "set.json", "--output", root, *options), 0)
         assert (root / "lib/x").read_bytes() == b"x"
 
 
@@ -82,7 +82,7 @@ def test_path_outside_root_is_refused(made_set: MadeSet, run: Run, path: str) ->
     made_set.packages["libx"]["archive"]["relative_path"] = path
     made_set.write(Path("set.json"))
     Path("mirror").mkdir()
-    result = run("materialize", "set.json", "--root", "root", "--base-url", "mirror")
+    result = run("materialize", "set.json", "--output", "root", "--base-url", "mirror")
     assert result.exit_code == 5, result.output
     assert "packages.libx.archive.relative_path: " in result.stderr
     assert not Path("root").exists()
@@ -104,7 +104,7 @@ def test_redirect_out_of_root_is_followed_and_verified(
         other.files["/elsewhere"] = data if is_same else bytes(len(data))
         server.misbehave(f"/mirror/{path}", redirect(f"{other.url}/elsewhere"), times=9)
         url = f"{server.url}/mirror".replace("http://", "http://user:secret@")
-        result = run("materialize", "set.json", "--root", "root", "--base-url", url)
+        result = run("materialize", "set.json", "--output", "root", "--base-url", url)
     assert other.requests["/elsewhere"]
     assert all(headers.get("Authorization") is None for _, headers in other.headers)
     assert (result.exit_code == 0) is is_same, result.output
@@ -203,7 +203,7 @@ def test_set_of_early_access_requires_its_whole_label(early: str, run: Run) -> N
     assert address.startswith("https://packages.nvidia.com/bin-archive/pool/linux-x86_64/5B515474")
     result = run("export", "urls", "set.json", "--base-url", "https://example.org/cuda")
     expect_output(result, 0, "https://example.org/cuda/pool/linux-x86_64/5B515474-7E78/")
-    expect_output(run("materialize", "set.json", "--root", "root", *source), 0)
+    expect_output(run("materialize", "set.json", "--output", "root", *source), 0)
     assert Path("root/lib/x").read_bytes() == b"x"
 
 

@@ -31,7 +31,7 @@ def test_second_materialize_sends_no_request_and_changes_nothing(
     server.add_folder(Path("source"))
     hashed = patch.count("cudaredist.commands.materialize.root.hash_of")
     assert materialize(base=server.url).exit_code == 0
-    assert run("materialize", "--root", "root", "--verify").exit_code == 0
+    assert run("materialize", "--output", "root", "--verify").exit_code == 0
     before = {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")}
     server.requests.clear()
     number = hashed.number
@@ -308,7 +308,7 @@ def test_root_set_aside_by_killed_run_is_restored(materialize: Materialize, run:
         Path("root").rename(".root.cudaredist/old")
 
     kill_between_both_steps()
-    result = run("materialize", "--root", "root", "--verify")
+    result = run("materialize", "--output", "root", "--verify")
     assert "interrupted" in result.stderr
     # Even a run without any work restores the root.
     assert materialize("--max-download", "1", "--layout", "split").exit_code == 2
@@ -319,7 +319,7 @@ def test_root_set_aside_by_killed_run_is_restored(materialize: Materialize, run:
     assert materialize("--layout", "split").exit_code == 0
     assert Path("root/cuda_nvcc/out/bin/nvcc").is_file()
     kill_between_both_steps()
-    assert run("materialize", "--root", "root", "--remove").exit_code == 0
+    assert run("materialize", "--output", "root", "--remove").exit_code == 0
     assert_nothing_left()
 
 

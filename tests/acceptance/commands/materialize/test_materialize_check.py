@@ -42,14 +42,14 @@ def test_check_of_unknown_package_is_refused(materialize: Materialize) -> None:
 
 
 def test_check_cannot_be_combined_with_verify(run: Run) -> None:
-    expect_error(run("materialize", "--root", "root", "--verify", "--check"), 2, "--check cannot")
+    expect_error(run("materialize", "--output", "root", "--verify", "--check"), 2, "--check cannot")
 
 
 def test_check_of_wheels_has_unpacked_sizes(run: Run) -> None:
     """On the shipped data."""
     call = ("build", "--cuda", "12.9", "--platform", "linux-x86_64", "--output", "set.json")
     assert run(*call).exit_code == 0
-    words = ("--root", "root", "--component", "libcublas", "--check")
+    words = ("--output", "root", "--component", "libcublas", "--check")
     result = expect_output(run("materialize", "set.json", *words), 1)
     first, *rows = result.stdout.splitlines()
     assert first == (

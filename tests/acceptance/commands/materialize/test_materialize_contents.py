@@ -88,7 +88,7 @@ def test_merged_root_contains_files_of_all_packages(materialize: Materialize, ru
     assert versions["cuda"] == {"name": "CUDA SDK", "version": "13.0.2"}
     assert versions["libcublas"] == {"name": "LIBCUBLAS", "version": "1.2.3"}
     assert run("validate", "root/.cudaredist.json").exit_code == 0
-    assert run("materialize", "--root", "root", "--verify").exit_code == 0
+    assert run("materialize", "--output", "root", "--verify").exit_code == 0
     assert_nothing_left("root")
 
 
@@ -113,7 +113,7 @@ def test_split_root_matches_sizes_in_set(
         for attr, package in made_set.packages.items()
         if package["status"] == "available"
     }
-    assert run("materialize", "--root", "root", "--verify").exit_code == 0
+    assert run("materialize", "--output", "root", "--verify").exit_code == 0
     assert Path("root/libcublas/lib/lib/libcublas.so").resolve().is_file()
 
 
@@ -265,14 +265,14 @@ def test_compiler_missing_from_channel_is_named(run: Run, materialize: Materiali
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["set.json"], 2, "--root"),
-        (["nothing.json", "--root", "root"], 2, "no such file"),
-        (["broken.json", "--root", "root"], 5, "broken.json"),
-        (["--root", "nothing", "--verify"], 2, "no toolkit root at nothing"),
-        (["--root", "nothing", "--remove"], 2, "no toolkit root at nothing"),
-        (["--root", "source", "--remove"], 2, "not a cudaredist toolkit root"),
-        (["set.json", "--root", "/", "--base-url", "source"], 2, "cannot be a toolkit root"),
-        (["set.json", "--root", "root", "--offline"], 2, "--archives"),
+        (["set.json"], 2, "--output"),
+        (["nothing.json", "--output", "root"], 2, "no such file"),
+        (["broken.json", "--output", "root"], 5, "broken.json"),
+        (["--output", "nothing", "--verify"], 2, "no toolkit root at nothing"),
+        (["--output", "nothing", "--remove"], 2, "no toolkit root at nothing"),
+        (["--output", "source", "--remove"], 2, "not a cudaredist toolkit root"),
+        (["set.json", "--output", "/", "--base-url", "source"], 2, "cannot be a toolkit root"),
+        (["set.json", "--output", "root", "--offline"], 2, "--archives"),
     ],
 )
 def test_invalid_arguments_are_rejected(
@@ -378,7 +378,7 @@ def test_root_is_created_from_manifests(run: Run, data: Path, server: FaultServe
     options = ("--cuda", "12.9.1", "--platform", "linux-x86_64", "--output", "set.json")
     expect_output(run("build", *options), 0)
     result = run(
-        *("materialize", "set.json", "--root", "root", "--base-url", "source"),
+        *("materialize", "set.json", "--output", "root", "--base-url", "source"),
         *("--component", "libcublas", "--layout", "split"),
     )
     assert result.exit_code == 0, result.output

@@ -44,7 +44,7 @@ def test_cross_root_has_compilers_of_host_and_libraries_of_target(
     materialize: Materialize, run: Run, platform: str
 ) -> None:
     target, folder = put_target(platform), FOLDERS[platform]
-    expect_output(materialize("--target", target), 0, f"linux-x86_64 with target {platform}")
+    expect_output(materialize("--target-set", target), 0, f"linux-x86_64 with target {platform}")
     contents = listing(Path("root"))
     files = {path for path, content in contents.items() if isinstance(content, bytes)}
     assert files == FILES | {f"{folder}/{path}" for path in TARGET_FILES}
@@ -59,16 +59,16 @@ def test_cross_root_has_compilers_of_host_and_libraries_of_target(
     assert "libcublas" not in packages
     assert "libcublas" in json.loads((Path("root") / "version.json").read_bytes())
     assert run("validate", "root/.cudaredist.json").exit_code == 0
-    expect_output(run("materialize", "--root", "root", "--verify"), 0, f"with target {platform}")
-    expect_output(materialize("--target", target), 0, "unchanged")
+    expect_output(run("materialize", "--output", "root", "--verify"), 0, f"with target {platform}")
+    expect_output(materialize("--target-set", target), 0, "unchanged")
     (Path("root") / folder / "include" / "cuda.h").unlink()
-    expect_output(materialize("--target", target), 0, "written")
+    expect_output(materialize("--target-set", target), 0, "written")
     assert listing(Path("root")) == contents
 
 
 @pytest.mark.usefixtures("made_set")
 def test_cross_root_selects_packages_of_target(materialize: Materialize) -> None:
-    options = ("--target", put_target(JETSON), "-o", "jetson", "--component", "cuda_cudart")
+    options = ("--target-set", put_target(JETSON), "-o", "jetson", "--component", "cuda_cudart")
     expect_output(materialize(*options), 0)
     files = listing(Path("jetson"))
     assert {f"{FOLDERS[JETSON]}/include/cuda.h", "bin/nvcc"} <= files.keys()
@@ -79,10 +79,10 @@ def test_cross_root_selects_packages_of_target(materialize: Materialize) -> None
 
 @pytest.mark.usefixtures("made_set")
 def test_cross_root_of_another_target_replaces_packages(materialize: Materialize) -> None:
-    expect_output(materialize("--target", put_target()), 0)
+    expect_output(materialize("--target-set", put_target()), 0)
     target = put_target(JETSON)
-    expect_error(materialize("--target", target), 2, "libcublas:linux-sbsa", "--replace")
-    expect_output(materialize("--target", target, "--replace"), 0, f"with target {JETSON}")
+    expect_error(materialize("--target-set", target), 2, "libcublas:linux-sbsa", "--replace")
+    expect_output(materialize("--target-set", target, "--replace"), 0, f"with target {JETSON}")
     assert not (Path("root") / FOLDERS[SBSA]).exists()
 
 
@@ -102,20 +102,20 @@ def test_real_pair_for_jetsons_is_exported_and_needs_archives_of_both(
         ("env", ("CUDAARCHS=87", "aarch64-linux-gnu-g++")),
         ("bazel", (f'"{JETSON}"', '"linux-x86_64"')),
     ):
-        expect_output(run("export", form, host, "--target", target), 0, *words)
+        expect_output(run("export", form, host, "--target-set", target), 0, *words)
     Path("archives").mkdir()
-    options = ("--root", "root", "--component", "libcublas", "--archives", "archives", "--offline")
-    result = run("materialize", host, "--target", target, *options, *data)
+    options = ("-o", "root", "--component", "libcublas", "--archives", "archives", "--offline")
+    result = run("materialize", host, "--target-set", target, *options, *data)
     expect_error(result, 3, "linux-x86_64-12.6", "archives: lacks ", "archives: ")
-    result = run("materialize", target, "--target", host, *options, *data)
-    expect_error(result, 2, "exchange SET and --target")
+    result = run("materialize", target, "--target-set", host, *options, *data)
+    expect_error(result, 2, "exchange SET and --target-set")
 
 
 @pytest.mark.usefixtures("made_set")
 def test_removed_package_of_target_is_named_in_hint(materialize: Materialize) -> None:
     target = put_target()
-    assert materialize("--target", target).exit_code == 0
-    result = materialize("--target", target, "--component", "cuda_cudart")
+    assert materialize("--target-set", target).exit_code == 0
+    result = materialize("--target-set", target, "--component", "cuda_cudart")
     expect_error(result, 2, "would be removed: libcublas:linux-sbsa", "--component libcublas`")
 
 
@@ -130,7 +130,7 @@ def test_cross_root_downloads_no_library_of_host(materialize: Materialize) -> No
         if path.partition("/")[0] not in libraries
     }
     made_set.put()
-    expect_output(materialize("--target", put_target()), 0)
+    expect_output(materialize("--target-set", put_target()), 0)
     names = record()["packages"].keys()
     assert {"cuda_crt", "cuda_cudart:linux-sbsa"} <= names
     assert not libraries & names
@@ -145,7 +145,7 @@ def test_cross_root_downloads_no_program_of_target(materialize: Materialize) -> 
             del made_set.archives[tool]
         made_set.write(Path(path))
         made_set.put_archives(Path("source"))
-    expect_output(materialize("--target", "target.json"), 0)
+    expect_output(materialize("--target-set", "target.json"), 0)
     assert "cuda_cuobjdump:linux-sbsa" not in record()["packages"]
     assert "bin/cuobjdump" in listing(Path("root"))
 
@@ -163,7 +163,7 @@ def test_cross_root_has_nvvm_of_host_for_link_time_optimization(materialize: Mat
         made_set.packages["cuda_nvcc"]["depends"] = []
         made_set.write(Path(path))
         made_set.put_archives(Path("source"))
-    expect_output(materialize("--target", "target.json", "--exclude", "cuda_nvcc"), 0)
+    expect_output(materialize("--target-set", "target.json", "--exclude", "cuda_nvcc"), 0)
     root = listing(Path("root"))
     assert root["nvvm/lib64/libnvvm.so.4"] == b"lib of linux-x86_64"
     assert root["nvvm/lib64/libnvvm.so"] == "libnvvm.so.4"
@@ -172,7 +172,7 @@ def test_cross_root_has_nvvm_of_host_for_link_time_optimization(materialize: Mat
 
 @pytest.mark.usefixtures("made_set")
 def test_cross_root_excludes_package_of_both_sets(materialize: Materialize) -> None:
-    expect_output(materialize("--target", put_target(), "--exclude", "cuda_crt"), 0)
+    expect_output(materialize("--target-set", put_target(), "--exclude", "cuda_crt"), 0)
     assert not {"cuda_crt", "cuda_crt:linux-sbsa"} & record()["packages"].keys()
 
 
@@ -180,7 +180,7 @@ PAIRS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     "swapped": (
         {"platform": "linux-sbsa"},
         {"platform": "linux-x86_64"},
-        "exchange SET and --target",
+        "exchange SET and --target-set",
     ),
     "same platform": ({}, {"platform": "linux-x86_64"}, "no compilers for linux-x86_64 on"),
     "Windows": ({}, {"platform": "windows-x86_64"}, "no compilers for windows-x86_64 on"),
@@ -196,7 +196,7 @@ def test_cross_root_of_mixed_sets_is_refused(run: Run, materialize: Materialize,
     host, target, words = PAIRS[case]
     MadeSet(**host).write(Path("set.json"))
     MadeSet(**{"platform": "linux-sbsa", **target}).write(Path("target.json"))
-    result = materialize("--target", "target.json")
+    result = materialize("--target-set", "target.json")
     expect_error(result, 2, words)
     assert not Path("root").exists()
 
@@ -214,9 +214,9 @@ def test_set_of_another_pair_is_refused(
         document = MadeSet(platform=platform).document() | {"cross": pair}
         Path(path).write_text(json.dumps(document))
     result = (
-        materialize("--target", "target.json")
+        materialize("--target-set", "target.json")
         if command == "materialize"
-        else run("export", "env", "set.json", "--target", "target.json")
+        else run("export", "env", "set.json", "--target-set", "target.json")
     )
     expect_error(result, 2, "host linux-x86_64 and the target linux-sbsa, but SET is for", words)
 
@@ -232,5 +232,5 @@ def test_cross_root_with_different_compiler_is_refused(
         made_set = MadeSet(platform=platform)
         made_set.add(attr, {"include/a.h": b"//\n"}, version=version)
         made_set.write(Path(name))
-    result = materialize("--target", "target.json")
+    result = materialize("--target-set", "target.json")
     expect_error(result, 2, f"differ: {attr} 1.2.3 and 1.2.4", "--platform linux-sbsa")

@@ -189,7 +189,7 @@ def test_working_folder_becomes_root(
     Path("root").mkdir()
     monkeypatch.chdir("root")
     expect_output(
-        run("materialize", base / "set.json", "--root", ".", "--base-url", base / "source"), 0
+        run("materialize", base / "set.json", "--output", ".", "--base-url", base / "source"), 0
     )
     assert (base / "root/bin/nvcc").is_file()
 
@@ -200,7 +200,7 @@ def test_link_to_root_is_kept(materialize: Materialize, run: Run) -> None:
     assert materialize("--layout", "split", root="current").exit_code == 0
     assert Path("current").readlink() == Path("cuda-13.0")
     assert Path("cuda-13.0/cuda_nvcc").is_dir()
-    assert run("materialize", "--root", "current", "--verify").exit_code == 0
+    assert run("materialize", "--output", "current", "--verify").exit_code == 0
     assert_nothing_left("current", "cuda-13.0")
 
 
@@ -220,7 +220,7 @@ def test_unwritable_root_path_exits_3(materialize: Materialize) -> None:
 @pytest.mark.slow
 def test_read_only_folder_exits_3() -> None:
     Path("locked").mkdir(mode=0o555)
-    arguments = ["set.json", "--root", "locked/root", "--base-url", "source"]
+    arguments = ["set.json", "--output", "locked/root", "--base-url", "source"]
     command = [*WITHOUT_OVERRIDE, "-m", "cudaredist", "materialize", *arguments]
     assert subprocess.run(command, check=False).returncode == 3
     assert not list(Path("locked").iterdir())
@@ -229,7 +229,7 @@ def test_read_only_folder_exits_3() -> None:
 def test_broken_record_exits_5(materialize: Materialize, run: Run) -> None:
     materialize()
     Path("root/.cudaredist.json").write_bytes(b"{")
-    for result in (materialize(), run("materialize", "--root", "root", "--remove")):
+    for result in (materialize(), run("materialize", "--output", "root", "--remove")):
         assert result.exit_code == 5
         assert "root/.cudaredist.json" in result.stderr
     assert Path("root/bin/nvcc").is_file()

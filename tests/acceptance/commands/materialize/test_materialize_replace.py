@@ -57,7 +57,7 @@ def materialize(run: Run, source: FaultServer) -> Run:
 
     def invoke(*options: object) -> Result:
         source.requests.clear()
-        return run("materialize", "set.json", "--root", "root", "--base-url", source.url, *options)
+        return run("materialize", "set.json", "-o", "root", "--base-url", source.url, *options)
 
     return invoke
 
@@ -129,7 +129,7 @@ def test_replace_restores_file_of_same_size(
     materialize()
     Path("root/bin/nvcc").write_bytes(b"NVCC")
     assert materialize().stdout.startswith("root: unchanged")
-    verified = expect_output(run("materialize", "--root", "root", "--verify"), 4)
+    verified = expect_output(run("materialize", "--output", "root", "--verify"), 4)
     restore = "to restore it, repeat the command that created it with --replace"
     assert restore in verified.stdout
     assert materialize("--replace").exit_code == 0

@@ -63,7 +63,7 @@ def source(run: Run, server: FaultServer) -> FaultServer:
 def materialize(run: Run, source: FaultServer) -> Run:
     def invoke(*options: object) -> Result:
         source.requests.clear()
-        return run("materialize", "set.json", "--root", "root", "--base-url", source.url, *options)
+        return run("materialize", "set.json", "-o", "root", "--base-url", source.url, *options)
 
     return invoke
 
@@ -91,7 +91,7 @@ def record() -> dict[str, Any]:
 def test_libraries_without_run_path_are_named(materialize: Run, run: Run) -> None:
     report = json.loads(expect_output(materialize("--json"), 0).stdout)
     assert report["missing_run_paths"] == MISSING
-    verified = run("materialize", "--root", "root", "--verify")
+    verified = run("materialize", "--output", "root", "--verify")
     lines = (
         "lib/libcusolverMg.so.12 has no run path to lib, and needs libcublas.so.13",
         "lib/libnvrtc.so.13 has no run path to lib, and may open libnvrtc-builtins.so.13.0",
@@ -136,7 +136,7 @@ def test_run_paths_are_added_recorded_and_repaired(
     assert fetched(source) == set()
     assert (report["changed_files"], report["missing_run_paths"]) == (changed, {})
     assert [loaded(OPENER, "compile"), loaded(USER, "solve")] == [0, 0]
-    verified = run("materialize", "--root", "root", "--verify")
+    verified = run("materialize", "--output", "root", "--verify")
     names = ", ".join(changed)
     expect_output(verified, 0, f"run paths added with patchelf: {', '.join(sorted(changed))}")
     assert names
@@ -147,7 +147,7 @@ def test_run_paths_are_added_recorded_and_repaired(
         assert file["sha256"] == sha256_of(path.read_bytes())
     before = record()
     OPENER.write_bytes(b"damaged")
-    expect_output(run("materialize", "--root", "root", "--verify"), 4, "was changed")
+    expect_output(run("materialize", "--output", "root", "--verify"), 4, "was changed")
     expect_output(materialize("--run-paths"), 0, "root: written")
     assert fetched(source) == {"cuda_nvrtc"}
     assert record() == before
@@ -209,7 +209,7 @@ def test_failure_of_patchelf_leaves_no_root(
     Path("bin/patchelf").write_text(f"#!/bin/sh\n{script}\n")
     Path("bin/patchelf").chmod(0o755)
     monkeypatch.setenv("PATH", f"{Path.cwd() / 'bin'}:{os.environ['PATH']}")
-    options = ("--root", "root", "--archives", "source", "--offline", "--run-paths")
+    options = ("--output", "root", "--archives", "source", "--offline", "--run-paths")
     expect_error(run("materialize", "set.json", *options), 5, words)
     assert not ROOT.exists()
     assert not Path(".root.cudaredist").exists()

@@ -198,7 +198,7 @@ def test_program_with_static_runtime_needs_no_runtime_root(materialize: Material
         (("--for", "program"), "--for requires --component runtime"),
         (
             ("--for", "program", "--component", "runtime", "--layout", "split"),
-            "--for cannot be combined with --target or --layout split",
+            "--for cannot be combined with --target-set or --layout split",
         ),
         (
             ("--for", "program", "--component", "runtime", "--exclude", "libcublas"),

@@ -58,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def runtime(run: Run, data: Path) -> Run:
     """Return a function that materializes the libraries that paths need."""
-    folders = ("--data-dir", data / "data", "--base-url", data / "source", "--root", "root")
+    folders = ("--data-dir", data / "data", "--base-url", data / "source", "--output", "root")
     options = ("--component", "runtime", *folders)
 
     def invoke(*words: object) -> Result:

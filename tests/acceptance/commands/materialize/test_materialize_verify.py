@@ -57,10 +57,10 @@ def test_verify_names_damaged_files(materialize: Materialize, run: Run) -> None:
     materialize(root="whole")
     for change, words in DAMAGES.values():
         shutil.copytree("whole", "root", symlinks=True)
-        result = run("materialize", "--root", "root", "--verify")
+        result = run("materialize", "--output", "root", "--verify")
         assert result.stdout.startswith("root: verified; CUDA 13.0.2"), words
         change()
-        result = expect_output(run("materialize", "--root", "root", "--verify", "--json"), 4)
+        result = expect_output(run("materialize", "--output", "root", "--verify", "--json"), 4)
         report = json.loads(result.stdout)
         assert report["status"] == "altered"
         assert words in " ".join(report["problems"])
@@ -78,7 +78,7 @@ def test_verify_reports_unreadable_file(materialize: Materialize, run: Run, patc
 
     patch("cudaredist.commands.materialize.root.hash_of", refuse)
     expect_output(
-        run("materialize", "--root", "root", "--verify"),
+        run("materialize", "--output", "root", "--verify"),
         4,
         "bin/nvcc: cannot be read: Permission denied",
     )
@@ -92,12 +92,12 @@ def test_remove_reports_and_keeps_foreign_files(materialize: Materialize, run: R
     Path("root/lib/link").symlink_to("/etc")
     Path("root/empty/inner").mkdir(parents=True)
     expect_output(
-        run("materialize", "--root", "root", "--verify"),
+        run("materialize", "--output", "root", "--verify"),
         0,
         "not installed by cudaredist: empty/inner/",
         "not installed by cudaredist: and 7 more",
     )
-    expect_output(run("materialize", "--root", "root", "--remove"), 1, "root: removed")
+    expect_output(run("materialize", "--output", "root", "--remove"), 1, "root: removed")
     paths = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
     assert paths == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
         f"lib/mine/{number:02}" for number in range(25)
@@ -107,7 +107,7 @@ def test_remove_reports_and_keeps_foreign_files(materialize: Materialize, run: R
 
 def test_remove_deletes_whole_root(materialize: Materialize, run: Run) -> None:
     materialize()
-    expect_output(run("materialize", "--root", "root", "--remove"), 0)
+    expect_output(run("materialize", "--output", "root", "--remove"), 0)
     assert_nothing_left()
 
 
@@ -117,7 +117,7 @@ def test_remove_deletes_files_of_interrupted_run(materialize: Materialize, run: 
     archive.mkdir()
     assert materialize().exit_code == 3
     assert list(Path().glob(".root*"))
-    result = expect_output(run("materialize", "--root", "root", "--remove"), 0)
+    result = expect_output(run("materialize", "--output", "root", "--remove"), 0)
     assert result.stdout == "root: removed; remains of an interrupted run\n"
     assert_nothing_left()
 
@@ -131,8 +131,8 @@ def test_remove_of_immovable_root_deletes_each_file(materialize: Materialize, ru
     with patching() as patch:
         patch(Path, "rename", busy)
         expect_error(materialize("--layout", "split"), 3, "busy")
-        assert run("materialize", "--root", "root", "--verify").exit_code == 0
-        assert run("materialize", "--root", "root", "--remove").exit_code == 0
+        assert run("materialize", "--output", "root", "--verify").exit_code == 0
+        assert run("materialize", "--output", "root", "--remove").exit_code == 0
     assert_nothing_left()
 
 
@@ -146,7 +146,7 @@ def test_forged_record_deletes_nothing_outside_root(
     document = record()
     document["files"][path] = document["files"]["bin/nvcc"]
     Path("root/.cudaredist.json").write_text(json.dumps(document))
-    result = run("materialize", "--root", "root", "--verify")
+    result = run("materialize", "--output", "root", "--verify")
     assert f"{path}: is missing" in result.stdout
-    assert run("materialize", "--root", "root", "--remove").exit_code == 1
+    assert run("materialize", "--output", "root", "--remove").exit_code == 1
     assert Path("precious").read_bytes() == b"precious"

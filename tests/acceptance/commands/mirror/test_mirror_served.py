@@ -141,7 +141,7 @@ def test_commands_work_from_a_served_mirror(nginx: Nginx, run: Run, origin: Path
     assert {one["status"] for one in report(again)["manifests"]} == {"unchanged"}
     assert nginx.log().count(unchanged) - before == 3
     package_set = origin / "sets/linux-x86_64/cuda-12.9.1.json"
-    expect_output(run("materialize", package_set, "--root", "root", *base), 0)
+    expect_output(run("materialize", package_set, "--output", "root", *base), 0)
     assert Path("root/include/cuda_runtime.h").is_file()
 
 

@@ -103,7 +103,7 @@ def test_lib_of_toolkit_is_not_a_folder_of_the_system(
     (tmp_path / "lib64").symlink_to("lib")
     assert [each.found_by for each in loaded(tmp_path)] == [found_by]
     hints = [each.hint for each in findings(tmp_path)]
-    call = f"cudaredist materialize set.json --root {tmp_path} --run-paths"
+    call = f"cudaredist materialize set.json --output {tmp_path} --run-paths"
     assert hints == ([] if runpath else [call])
 
 
