@@ -14,6 +14,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from cudaredist.cli.other_names import without_other_names
 from cudaredist.errors import EXIT_USAGE
 from cudaredist.formats.registry import schema_problems
 
@@ -51,6 +52,7 @@ def _require_useful_hint(result: Result) -> None:
     errors = _error_lines(result)
     for command in re.findall("`cudaredist ([^`]*)`", "".join(_lines(result, "hint: "))):
         call = shlex.split(command)
+        assert without_other_names(call) == call, f"{command} has another name of an option"
         if call[0] not in _OF_SERVERS or {"--base-url", "--offline"} & {*call}:
             repeated = _error_lines(_invoke_in_copy(call))
             assert not errors or repeated != errors, f"the hint {command} fails in the same way"

@@ -201,7 +201,7 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
         try:
             Version.parse(required.max_glibc)
         except ValueError as error:
-            hint = f"run `{again(max_glibc='2.28')}`"
+            hint = f"run `{again(require_glibc='2.28')}`"
             raise UsageError(f"--require-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 

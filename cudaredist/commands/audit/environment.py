@@ -317,7 +317,7 @@ class JudgedEnvironment:
         """Return the command that adds a run path to files. A toolkit records changed files."""
         if self.environment.kind == "toolkit":
             root = self.environment.path
-            return command_line("materialize set.json", "--run-paths", root=root)
+            return command_line("materialize set.json", "--run-paths", output=root)
         commands = dict.fromkeys(run_path_fix(file.path, folder) for file in files)
         return self.repairs.hint(Repair(commands=tuple(commands)))
 

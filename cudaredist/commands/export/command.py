@@ -258,10 +258,10 @@ def _export_index(
     if options.output is None:
         call = again(output=options.form)
         raise UsageError(f"{index} has several package sets", hint=f"run `{call}`")
-    for name in ("root", "target_set"):
-        if getattr(options, name) is not None:
-            hint = f"run `{again(without=[f'--{name}'])}`, or export one of its sets"
-            raise UsageError(f"--{name} cannot be combined with an index of sets", hint=hint)
+    for option, value in (("--root", options.root), ("--target-set", options.target_set)):
+        if value is not None:
+            hint = f"run `{again(without=[option])}`, or export one of its sets"
+            raise UsageError(f"{option} cannot be combined with an index of sets", hint=hint)
     files: dict[str, bytes] = {}
     sets = {}
     for path in paths:

@@ -53,7 +53,7 @@ class ExistingRoot:
             return self._read_image()
         if record is None and not is_empty(self._path):
             problem = f"exists and is not a cudaredist toolkit root (no {RECORD_NAME})"
-            hint = f"run `{again(root='cuda-toolkit')}` for a new folder"
+            hint = f"run `{again(output='cuda-toolkit')}` for a new folder"
             raise UsageError(f"{root} {problem}", hint=hint)
         if record is not None and self._toolkit.is_recorded(record):
             if is_intact(self._path, record, is_quick=not self._options.replace):
@@ -69,7 +69,7 @@ class ExistingRoot:
         """
         root, stored = self._options.root, read_layout(self._path)
         if stored is None and not is_empty(self._path):
-            hint = f"run `{again(root='cuda-image')}` for a new folder"
+            hint = f"run `{again(output='cuda-image')}` for a new folder"
             raise UsageError(f"{root} exists and is not an image of cudaredist", hint=hint)
         if stored is None:
             return Existing()
@@ -104,6 +104,6 @@ class ExistingRoot:
         foreign = list_root(self._path).foreign_to(record)
         if foreign:
             problem = "would be replaced, but has files that cudaredist did not install"
-            call = again(root="cuda-toolkit")
+            call = again(output="cuda-toolkit")
             hint = f"move them to another folder, or run `{call}` for a new folder"
             raise UsageError(f"{root} {problem}: {listed(foreign, _SHOWN)}", hint=hint)

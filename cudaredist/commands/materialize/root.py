@@ -209,7 +209,7 @@ def _record_of(root: Path) -> ToolkitRecord:
     if record is None:
         staging = StagingDirectory(root)
         if not os.path.lexists(staging.root) and not staging.exists():
-            create = f"cudaredist materialize set.json --root {shlex.quote(str(root))}"
+            create = f"cudaredist materialize set.json --output {shlex.quote(str(root))}"
             raise UsageError(f"no toolkit root at {root}", hint=f"run `{create}` to create it")
         message = f"{root} is not a cudaredist toolkit root: it has no {RECORD_NAME}"
         hint = f"an interrupted run left {staging.folder}: repeat that run"

@@ -33,7 +33,7 @@ class StagingDirectory:
         # A rename of the path without links moves the folder itself.
         self.root = root = Path(os.path.realpath(root))
         if not root.name:
-            hint = f"run `{again(root='cuda-toolkit')}`"
+            hint = f"run `{again(output='cuda-toolkit')}`"
             raise UsageError(f"{root} cannot be a toolkit root", hint=hint)
         self.folder = root.with_name(f".{root.name}.cudaredist")
         self.archives = self.folder / "archives"
@@ -181,7 +181,7 @@ class StagingDirectory:
             return
         is_own = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
         if not stat.S_ISDIR(about.st_mode) or not is_own:
-            hint = f"run `{again(root='cuda-toolkit')}` for another folder"
+            hint = f"run `{again(output='cuda-toolkit')}` for another folder"
             problem = "is not a folder, or another user owns it"
             raise UsageError(f"staging directory {self.folder} {problem}", hint=hint)
 
