@@ -189,7 +189,7 @@ REFUSALS = {
         "verify cannot be combined with a selection",
         "cudaredist mirror verify m",
     ),
-    "mirror sync m --check": ("--check requires prune", "cudaredist mirror prune m --check"),
+    "mirror verify m --check": ("--check requires sync or prune", "cudaredist mirror verify m"),
     "mirror prune m --replace": (
         "--replace requires sync",
         "cudaredist mirror prune m",

@@ -16,7 +16,8 @@ def mirror(options: MirrorOptions, session: Session) -> int:
 
     - **sync** downloads and verifies the selected manifests and archives. It resumes interrupted
       runs, and repairs damaged files. By default, it detects these by their size and time. With
-      --checksum, it compares the hash of every file.
+      --checksum, it compares the hash of every file. With --check, it fetches manifests only, and
+      reports what it would copy.
     - **verify** compares every byte with the lock, offline.
     - **prune** removes stray files. With a selection, keeps the selected releases and removes the
       rest.

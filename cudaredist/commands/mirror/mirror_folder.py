@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import shlex
+import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -34,12 +35,23 @@ class MirrorFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.data = root / _HIDDEN
+        """The data folder with the manifests as fetched."""
         self.partial = root / _HIDDEN / "partial"
         """The folder of archives until they are verified."""
 
     def store(self, channel: Channel) -> Store:
         """Return the data folder with the manifests of a channel."""
-        return Store(self.root / _HIDDEN, channel)
+        return Store(self.data, channel)
+
+    def work_on_copy(self, folder: Path) -> None:
+        """Copy the data folder, without downloads, and use the copy."""
+        copy = folder / "data"
+        with ReadingFrom(self.data):
+            if self.data.exists():
+                ignored = shutil.ignore_patterns(self.partial.name)
+                shutil.copytree(self.data, copy, ignore=ignored)
+        self.data = copy
 
     def path(self, name: str) -> Path:
         """Return the path of a file of the mirror."""

@@ -28,7 +28,7 @@ _SELECTING = frozenset(
 class MirrorOptions(Options):
     """Options of mirror."""
 
-    typical = ("redist", "channel", "version", "platform", "package_set")
+    typical = ("redist", "version", "platform", "package_set", "check")
 
     action: Literal["sync", "verify", "prune"] = argument(
         "Copy a selection, verify the mirror offline, or remove everything else.",
@@ -48,7 +48,7 @@ class MirrorOptions(Options):
     )
     replace: bool = safety_option("Replace manifests that changed in place upstream.")
     checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")
-    check: bool = safety_option("List the files to prune. Exit 1 if there are any.")
+    check: bool = safety_option("Write nothing. Exit 1 if sync or prune would change files.")
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     cache_dir: Path | None = cache_dir_option()
@@ -71,9 +71,9 @@ REFUSED: tuple[Refusal[MirrorOptions], ...] = (
         "run `cudaredist mirror verify {folder}`",
     ),
     (
-        lambda o: o.check and o.action != "prune",
-        "--check requires prune",
-        "run `cudaredist mirror prune {folder} --check`",
+        lambda o: o.check and o.action == "verify",
+        "--check requires sync or prune",
+        ["--check"],
     ),
     (lambda o: o.replace and o.action != "sync", "--replace requires sync", ["--replace"]),
     (

@@ -9,7 +9,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, Report
 
-ArchiveCopy = Literal["copied", "present", "repaired", "failed"]
+ArchiveCopy = Literal["copied", "would-copy", "present", "repaired", "would-repair", "failed"]
 
 
 class MirroredArchive(OwnModel):
@@ -31,6 +31,10 @@ class MirrorSyncReport(Report):
     archives: tuple[MirroredArchive, ...]
     errors: tuple[ErrorReport, ...] = Field(description="Errors of the run, not of one item")
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    missing_bytes: int = Field(
+        description="With --check, the bytes of archives that a run would read from a source"
+    )
+    is_dry_run: bool
     compared_by: Literal["size and time", "checksum"] = Field(
         description="The comparison of existing files with the lock"
     )

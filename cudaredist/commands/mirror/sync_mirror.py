@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,14 @@ from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_f
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
-from cudaredist.errors import CudaRedistError, IncompleteError, IntegrityError, NotAtSourceError
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_OK,
+    CudaRedistError,
+    IncompleteError,
+    IntegrityError,
+    NotAtSourceError,
+)
 from cudaredist.formats.mirror_lock import ListedRelease, MirrorFile
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
@@ -55,11 +63,14 @@ class MirrorSync:
     """One run of mirror sync."""
 
     def __init__(self, options: MirrorOptions, session: Session, mirror: MirrorFolder) -> None:
-        """Open the sources, and lock the mirror."""
-        self.mirror, self.checksum = mirror, options.checksum
+        """Open the sources, and lock the mirror unless this is a dry run."""
+        self.mirror, self.checksum, self.write = mirror, options.checksum, not options.check
         self.selection = selection = MirrorSelection.of(options)
         bases = session.connect(options.network, selection.channel)
-        session.lock(mirror.root)()
+        if self.write:
+            session.lock(mirror.root)()
+        else:
+            mirror.work_on_copy(Path(session.enter_context(tempfile.TemporaryDirectory())))
         mirror.remove_broken_lock(selection.channel)
         store = mirror.store(selection.channel)
         self.targets = targets_in_store(store, selection.redists, bases)
@@ -100,17 +111,21 @@ class MirrorSync:
         self._claims: dict[str, Sha256] = {}
         """The required content of each selected path."""
         self._archives: list[MirroredArchive] = []
+        self._missing = 0
+        """In a dry run, the bytes to fetch."""
         self._mutex = threading.Lock()
         self._unsaved = 0
 
     def run(self) -> MirrorSyncReport:
         """Copy manifests and archives, and publish them with index pages.
 
-        Files that the mirror already has are replaced only by verified ones.
+        Files that the mirror already has are replaced only by verified ones. A dry run fetches
+        manifests to a temporary folder, and compares archives with the mirror.
         """
         self._files = self.mirror.lock_or_new()
-        self.mirror.sweep()
-        self.mirror.save_lock(self._files)
+        if self.write:
+            self.mirror.sweep()
+            self.mirror.save_lock(self._files)
         downloaded = self.download.run()
         # A manifest that changed upstream is still local.
         labels = {
@@ -118,7 +133,34 @@ class MirrorSync:
             for o in downloaded.manifests
             if o.error is None or o.error.exit_code != IncompleteError.exit_code
         }
-        manifests = self._manifests(labels)
+        manifests, outcomes = self._manifests(labels), downloaded.manifests
+        if self.write:
+            self._copy_all(manifests)
+        else:
+            outcomes = tuple(
+                one.model_copy(update={"status": "would-write"}) if one.status == "written" else one
+                for one in outcomes
+            )
+            self._compare(manifests)
+        statuses = {*(one.status for one in outcomes), *(one.status for one in self._archives)}
+        would_change = not statuses.isdisjoint({"would-write", "would-copy", "would-repair"})
+        return MirrorSyncReport(
+            folder=str(self.mirror.root),
+            redists=downloaded.redists,
+            manifests=outcomes,
+            archives=tuple(sorted(self._archives, key=lambda one: one.path)),
+            errors=downloaded.errors,
+            fetched_bytes=self.service.fetched,
+            missing_bytes=self._missing,
+            is_dry_run=not self.write,
+            compared_by="checksum" if self.checksum else "size and time",
+            exit_code=exit_code_of(
+                self._archives, downloaded.exit_code, EXIT_FINDINGS if would_change else EXIT_OK
+            ),
+        )
+
+    def _copy_all(self, manifests: Sequence[LocalManifest]) -> None:
+        """Copy the archives of manifests, then publish the manifests and write the pages."""
         try:
             contents = self._contents(manifests)
             self.service.expect([content.request.size for content in contents])
@@ -131,16 +173,27 @@ class MirrorSync:
             self.mirror.save_lock(self._files)
         for path, data in generated_files(self._files).items():
             write_file(self.mirror.path(path), data)
-        return MirrorSyncReport(
-            folder=str(self.mirror.root),
-            redists=downloaded.redists,
-            manifests=downloaded.manifests,
-            archives=tuple(sorted(self._archives, key=lambda one: one.path)),
-            errors=downloaded.errors,
-            fetched_bytes=self.service.fetched,
-            compared_by="checksum" if self.checksum else "size and time",
-            exit_code=exit_code_of(self._archives, downloaded.exit_code),
-        )
+
+    def _compare(self, manifests: Sequence[LocalManifest]) -> None:
+        """Report the archives that a run would copy."""
+        contents = self._contents(manifests)
+        local = each(contents, self._local, self.service.jobs, self.service.stop)
+        for content, found in zip(contents, local, strict=True):
+            size = content.request.size
+            if isinstance(found, CudaRedistError):
+                for path in content.paths:
+                    self._report(path, found)
+                continue
+            source, is_damaged = found
+            if source is None:
+                self._missing += size or 0
+            for path in content.paths:
+                status: ArchiveCopy = "present"
+                if is_damaged:
+                    status = "would-repair"
+                elif source is None or path not in self._files:
+                    status = "would-copy"
+                self._archives.append(MirroredArchive(path=path, status=status, size=size))
 
     # -- the archives to copy
 

@@ -26,6 +26,8 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
     names = listed([o.subject for o in report.manifests])
     yield f"manifests: {manifests}" + (f" ({names})" if names else "")
     fetched = f"{report.fetched_bytes:,} bytes fetched"
+    if report.is_dry_run:
+        fetched = f"{report.missing_bytes:,} bytes to fetch"
     yield f"archives: {archives}; {fetched}; existing files compared by {report.compared_by}"
 
 

@@ -50,7 +50,7 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
     own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set"]
     own += [
-        "target",
+        "target_set",
         "base_url",
         "nvidia_channel",
         "resolve",

@@ -68,6 +68,55 @@ def test_second_sync_asks_only_for_listings_and_manifests(sync: Run, server: Fau
     assert mirrored(MIRROR) == before
 
 
+def test_check_of_a_new_mirror_fetches_manifests_only(
+    sync: Run, server: FaultServer, tmp_path: Path
+) -> None:
+    files = serve_releases(server)
+    before = set(tmp_path.iterdir())
+    result = expect_output(sync("--version", "all", "--check", "--json"), 1)
+    planned = report(result)
+    assert set(tmp_path.iterdir()) <= {*before, tmp_path / "cache"}
+    assert not any("-archive" in path for path in server.requests)
+    assert {one["status"] for one in planned["manifests"]} == {"would-write"}
+    assert {one["status"] for one in planned["archives"]} == {"would-copy"}
+    expected = {data for path, data in files.items() if "redistrib_" not in path}
+    assert planned["missing_bytes"] == sum(map(len, expected))
+    assert planned["fetched_bytes"] == 0
+    copied = report(expect_output(sync("--version", "all", "--json"), 0))
+    assert copied["fetched_bytes"] == planned["missing_bytes"]
+    assert [a["path"] for a in copied["archives"]] == [a["path"] for a in planned["archives"]]
+
+
+def test_check_finds_what_the_next_sync_changes(sync: Run, server: FaultServer) -> None:
+    serve_releases(server)
+    sync("--version", OLD)
+    before = mirrored(MIRROR)
+    expect_output(
+        sync("--version", OLD, "--check"), 0, "manifests: 1 unchanged", "0 bytes to fetch"
+    )
+    damaged = next(path for path in before if "cuda_nvcc/" in path and path.endswith(".tar.xz"))
+    (MIRROR / damaged).write_bytes(b"damaged")
+    before = mirrored(MIRROR)
+    planned = report(sync("--version", "all", "--check", "--json"))
+    statuses = {one["path"]: one["status"] for one in planned["archives"]}
+    assert statuses.pop(damaged) == "would-repair"
+    assert {statuses[path] for path in statuses if path in before} == {"present"}
+    assert {statuses[path] for path in statuses if path not in before} == {"would-copy"}
+    assert {one["release"]: one["status"] for one in planned["manifests"]} == {
+        OLD: "unchanged",
+        NEW: "would-write",
+    }
+    assert mirrored(MIRROR) == before
+
+
+def test_check_without_answers_of_the_source_writes_nothing(
+    sync: Run, server: FaultServer
+) -> None:
+    expect_output(sync("--version", "all", "--check"), 3)
+    assert not MIRROR.exists()
+    assert server.requests
+
+
 def test_sync_links_equal_contents(sync: Run, server: FaultServer) -> None:
     files = serve_releases(server)
     sync("--version", "all")
