@@ -165,10 +165,24 @@ def complete_platform(incomplete: str) -> list[str]:
     return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
 
 
+_STANDARD_OUTPUT = Path("-")
+
+
+def none_for_standard_output(path: Path | None) -> Path | None:
+    """Return the path of an output, None for standard output (`-`)."""
+    return None if path == _STANDARD_OUTPUT else path
+
+
+def _refuse_standard_output(path: Path | None) -> Path | None:
+    if path == _STANDARD_OUTPUT:
+        raise typer.BadParameter("this command cannot write its output to standard output")
+    return path
+
+
 label_option = partial(select_option, metavar="LABEL")
 platform_option = partial(select_option, autocompletion=complete_platform)
 format_option = partial(output_option, metavar="FORMAT", default="text")
-output_path_option = partial(output_option, names="--output -o")
+output_path_option = partial(output_option, names="--output -o", callback=_refuse_standard_output)
 output_flag = partial(output_option, default=False)
 
 

@@ -9,6 +9,7 @@ from cudaredist.cli.options import (
     channels_of,
     check_option,
     folder_option,
+    none_for_standard_output,
     output_flag,
     output_option,
     output_path_option,
@@ -50,7 +51,9 @@ class ExportOptions(Options):
         "Package set from `build` (*.json). Optional for nixpkgs.", metavar="[SET]", default=None
     )
     output: Path | None = output_path_option(
-        "File or folder. Default: standard output, for one file.", metavar="PATH"
+        "File or folder. Default: standard output, for one file.",
+        metavar="PATH",
+        callback=none_for_standard_output,
     )
     root: str | None = folder_option(
         "Toolkit root for env, cmake, cyclonedx and spdx.", metavar="DIR"

@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     max_archive_option,
     output_flag,
     output_option,
+    output_path_option,
     read_data_dir_option,
     safety_option,
     select_option,
@@ -29,9 +30,8 @@ class MaterializeOptions(Options):
     typical = ("root", "component", "check", "verify", "remove")
 
     package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
-    root: Path = folder_option(
+    root: Path = output_path_option(
         "Toolkit root: a new folder, or an existing root.",
-        names="--output -o",
         metavar="FOLDER",
         default=...,
     )

@@ -39,6 +39,25 @@ def test_help_and_documentation_name_every_format(run: Run) -> None:
         assert name in printed
 
 
+def test_dash_is_the_standard_output(run: Run, example: Path) -> None:
+    printed = run("export", "bazel", example).stdout
+    assert printed
+    assert run("export", "bazel", example, "-o", "-").stdout == printed
+    expect_error(run("export", "bazel", example, "-o", "-", "--check"), 2, "requires --output")
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["build", "bump", "site", "query", "materialize set.json"],
+    ids=lambda call: call.split()[0],
+)
+def test_files_cannot_be_the_standard_output(run: Run, call: str) -> None:
+    result = run(*call.split(), "--output", "-")
+    expect_error(result, 2, "cannot write its output to standard output")
+    assert not Path("-").exists()
+
+
 OTHERS = {"pylock", "requirements", "rules-ml-toolchain"}
 """Formats of wheels or manifests, which refuse the example."""
 SINGLE = [name for name in EXPORTERS if EXPORTERS[name].file is not None and name not in OTHERS]

@@ -109,9 +109,7 @@ def test_check_finds_what_the_next_sync_changes(sync: Run, server: FaultServer) 
     assert mirrored(MIRROR) == before
 
 
-def test_check_without_answers_of_the_source_writes_nothing(
-    sync: Run, server: FaultServer
-) -> None:
+def test_check_without_answers_of_the_source_writes_nothing(sync: Run, server: FaultServer) -> None:
     expect_output(sync("--version", "all", "--check"), 3)
     assert not MIRROR.exists()
     assert server.requests
