@@ -363,10 +363,6 @@ class ConflictError(ContentError):
 
     kind = "conflict"
 
-    def __init__(self, path: str, first: str, second: str, excluded: str) -> None:
-        hint = f"to leave one out, run `{again('--exclude', quoted(excluded))}`"
-        super().__init__(f"{path} differs between {first} and {second}", hint=hint)
-
 
 class UnsafePathError(ContentError):
     """A path outside the toolkit root, or with unprintable characters."""

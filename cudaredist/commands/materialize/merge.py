@@ -17,6 +17,7 @@ from cudaredist.formats.toolkit_record import (
     PackageName,
     ToolkitLink,
 )
+from cudaredist.hints import again, quoted
 from cudaredist.primitives import Platform
 from cudaredist.sets.outputs import folders_above
 from cudaredist.sets.package_tree import PackageTree, is_executable
@@ -157,7 +158,8 @@ def make_plan(
 
 
 def _conflict(path: str, first: str, second: str) -> ConflictError:
-    return ConflictError(path, first, second, PackageName(second).attr)
+    hint = f"to leave one out, run `{again('--exclude', quoted(PackageName(second).attr))}`"
+    return ConflictError(f"{path} differs between {first} and {second}", hint=hint)
 
 
 def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
