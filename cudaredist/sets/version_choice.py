@@ -9,7 +9,7 @@ from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint, ConstraintPolicy
-from cudaredist.hints import command_line, correction_line
+from cudaredist.hints import command_line, correction_line, listed_names, nearest_releases
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
@@ -22,7 +22,7 @@ from cudaredist.sets.requirements import (
     requirements_of,
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
-from cudaredist.words import shown
+from cudaredist.words import listed, shown
 
 EARLY = "has no hashes, so no set can be built from it"
 """The reason against releases with manifests of the early form."""
@@ -77,17 +77,13 @@ def find_cuda(text: str, data: SetData) -> Version:
 
 def missing_release(name: str, text: str, labels: Sequence[Version]) -> UsageError:
     """Suggest nearby local releases, and the call with the first of them."""
-    try:
-        version = Version.parse(text)
-    except ValueError:
-        hint, nearest = f"local releases: {', '.join(map(str, labels))}", [labels[-1]]
-    else:
-        older = [label for label in labels if label < version][-1:]
-        newer = [label for label in labels if label > version][:1]
-        nearest = [*older, *newer]
-        noun = "release" if len(nearest) == 1 else "releases"
-        hint = f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
-    hint = correction_line(hint, text, [str(nearest[0])])
+    known = [str(label) for label in labels]
+    nearest = nearest_releases(text, known)
+    noun = "release" if len(nearest) == 1 else "releases"
+    hint = f"the nearest local {noun}: {listed(nearest)}"
+    if not nearest:
+        hint, nearest = f"local releases: {listed_names(known)}", known[-1:]
+    hint = correction_line(hint, text, nearest[:1])
     return UsageError(f"no local manifest of {name} {shown(text)}", hint=hint)
 
 

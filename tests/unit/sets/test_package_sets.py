@@ -204,11 +204,11 @@ def test_find_cuda_accepts_label_or_prefix(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("12.7", "the nearest local releases: 12.6.3 and 12.9.0"),
-        ("12.9.7", "the nearest local releases: 12.9.1 and 13.0.2"),
-        ("14.0.0", "the nearest local release: 13.3.0"),
+        ("12.7", "the nearest local releases: 12.6.3, 12.2.2, 12.9.0"),
+        ("12.9.7", "the nearest local releases: 12.9.1, 12.9.0, 13.0.2"),
+        ("14.0.0", "the nearest local releases: 13.3.0, 13.2.0"),
         ("10.2", "the nearest local release: 11.4.4"),
-        ("14", "the nearest local release: 13.3.0"),
+        ("14", "the nearest local releases: 13.3.0, 13.2.0"),
         ("twelve", f"local releases: {', '.join(map(str, DATA.cuda_labels))}"),
     ],
 )
@@ -374,7 +374,7 @@ def test_pinned_release_without_platform_is_unsupported() -> None:
     ("pins", "error", "hint"),
     [
         ({"tensort": "10.7.0"}, "no local redistributable is called 'tensort'", "tensorrt"),
-        ({"tensorrt": "10.9.0"}, "no local manifest of tensorrt '10.9.0'", "10.8.0 and 10.13.0"),
+        ({"tensorrt": "10.9.0"}, "no local manifest of tensorrt '10.9.0'", "10.8.0, 10.7.0, 10.13.0"),
     ],
 )
 def test_unknown_pins_are_refused(pins: dict[str, str], error: str, hint: str) -> None:
