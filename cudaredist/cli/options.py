@@ -165,16 +165,13 @@ def complete_platform(incomplete: str) -> list[str]:
     return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
 
 
-_STANDARD_OUTPUT = Path("-")
-
-
 def none_for_standard_output(path: Path | None) -> Path | None:
     """Return the path of an output, None for standard output (`-`)."""
-    return None if path == _STANDARD_OUTPUT else path
+    return None if str(path) == "-" else path
 
 
 def _refuse_standard_output(path: Path | None) -> Path | None:
-    if path == _STANDARD_OUTPUT:
+    if str(path) == "-":
         raise typer.BadParameter("this command cannot write its output to standard output")
     return path
 
