@@ -32,7 +32,8 @@ class MirrorSyncReport(Report):
     errors: tuple[ErrorReport, ...] = Field(description="Errors of the run, not of one item")
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
     missing_bytes: int = Field(
-        description="With --check, the bytes of archives that a run would read from a source"
+        description="With --check, the stated bytes of archives that the mirror lacks. "
+        "Stored parts of interrupted downloads count, and archives without a stated size do not"
     )
     is_dry_run: bool
     compared_by: Literal["size and time", "checksum"] = Field(
