@@ -111,8 +111,6 @@ class MirrorSync:
         self._claims: dict[str, Sha256] = {}
         """The required content of each selected path."""
         self._archives: list[MirroredArchive] = []
-        self._missing = 0
-        """In a dry run, the bytes to fetch."""
         self._mutex = threading.Lock()
         self._unsaved = 0
 
@@ -134,6 +132,7 @@ class MirrorSync:
             if o.error is None or o.error.exit_code != IncompleteError.exit_code
         }
         manifests, outcomes = self._manifests(labels), downloaded.manifests
+        missing = 0
         if self.write:
             self._copy_all(manifests)
         else:
@@ -141,7 +140,7 @@ class MirrorSync:
                 one.model_copy(update={"status": "would-write"}) if one.status == "written" else one
                 for one in outcomes
             )
-            self._compare(manifests)
+            missing = self._compare(manifests)
         statuses = {*(one.status for one in outcomes), *(one.status for one in self._archives)}
         would_change = not statuses.isdisjoint({"would-write", "would-copy", "would-repair"})
         return MirrorSyncReport(
@@ -151,7 +150,7 @@ class MirrorSync:
             archives=tuple(sorted(self._archives, key=lambda one: one.path)),
             errors=downloaded.errors,
             fetched_bytes=self.service.fetched,
-            missing_bytes=self._missing,
+            missing_bytes=missing,
             is_dry_run=not self.write,
             compared_by="checksum" if self.checksum else "size and time",
             exit_code=exit_code_of(
@@ -174,8 +173,9 @@ class MirrorSync:
         for path, data in generated_files(self._files).items():
             write_file(self.mirror.path(path), data)
 
-    def _compare(self, manifests: Sequence[LocalManifest]) -> None:
-        """Report the archives that a run would copy."""
+    def _compare(self, manifests: Sequence[LocalManifest]) -> int:
+        """Report the archives that a run would copy, and return their stated bytes."""
+        missing = 0
         contents = self._contents(manifests)
         local = each(contents, self._local, self.service.jobs, self.service.stop)
         for content, found in zip(contents, local, strict=True):
@@ -186,7 +186,7 @@ class MirrorSync:
                 continue
             source, is_damaged = found
             if source is None:
-                self._missing += size or 0
+                missing += size or 0
             for path in content.paths:
                 status: ArchiveCopy = "present"
                 if is_damaged:
@@ -194,6 +194,7 @@ class MirrorSync:
                 elif source is None or path not in self._files:
                     status = "would-copy"
                 self._archives.append(MirroredArchive(path=path, status=status, size=size))
+        return missing
 
     # -- the archives to copy
 
