@@ -163,7 +163,7 @@ def download(store: Store, folder: Path) -> None:
     sources = open_sources([WHEELS], settings)
     report = ManifestDownload(
         sources,
-        store_destination(store, [REDISTS["cuda"]], is_explicit=True),
+        store_destination(store, [REDISTS["cuda"]], store.lock().redists, is_explicit=True),
         Selection(versions=("all",)),
         Cache(folder),
         Workers(CLIENTS, settings.stop),

@@ -121,7 +121,9 @@ def ours(port: int) -> None:
     """Download to an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings()
-        destination = store_destination(Store(Path(folder)), [REDISTS["cuda"]], is_explicit=True)
+        destination = store_destination(
+            Store(Path(folder)), [REDISTS["cuda"]], {}, is_explicit=True
+        )
         report = ManifestDownload(
             open_sources([f"http://127.0.0.1:{port}"], settings),
             destination,

@@ -30,7 +30,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     before the new name does, so that a power failure cannot damage the file. Caches do not need
     that.
     """
-    if _has_bytes(path, data):
+    if has_bytes(path, data):
         return False
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
     with WritingTo(path), one_write():
@@ -96,7 +96,7 @@ def sweep(folder: Path, prefix: str) -> None:
                     (folder / name).unlink()
 
 
-def _has_bytes(path: Path, data: bytes) -> bool:
+def has_bytes(path: Path, data: bytes) -> bool:
     """Check if a path is a regular file with these bytes, not a link."""
     try:
         with open_file(path) as file:

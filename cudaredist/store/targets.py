@@ -113,10 +113,13 @@ class Filter:
         return None
 
     def check(self, archives: Iterable[Archive]) -> None:
-        """Raise `UnknownNameError` for a name without archives in the run."""
+        """Raise `UsageError` for a name without archives in the run."""
         known = list(archives)
         for option, names in self.names.items():
             present = {getattr(archive, option) for archive in known} - {None}
+            if names and not present:
+                message = f"no archive of the selection has a {option}"
+                raise UsageError(message, hint=f"run `{again(without=[f'--{option}'])}`")
             for name in sorted(names - present):
                 raise UnknownNameError(option, name, present)
 
@@ -224,6 +227,13 @@ def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManife
     if data is None:
         path = target.manifests.path_of(label)
         raise IncompleteError(f"{path}: removed during the run", hint=f"run `{again()}`")
+    return parse_local(target, label, data, strict=strict)
+
+
+def parse_local(
+    target: FeatureTarget, label: Version, data: bytes, *, strict: bool = False
+) -> LocalManifest:
+    """Return a manifest with these bytes. Raises `InvalidManifestError`."""
     manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
     entry = target.manifests.recorded(label)
     return LocalManifest(target, label, manifest, sha256_of(data), shortened(warnings), entry)

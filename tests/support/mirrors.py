@@ -5,8 +5,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from typer.testing import Result
+
 from support.factory import archive_path, manifest
 from support.releases import packed
+from support.running import report
 from support.server import FaultServer
 
 FOLDER = "compute/cuda/redist/"
@@ -67,3 +70,34 @@ def path_of(files: Mapping[str, bytes], *parts: str) -> str:
     """Return the only path with these parts."""
     (path,) = (path for path in files if all(part in path for part in parts))
     return path
+
+
+State = dict[str, tuple[bytes, int]]
+
+
+def state_of(mirror: Path) -> State:
+    """Return the bytes and the inode of each file of a mirror, without partial downloads."""
+    return {
+        path.relative_to(mirror).as_posix(): (path.read_bytes(), path.lstat().st_ino)
+        for path in sorted(mirror.rglob("*"))
+        if path.is_file() and "partial" not in path.parts
+    }
+
+
+def changed_paths(before: State, after: State) -> set[str]:
+    """Return the paths that differ."""
+    return {path for path in {*before, *after} if before.get(path) != after.get(path)}
+
+
+def planned_paths(result: Result) -> set[str]:
+    """Return the paths that `mirror sync --check` reports."""
+    document = report(result)
+    is_of_wheels = any(one["path"].endswith(".whl") for one in document["archives"])
+    folder = ".mirror/manifests/wheels" if is_of_wheels else ".mirror/manifests"
+    archives = {a["path"] for a in document["archives"] if a["status"].startswith("would-")}
+    manifests = {
+        f"{folder}/{one['redist']}/redistrib_{one['release']}.json"
+        for one in document["manifests"]
+        if one["status"] == "would-write"
+    }
+    return {*archives, *manifests, *document["other_files"]}

@@ -180,7 +180,9 @@ class Bump:
             moved = [redist for redist in self.redists if redist.name in self._moved]
             for redist in dict.fromkeys([*(step.redist for step in waiting), *moved]):
                 of_redist = {str(s.label): s for s in waiting if s.redist == redist}
-                to = store_destination(self.store, [redist], is_explicit=True)
+                to = store_destination(
+                    self.store, [redist], self.store.lock().redists, is_explicit=True
+                )
                 to.sweep()
                 selection = self._selection(redist, of_redist)
                 workers = Workers(_LISTINGS, self.stop, progress)

@@ -115,4 +115,4 @@ def _destination(options: DownloadOptions, root: Path) -> "Destination":
         return folder_destination(options.url, root)
     store = Store(root, options.channel)
     redists = find_redists(options.redist, store.channel)
-    return store_destination(store, redists, is_explicit=bool(options.redist))
+    return store_destination(store, redists, store.lock().redists, is_explicit=bool(options.redist))

@@ -77,6 +77,11 @@ class Destination:
         if self.store is not None:
             self.store.update_lock({target.redist.name: target.changed for target in self.targets})
 
+    def entry(self, redist: str, label: Version) -> LockEntry | None:
+        """Return the lock's entry of a release, with the changes of the run."""
+        target = next(target for target in self.targets if target.redist.name == redist)
+        return target.changed.get(str(label)) or target.recorded.get(str(label))
+
     def sweep(self) -> None:
         """Remove the temporary files of killed runs.
 
@@ -88,9 +93,14 @@ class Destination:
             target.folder.sweep()
 
 
-def store_destination(store: Store, redists: Sequence[Redist], *, is_explicit: bool) -> Destination:
-    """Return a data folder and its lock as the destination."""
-    recorded = store.lock().redists
+def store_destination(
+    store: Store,
+    redists: Sequence[Redist],
+    recorded: Mapping[str, Mapping[str, LockEntry]],
+    *,
+    is_explicit: bool,
+) -> Destination:
+    """Return a data folder as the destination. `recorded` has the entries of its lock."""
     targets = (
         Target(redist, store.manifests(redist.name), is_explicit, recorded.get(redist.name, {}))
         for redist in redists
@@ -119,8 +129,12 @@ class ManifestDownload:
     accept_changed: bool = False
     strict: bool = False
     fail_fast: bool = False
+    replace_command: str | None = None
+    """The command that replaces changed manifests. Default: it replaces one manifest only."""
     begin: Callable[[], object] = lambda: None
     """Called before every write, to create and lock the folder."""
+    unwritten: dict[tuple[str, Version], UpstreamManifest] = field(default_factory=dict)
+    """In a dry run, the manifests that would be written, by redistributable and label."""
     _redists: list[RedistOutcome] = field(default_factory=list)
     _manifests: list[ManifestOutcome] = field(default_factory=list)
     _errors: list[ErrorReport] = field(default_factory=list)
@@ -318,6 +332,8 @@ class ManifestDownload:
         try:
             if status == "written":
                 target.folder.write(label, upstream.data)
+            elif status == "would-write":
+                self.unwritten[target.redist.name, label] = upstream
         except WriteError as error:
             self._record(target, label, "failed", error=ErrorReport.of(error))
         else:
@@ -345,6 +361,8 @@ class ManifestDownload:
 
     def _redownload(self, target: Target, label: Version) -> str:
         """Return the command that replaces one local manifest."""
+        if self.replace_command is not None:
+            return self.replace_command
         accept, store = "--replace", self.to.store
         if store is None:
             return again(f"{accept} --version", str(label), without=["--version"])

@@ -17,7 +17,7 @@ def mirror(options: MirrorOptions, session: Session) -> int:
     - **sync** downloads and verifies the selected manifests and archives. It resumes interrupted
       runs, and repairs damaged files. By default, it detects these by their size and time. With
       --checksum, it compares the hash of every file. With --check, it fetches manifests only, and
-      reports what it would copy.
+      reports the files that it would write.
     - **verify** compares every byte with the lock, offline.
     - **prune** removes stray files. With a selection, keeps the selected releases and removes the
       rest.
@@ -32,7 +32,7 @@ def mirror(options: MirrorOptions, session: Session) -> int:
     from cudaredist.commands.mirror.verify_mirror import MirrorVerification
 
     session.share_files(with_group=True)
-    folder = MirrorFolder(options.folder)
+    folder = MirrorFolder(options.folder, may_write=not options.check)
     if options.action == "verify":
         jobs, progress = options.jobs.count, session.progress("files")
         return session.finish(MirrorVerification(folder, jobs, progress).run(), verify_text)

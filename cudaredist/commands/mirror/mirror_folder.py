@@ -10,20 +10,28 @@ import logging
 import os
 import secrets
 import shlex
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from cudaredist.errors import InvalidFileError, ReadingFrom, UsageError, WritingTo
 from cudaredist.formats.base import Channel
+from cudaredist.formats.features import LockEntry
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256, Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import TEMPORARY_SUFFIX, hash_of, names_in, read_file, sweep, write_file
+from cudaredist.store.files import (
+    TEMPORARY_SUFFIX,
+    has_bytes,
+    hash_of,
+    names_in,
+    read_file,
+    sweep,
+    write_file,
+)
 
 _HIDDEN = ".mirror"
 
@@ -33,8 +41,12 @@ _log = logging.getLogger(__name__)
 class MirrorFolder:
     """The files of one mirror."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, may_write: bool = True) -> None:
         self.root = root
+        self.may_write = may_write
+        """Whether to write files. A dry run notes them in `changed` instead."""
+        self.changed: set[str] = set()
+        """In a dry run, the paths of the files that a run would write."""
         self.data = root / _HIDDEN
         """The data folder with the manifests as fetched."""
         self.partial = root / _HIDDEN / "partial"
@@ -44,18 +56,13 @@ class MirrorFolder:
         """Return the data folder with the manifests of a channel."""
         return Store(self.data, channel)
 
-    def work_on_copy(self, folder: Path) -> None:
-        """Copy the data folder, without downloads, and use the copy."""
-        copy = folder / "data"
-        with ReadingFrom(self.data):
-            if self.data.exists():
-                ignored = shutil.ignore_patterns(self.partial.name)
-                shutil.copytree(self.data, copy, ignore=ignored)
-        self.data = copy
-
     def path(self, name: str) -> Path:
         """Return the path of a file of the mirror."""
         return self.root / name
+
+    def name_of(self, path: Path) -> str:
+        """Return a path below the mirror, with slashes."""
+        return path.relative_to(self.root).as_posix()
 
     # -- the lock
 
@@ -96,20 +103,21 @@ class MirrorFolder:
     def save_lock(self, files: dict[str, MirrorFile]) -> None:
         """Write the lock."""
         lock = MirrorLock(schema_version=1, mirrored=dict(sorted(files.items())))
-        write_file(self.root / MIRROR_LOCK, lock.canonical())
+        self.write(MIRROR_LOCK, lock.canonical())
 
-    def remove_broken_lock(self, channel: Channel) -> None:
-        """Remove the record of a channel's manifests if it is broken.
+    def recorded_manifests(self, store: Store) -> Mapping[str, Mapping[str, LockEntry]]:
+        """Return the record of the manifests as fetched.
 
-        The source's manifests are then recorded again.
+        A broken one is removed. The source's manifests are then recorded again.
         """
-        store = self.store(channel)
         try:
-            store.lock()
+            return store.lock().redists
         except InvalidFileError as error:
             _log.warning("%s; the manifests are recorded again", error)
-            with WritingTo(store.stored_lock_path):
-                store.stored_lock_path.unlink()
+            if self.may_write:
+                with WritingTo(store.stored_lock_path):
+                    store.stored_lock_path.unlink()
+            return {}
 
     def remove_manifests(self, channel: Channel, labels: Iterable[tuple[str, Version]]) -> None:
         """Remove manifests of a channel and their records."""
@@ -125,14 +133,25 @@ class MirrorFolder:
 
     # -- files
 
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file if its bytes differ."""
+        path = self.path(name)
+        if self.may_write:
+            write_file(path, data)
+        elif not has_bytes(path, data):
+            self.changed.add(name)
+
     def put(self, source: Path, names: Iterable[str]) -> None:
         """Give a verified file its final names, as hard links."""
         for name in names:
             path = self.path(name)
             with WritingTo(path), one_write():
-                path.parent.mkdir(parents=True, exist_ok=True)
                 if os.path.lexists(path) and os.path.samestat(path.lstat(), source.stat()):
                     continue
+                if not self.may_write:
+                    self.changed.add(name)
+                    continue
+                path.parent.mkdir(parents=True, exist_ok=True)
                 temporary = self.partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
                 temporary.parent.mkdir(parents=True, exist_ok=True)
                 os.link(source, temporary)
@@ -160,6 +179,12 @@ class MirrorFolder:
                         continue
                 yield name
 
+    def time_of(self, name: str) -> int | None:
+        """Return the time of a file's last modification, None if it is missing."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return self.path(name).lstat().st_mtime_ns
+        return None
+
     def hash_of(self, name: str) -> Sha256 | None:
         """Return the SHA-256 of a regular file, None if it is missing. Raises `ReadError`."""
         path = self.path(name)
@@ -178,6 +203,8 @@ class MirrorFolder:
 
     def sweep(self) -> None:
         """Remove temporary files of killed runs, while the mirror is locked."""
+        if not self.may_write:
+            return
         for folder, _, _ in os.walk(self.root):
             sweep(Path(folder), "")
         for name in names_in(self.partial):

@@ -48,7 +48,7 @@ class MirrorOptions(Options):
     )
     replace: bool = safety_option("Replace manifests that changed in place upstream.")
     checksum: bool = safety_option("Hash every file. Default: only if its size or time differs.")
-    check: bool = safety_option("Only list archives to copy or files to prune. Exit 1 if any.")
+    check: bool = safety_option("Only list files to write or to prune. Exit 1 if any.")
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     cache_dir: Path | None = cache_dir_option()

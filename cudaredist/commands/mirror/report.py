@@ -9,7 +9,10 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, Report
 
-ArchiveCopy = Literal["copied", "would-copy", "present", "repaired", "would-repair", "failed"]
+ArchiveCopy = Literal[
+    "copied", "would-copy", "would-link", "present", "repaired", "would-repair", "failed"
+]
+"""`would-link`: a run makes the path a hard link of a file that the mirror has."""
 
 
 class MirroredArchive(OwnModel):
@@ -32,8 +35,15 @@ class MirrorSyncReport(Report):
     errors: tuple[ErrorReport, ...] = Field(description="Errors of the run, not of one item")
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
     missing_bytes: int = Field(
-        description="With --check, the stated bytes of archives that the mirror lacks. "
-        "Stored parts of interrupted downloads count, and archives without a stated size do not"
+        description="With --check, the stated bytes of archives that the mirror lacks, without "
+        "the stored parts of interrupted downloads"
+    )
+    unknown_sizes: int = Field(
+        description="With --check, the number of these archives without a stated size"
+    )
+    other_files: tuple[str, ...] = Field(
+        description="With --check, the paths of other files that a run would write: published "
+        "manifests, metadata of wheels, index pages, SHA256SUMS and locks"
     )
     is_dry_run: bool
     compared_by: Literal["size and time", "checksum"] = Field(

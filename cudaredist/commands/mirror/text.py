@@ -28,7 +28,12 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
     fetched = f"{report.fetched_bytes:,} bytes fetched"
     if report.is_dry_run:
         fetched = f"{report.missing_bytes:,} bytes to fetch"
+        if report.unknown_sizes:
+            fetched += f", and {plural(report.unknown_sizes, 'archive')} of unknown size"
     yield f"archives: {archives}; {fetched}; existing files compared by {report.compared_by}"
+    if report.other_files:
+        others = plural(len(report.other_files), "other file")
+        yield f"{others} to write ({listed(report.other_files)})"
 
 
 def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:

@@ -68,53 +68,6 @@ def test_second_sync_asks_only_for_listings_and_manifests(sync: Run, server: Fau
     assert mirrored(MIRROR) == before
 
 
-def test_check_of_a_new_mirror_fetches_manifests_only(
-    sync: Run, server: FaultServer, tmp_path: Path
-) -> None:
-    files = serve_releases(server)
-    before = set(tmp_path.iterdir())
-    result = expect_output(sync("--version", "all", "--check", "--json"), 1)
-    planned = report(result)
-    assert set(tmp_path.iterdir()) <= {*before, tmp_path / "cache"}
-    assert not any("-archive" in path for path in server.requests)
-    assert {one["status"] for one in planned["manifests"]} == {"would-write"}
-    assert {one["status"] for one in planned["archives"]} == {"would-copy"}
-    expected = {data for path, data in files.items() if "redistrib_" not in path}
-    assert planned["missing_bytes"] == sum(map(len, expected))
-    assert planned["fetched_bytes"] == 0
-    copied = report(expect_output(sync("--version", "all", "--json"), 0))
-    assert copied["fetched_bytes"] == planned["missing_bytes"]
-    assert [a["path"] for a in copied["archives"]] == [a["path"] for a in planned["archives"]]
-
-
-def test_check_finds_what_the_next_sync_changes(sync: Run, server: FaultServer) -> None:
-    serve_releases(server)
-    sync("--version", OLD)
-    before = mirrored(MIRROR)
-    expect_output(
-        sync("--version", OLD, "--check"), 0, "manifests: 1 unchanged", "0 bytes to fetch"
-    )
-    damaged = next(path for path in before if "cuda_nvcc/" in path and path.endswith(".tar.xz"))
-    (MIRROR / damaged).write_bytes(b"damaged")
-    before = mirrored(MIRROR)
-    planned = report(sync("--version", "all", "--check", "--json"))
-    statuses = {one["path"]: one["status"] for one in planned["archives"]}
-    assert statuses.pop(damaged) == "would-repair"
-    assert {statuses[path] for path in statuses if path in before} == {"present"}
-    assert {statuses[path] for path in statuses if path not in before} == {"would-copy"}
-    assert {one["release"]: one["status"] for one in planned["manifests"]} == {
-        OLD: "unchanged",
-        NEW: "would-write",
-    }
-    assert mirrored(MIRROR) == before
-
-
-def test_check_without_answers_of_the_source_writes_nothing(sync: Run, server: FaultServer) -> None:
-    expect_output(sync("--version", "all", "--check"), 3)
-    assert not MIRROR.exists()
-    assert server.requests
-
-
 def test_sync_links_equal_contents(sync: Run, server: FaultServer) -> None:
     files = serve_releases(server)
     sync("--version", "all")
@@ -232,7 +185,11 @@ def test_sync_keeps_a_manifest_that_changed_in_place(sync: Run, server: FaultSer
     result = sync("--version", "all")
     assert result.exit_code == 4
     assert f"cuda {NEW}: changed in place upstream; the local file was kept" in result.stderr
+    hint = result.stderr.partition("hint:")[2]
+    assert "`cudaredist mirror sync mirror --redist cuda --version all " in hint
+    assert " --replace`" in hint
     assert published(MIRROR) == files
+    expect_output(sync("--version", "all", "--replace"), 4, "manifests: 1 unchanged, 1 written")
 
 
 def test_sync_keeps_good_archives_if_accepted_ones_are_wrong(
@@ -536,6 +493,14 @@ def test_action_on_a_folder_that_is_not_a_mirror_is_refused(run: Run, action: st
     assert "nothing is not a mirror" in result.stderr
     assert "cudaredist mirror sync nothing" in result.stderr
     assert not Path("nothing").exists()
+
+
+def test_variant_of_a_selection_without_variants_is_refused(sync: Run, server: FaultServer) -> None:
+    serve_releases(server)
+    result = expect_error(
+        sync("--variant", "cuda12"), 2, "no archive of the selection has a variant"
+    )
+    assert "--variant" not in result.stderr.partition("hint:")[2]
 
 
 def test_variant_selects_the_newest_release_that_has_it(run: Run, server: FaultServer) -> None:

@@ -3,12 +3,13 @@
 import contextlib
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import httpx
 import pytest
 from conftest import REPOSITORY, Run
 from support import binaries, small_sets
-from support.mirrors import published
+from support.mirrors import changed_paths, planned_paths, published, state_of
 from support.optional_programs import find_program, needs
 from support.pages import blocks
 from support.running import expect_error, expect_output, report
@@ -286,6 +287,31 @@ def test_wheels_are_stored_once_with_their_metadata(
     again = report(sync_wheels("--json"))
     assert {one["status"] for one in again["archives"]} == {"present"}
     assert run("mirror", "verify", MIRROR).exit_code == 0
+
+
+WHEEL_STATES: dict[str, Callable[[], object]] = {
+    "new": lambda: shutil.rmtree(MIRROR),
+    "nothing": lambda: None,
+    "metadata is missing": lambda: next(MIRROR.rglob("*.whl.metadata")).unlink(),
+    "metadata is altered": lambda: next(MIRROR.rglob("*.whl.metadata")).write_text("Name: x\n"),
+    "wheel is missing": lambda: next(MIRROR.rglob("*.whl")).unlink(),
+    "wheel is altered": lambda: next(MIRROR.rglob("*.whl")).write_bytes(b"altered"),
+    "page is altered": lambda: (MIRROR / "simple/index.json").write_text("{}"),
+    "lock is broken": lambda: (MIRROR / "mirror.json").write_text("{"),
+}
+
+
+@pytest.mark.parametrize("name", WHEEL_STATES)
+@pytest.mark.usefixtures("index")
+def test_check_reports_the_files_of_wheels_that_sync_writes(sync_wheels: Run, name: str) -> None:
+    expect_output(sync_wheels(), 0)
+    WHEEL_STATES[name]()
+    before = state_of(MIRROR)
+    check = sync_wheels("--check", "--json")
+    assert state_of(MIRROR) == before
+    expect_output(sync_wheels(), 0)
+    assert planned_paths(check) == changed_paths(before, state_of(MIRROR))
+    assert check.exit_code == int(name != "nothing")
 
 
 def test_pip_installs_from_the_folder_of_a_mirror(index: Path, sync_wheels: Run) -> None:
