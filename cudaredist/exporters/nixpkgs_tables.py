@@ -38,7 +38,7 @@ from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import last_release
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 CUDA_FOLDER = "pkgs/development/cuda-modules/_cuda"
 NVCC_PATH = f"{CUDA_FOLDER}/db/bootstrap/nvcc.nix"
@@ -299,7 +299,7 @@ def nvcc_bounds(compat: NvccCompat) -> dict[str, dict[str, CompilerBounds]]:
     minors = sorted({parse_label(label).line for label in compat.releases}, key=Version.parse)
     rows: dict[str, dict[str, CompilerBounds]] = {}
     for minor in minors:
-        compilers = compat.releases[newest_of(minor, compat)].compilers
+        compilers = compat.releases[newest_release(minor, compat)].compilers
         row: dict[str, CompilerBounds] = {
             name: {"maxMajorVersion": f"{bounds.max}", "minMajorVersion": f"{bounds.min}"}
             for name in HOST_COMPILERS
@@ -318,7 +318,7 @@ def _nvcc_entry(update: TableUpdate, minor: str, row: Mapping[str, CompilerBound
     before = max(older, key=natural_order, default="")
     words = _changes(rows[before], row, f"{before} to {minor}") if before else f"CUDA {minor}"
     of_set = (x.cuda for x in update.sets if x.line == minor)
-    label = max(of_set, key=natural_order, default=newest_of(minor, update.tables.compat))
+    label = max(of_set, key=natural_order, default=newest_release(minor, update.tables.compat))
     source = f"# {_ARCHIVE}/{label}/{_POLICY_PAGE}"
     return [*nix_comment(words), source, *nix_binding(minor, row)]
 

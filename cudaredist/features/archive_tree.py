@@ -37,14 +37,14 @@ class Tree:
     skipped: list[str] = field(default_factory=list)
     """The unsafe notes about files that are not in the tree."""
 
-    def refuse(self, note: str) -> None:
-        """Add a note about something unsafe."""
+    def add_unsafe(self, note: str) -> None:
+        """Add a note about something unsafe, for which the archive is not installed."""
         self.notes.append(note)
         self.unsafe.append(note)
 
     def skip(self, note: str) -> None:
         """Add a note about an unsafe file that is not in the tree."""
-        self.refuse(note)
+        self.add_unsafe(note)
         self.skipped.append(note)
 
 
@@ -73,7 +73,7 @@ def build_tree(members: Sequence[Entry]) -> Tree:
         if entry.kind == "file":
             tree.files[path] = entry
             if entry.mode & _SET_ID:
-                tree.refuse(f"set-id bit: {path}")
+                tree.add_unsafe(f"set-id bit: {path}")
         elif entry.kind in {"symlink", "hardlink"}:
             _follow(path, entry, placed, known, links, tree)
         elif entry.kind == "other":
@@ -143,8 +143,8 @@ def _follow(
     """Resolve a link and add it to the tree."""
     end = links.end_of(path)
     if end is None:
-        refuse = tree.refuse if entry.kind == "symlink" else tree.skip
-        refuse(f"link leaves the archive or is circular: {path}")
+        add_note = tree.add_unsafe if entry.kind == "symlink" else tree.skip
+        add_note(f"link leaves the archive or is circular: {path}")
     elif end in known and entry.kind == "symlink":
         tree.links[path] = end
     elif end not in placed or placed[end].kind != "file":

@@ -2,6 +2,8 @@
 
 The rules are those of nixpkgs' packages with several outputs, in one table. The first match
 applies. Two rules are additional: Windows libraries, and documentation in `doc/` and `docs/`.
+
+To change a rule, also raise `RULES` in `derive.py`: stored features have the outputs of files.
 """
 
 import re

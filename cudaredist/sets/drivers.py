@@ -12,7 +12,7 @@ from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, manifest_name, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.sets.spec import SetSpec
-from cudaredist.tables.explain_driver import documented, on_systems
+from cudaredist.tables.driver_support import documented, on_systems
 from cudaredist.tables.explanation import Fact, Origin, make_fact
 
 DRIVER, COMPATIBILITY = "nvidia_driver", "cuda_compat"

@@ -5,7 +5,7 @@ from cudaredist.formats.host_compilers import HostCompiler, HostGcc, HostRange
 from cudaredist.formats.tables import CompilerRange
 from cudaredist.hints import again, command_line
 from cudaredist.sets.spec import SetSpec
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 
 def choose_host(spec: SetSpec) -> HostCompiler:
@@ -17,7 +17,7 @@ def choose_host(spec: SetSpec) -> HostCompiler:
     """
     cuda, compat, default = spec.cuda, spec.data.nvcc, spec.request.default_gcc
     try:
-        answers = compat.releases[newest_of(cuda.line, compat)].compilers
+        answers = compat.releases[newest_release(cuda.line, compat)].compilers
     except UnknownNameError as error:
         message = f"nvcc_compat.json has no compilers for CUDA {cuda.line}"
         raise UsageError(message, hint=f"run `{command_line('update-nvcc-compat')}`") from error

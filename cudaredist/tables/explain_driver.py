@@ -1,23 +1,27 @@
-"""Explain a driver: the CUDA releases that run on it, and the GPUs that it supports."""
+"""Explain a driver: the CUDA releases that run on it, and the GPUs that it supports.
 
-import re
+The rules are in `driver_support.py`.
+"""
+
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import product
-from typing import Literal, TypeAlias
 
-from cudaredist.errors import UnknownNameError
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.tables import CapabilityEntry
 from cudaredist.primitives import Version, parse_label
+from cudaredist.tables.driver_support import (
+    POLICY_FILE,
+    SYSTEMS,
+    Support,
+    System,
+    documented,
+    on_systems,
+    parse_driver,
+    stated_drivers,
+    supports,
+)
 from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
 
-System: TypeAlias = Literal["linux", "windows"]
-Support: TypeAlias = Literal["native", "minor", "some", "none", "unknown"]
-SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
-
-_POLICY_FILE = "policy/drivers.json"
-_is_version = re.compile(r"[0-9]{3}(\.[0-9]{1,9})*").fullmatch
 _WORDS: dict[Support, str] = {
     "native": "run with all features",
     "minor": "run by minor version compatibility, with limited features",
@@ -25,92 +29,6 @@ _WORDS: dict[Support, str] = {
     "none": "do not run",
     "unknown": "have no documented driver",
 }
-
-
-def parse_driver(name: str, policy: DriverPolicy) -> Version:
-    """Return a driver's version. Raises `UnknownNameError` with suggestions."""
-    stated = {entry.linux: None for entry in policy.releases.values() if entry.linux}
-    if not _is_version(name):
-        raise UnknownNameError("driver", name, stated)
-    return Version.parse(name)
-
-
-def supports(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
-    """Return how programs of a CUDA release run on a driver, without a compatibility package.
-
-    Later releases need no older driver. So a release without a stated driver needs at most that of
-    the next stated one, and at least that of the one before.
-    """
-    native, lowest = _lowest_drivers(cuda, system, policy)
-    before, after = (native, native) if native else _neighbors(cuda, system, policy)
-    if after is not None and _reaches(driver, after):
-        return "native"
-    if lowest is not None and _reaches(driver, lowest):
-        return "some" if native is None and before and _reaches(driver, before) else "minor"
-    return "none" if native or lowest else "unknown"
-
-
-def _neighbors(
-    cuda: Version, system: System, policy: DriverPolicy
-) -> tuple[str | None, str | None]:
-    """Return the stated drivers of the releases before and after one, with all features."""
-    stated = {
-        label: native
-        for label in map(parse_label, policy.releases)
-        if (native := _lowest_drivers(label, system, policy)[0]) is not None
-    }
-    before = max((label for label in stated if label < cuda), default=None)
-    after = min((label for label in stated if label > cuda), default=None)
-    return (
-        None if before is None else stated[before],
-        None if after is None else stated[after],
-    )
-
-
-def compiles_ptx(driver: Version, ptx: Version, system: System, policy: DriverPolicy) -> Support:
-    """Return whether a driver compiles PTX of a version: `native`, `none` or `unknown`."""
-    reached: dict[bool, list[Version]] = {True: [], False: []}
-    for label in map(parse_label, policy.releases):
-        lowest, _ = _lowest_drivers(label, system, policy)
-        written = policy.ptx.get(label.line)
-        if lowest is not None and written is not None:
-            reached[_reaches(driver, lowest)].append(Version.parse(written.version))
-    if any(version >= ptx for version in reached[True]):
-        return "native"
-    newer = [version for version in reached[False] if version not in reached[True]]
-    return "none" if any(version <= ptx for version in newer) else "unknown"
-
-
-def release_of_ptx(ptx: Version, policy: DriverPolicy) -> str | None:
-    """Return the first CUDA minor that writes a version of PTX, None if it is unknown."""
-    minors = [name for name, entry in policy.ptx.items() if Version.parse(entry.version) >= ptx]
-    return min(minors, key=Version.parse, default=None)
-
-
-def lowest_driver(cuda: Version, system: System, policy: DriverPolicy) -> str | None:
-    """Return the lowest driver that runs programs of a CUDA release, or None if it is unknown."""
-    drivers = filter(None, _lowest_drivers(cuda, system, policy))
-    return min(drivers, key=Version.parse, default=None)
-
-
-def refusals(
-    name: str, releases: Iterable[Version], platforms: Iterable[str], policy: DriverPolicy
-) -> Iterator[tuple[Support, str]]:
-    """Yield the support of each CUDA release that is not known to run on a driver, and the reason.
-
-    Raises `UnknownNameError` if the driver is not a version.
-    """
-    driver = parse_driver(name, policy)
-    systems = {"windows" if text.startswith("windows") else "linux" for text in platforms}
-    selected = [(system, title) for system, title in SYSTEMS.items() if system in systems]
-    for cuda, (system, title) in product(releases, selected):
-        support = supports(driver, cuda, system, policy)
-        if support == "unknown":
-            yield support, f"the drivers of CUDA {cuda} on {title} are unknown"
-        elif support == "none":
-            _, lowest = _lowest_drivers(cuda, system, policy)
-            words = f": {lowest} is the lowest for its major" if lowest else ""
-            yield support, f"CUDA {cuda} does not run on driver {name} on {title}{words}"
 
 
 def explain_driver(
@@ -131,12 +49,6 @@ def explain_driver(
     return tuple(Topic(title=title, facts=tuple(facts)) for title, facts in topics.items())
 
 
-def on_systems(linux: str | None, windows: str | None) -> str:
-    """Return the known drivers with their operating systems."""
-    drivers = {"Linux": linux, "Windows": windows}
-    return ", ".join(f"{driver} on {title}" for title, driver in drivers.items() if driver)
-
-
 def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
     """Yield the lowest driver for a capability's first CUDA release, and its last branch.
 
@@ -150,33 +62,12 @@ def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
         release = policy.releases[str(stated)]
         words = f"the lowest driver of CUDA {stated}, the first release known to support it: "
         words += on_systems(release.linux, release.windows)
-        origin = Origin("computed", f"{release.reference} ({_POLICY_FILE})")
+        origin = Origin("computed", f"{release.reference} ({POLICY_FILE})")
         yield make_fact("driver.first", words, release.linux, origin)
     last = policy.last_branches.get(entry.family)
     if last is not None:
         words, origin = f"its last driver branch is {last.branch}", documented(last.reference)
         yield make_fact("driver.last_branch", words, last.branch, origin)
-
-
-def documented(reference: str) -> Origin:
-    """Return the origin of a fact that the policy of drivers states."""
-    return Origin("documented", f"{reference} ({_POLICY_FILE})")
-
-
-def _reaches(driver: Version, lowest: str) -> bool:
-    """Check if a driver is new enough. A prefix means the newest driver that begins with it."""
-    required = Version.parse(lowest)
-    return required.begins_with(driver) or driver >= required
-
-
-def _lowest_drivers(
-    cuda: Version, system: System, policy: DriverPolicy
-) -> tuple[str | None, str | None]:
-    """Return the lowest driver with all features, and that of minor version compatibility."""
-    release, major = policy.releases.get(str(cuda)), policy.lowest.get(str(cuda.components[0]))
-    is_windows = system == "windows"
-    native = (release.windows if is_windows else release.linux) if release else None
-    return native, (major.windows if is_windows else major.version) if major else None
 
 
 def _releases(
@@ -186,7 +77,7 @@ def _releases(
     origin = documented("NVIDIA's release notes, by release")
     for support, words in _WORDS.items():
         if labels := by_support.get(support):
-            unstated = [str(x) for x in labels if _lowest_drivers(x, system, policy)[0] is None]
+            unstated = [str(x) for x in labels if stated_drivers(x, system, policy)[0] is None]
             reason = None
             if support in {"native", "some"} and unstated:
                 reason = "No source states the lowest driver with all features of "

@@ -23,7 +23,7 @@ from cudaredist.tables.gpus.gpu_table import (
     known_to,
     supported_capabilities,
 )
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 GPU_POLICY_FILE = "policy/gpus.json"
 _VARIANTS = {
@@ -50,7 +50,7 @@ def explain_cuda(
 
     Raises `UnknownNameError`, which suggests the nearest, if the release is in no table.
     """
-    minor = parse_label(newest_of(asked, compat)).line
+    minor = parse_label(newest_release(asked, compat)).line
     return explain_nvcc(asked, compat, policy), _release_topic(minor, gpus)
 
 

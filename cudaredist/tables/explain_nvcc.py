@@ -12,7 +12,7 @@ from cudaredist.formats.tables import (
 from cudaredist.primitives import parse_label
 from cudaredist.tables.explanation import Claim, Fact, FactValue, Origin, Topic, make_fact
 from cudaredist.tables.nvcc.compilers import visual_studio
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 COMPILER_NAMES = {
     "gcc": "GCC",
@@ -33,7 +33,7 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
 
     Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.
     """
-    label = newest_of(name, compat)
+    label = newest_release(name, compat)
     release = compat.releases[label]
     origin = _origin(release.source, label)
     facts: list[Fact] = []

@@ -20,7 +20,7 @@ from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.sets.library_names import stem_of
-from cudaredist.tables.explain_driver import lowest_driver
+from cudaredist.tables.driver_support import lowest_driver
 
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
 """Findings about libraries that the loader does not find or read."""

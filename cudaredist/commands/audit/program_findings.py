@@ -19,7 +19,7 @@ from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform, Version, parse_label
-from cudaredist.tables.explain_driver import (
+from cudaredist.tables.driver_support import (
     Support,
     compiles_ptx,
     parse_driver,

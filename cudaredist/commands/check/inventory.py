@@ -25,7 +25,7 @@ from cudaredist.redists import Redist
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
 from cudaredist.store.upstream import ChannelMove
-from cudaredist.tables.explain_driver import refusals
+from cudaredist.tables.driver_support import refusals
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from cudaredist.sets.closures import closure_of
 from cudaredist.store.read_data import examined_archives
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 Value: TypeAlias = str | frozenset[str]
 """A text, or a set of names that are compared one by one."""
@@ -195,7 +195,7 @@ def of_tables(label: str, compat: NvccCompat | None, gpus: Gpus | None) -> dict[
     line = parse_label(label).line
     tables: dict[str, Fields] = {}
     if compat is not None and any(parse_label(x).line == line for x in compat.releases):
-        answers = compat.releases[newest_of(line, compat)].compilers
+        answers = compat.releases[newest_release(line, compat)].compilers
         tables["compilers"] = {(f"{n} accepted", ""): _accepted(a) for n, a in answers.items()}
     sources = [Version.parse(parse_label(source).line) for source in gpus.sources] if gpus else []
     if gpus is not None and sources and min(sources) <= Version.parse(line) <= max(sources):

@@ -29,7 +29,7 @@ from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capabilities_called
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 
 def explain_by_tables(
@@ -115,7 +115,7 @@ class CudaTables:
         Raises `UnknownNameError`.
         """
         compat, gpus = self._compat, self._gpus
-        minor = parse_label(newest_of(name, compat.table)).line
+        minor = parse_label(newest_release(name, compat.table)).line
         topics = list(explain_cuda(name, compat.table, gpus.table, self._nvcc_policy))
         manifests: dict[Version, tuple[Package, ...]] = {}
         errors: list[ErrorReport] = []

@@ -7,14 +7,14 @@ from cudaredist.primitives import parse_label
 from cudaredist.tables.explain_nvcc import COMPILER_NAMES
 from cudaredist.tables.explanation import Fact, Topic
 from cudaredist.tables.nvcc.compilers import visual_studio
-from cudaredist.tables.nvcc.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_release
 
 _MAIN = ("gcc", "clang", "msvc")
 
 
 def nvcc_answer(name: str, compat: NvccCompat) -> Iterator[str]:
     """Yield the host compilers of a CUDA release in two lines, those of most people first."""
-    label = newest_of(name, compat)
+    label = newest_release(name, compat)
     release = compat.releases[label]
     chosen = "" if name == label else f", the newest of {name}"
     nvcc = "" if release.nvcc is None else f", nvcc {release.nvcc}"
@@ -29,7 +29,7 @@ def cuda_answer(name: str, compat: NvccCompat, topics: Sequence[Topic]) -> Itera
     """Yield the host compilers, the drivers and the compute capabilities of a CUDA release."""
     compilers, *others = nvcc_answer(name, compat)
     yield compilers
-    label = newest_of(name, compat)
+    label = newest_release(name, compat)
     facts = {fact.name: fact for topic in topics for fact in topic.facts}
     lowest, words = facts.get("driver.lowest"), []
     stated = dict(_driver(f) for topic in topics for f in topic.facts if f.name == "driver.native")

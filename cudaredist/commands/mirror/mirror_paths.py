@@ -105,7 +105,7 @@ def archive_path_in(manifest: LocalManifest, archive: Archive, channel: Channel)
     return None if is_outside or path.endswith(_RESERVED_ENDS) else path
 
 
-def names_of(
+def paths_of(
     manifest: LocalManifest, selection: MirrorSelection, paths: Collection[str]
 ) -> Iterator[str]:
     """Yield the paths of a manifest and its archives.

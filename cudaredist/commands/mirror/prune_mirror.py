@@ -6,7 +6,7 @@ from dataclasses import replace
 from cudaredist.cli.session import Session
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
 from cudaredist.commands.mirror.mirror_pages import generated_files
-from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_manifests, names_of
+from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_manifests, paths_of
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
@@ -47,8 +47,8 @@ class MirrorPrune:
         channel: Channel = "wheels" if selection.channel == "redist" else "redist"
         other = replace(selection, channel=channel, filter=Filter(), of_set=None)
         names = {
-            *(name for m in selected for name in names_of(m, selection, files)),
-            *(name for m in self._local(channel) for name in names_of(m, other, files)),
+            *(path for m in selected for path in paths_of(m, selection, files)),
+            *(path for m in self._local(channel) for path in paths_of(m, other, files)),
         }
         kept = {path: file for path, file in files.items() if path in names}
         pages = generated_files(kept)

@@ -24,7 +24,7 @@ from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.progress import total_size
 from cudaredist.redists import CUDA, REDISTS
-from cudaredist.tables.explain_driver import SYSTEMS, lowest_driver
+from cudaredist.tables.driver_support import SYSTEMS, lowest_driver
 
 _NAMES_SHOWN = 200
 _NOTES = "https://docs.nvidia.com/cuda/archive/{}/cuda-toolkit-release-notes/index.html"

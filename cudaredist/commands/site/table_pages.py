@@ -6,7 +6,7 @@ from cudaredist.commands.site.page_models import CompilersPage, GpuPage, GpusPag
 from cudaredist.commands.site.site_data import SiteData
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
-from cudaredist.tables.explain_driver import SYSTEMS, lowest_driver, on_systems
+from cudaredist.tables.driver_support import SYSTEMS, lowest_driver, on_systems
 from cudaredist.tables.gpus.capability import Capability
 
 

@@ -1,4 +1,4 @@
-"""which --symbol: the libraries that export a symbol, and since when."""
+"""which --symbol: the libraries that export a symbol, and the releases that do."""
 
 from collections.abc import Iterator
 

@@ -82,7 +82,7 @@ def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
     return NvccCompat(schema_version=1, releases=used)
 
 
-def newest_of(text: str, compat: NvccCompat) -> str:
+def newest_release(text: str, compat: NvccCompat) -> str:
     """Return the release with a label, or the newest one with a prefix.
 
     Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.

@@ -10,17 +10,15 @@ from cudaredist.errors import UnknownNameError
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import Version, label_of_manifest_name
-from cudaredist.tables.explain_driver import (
+from cudaredist.tables.driver_support import (
     Support,
     System,
     compiles_ptx,
-    driver_answer,
-    explain_driver,
-    gpu_facts,
     parse_driver,
     release_of_ptx,
     supports,
 )
+from cudaredist.tables.explain_driver import driver_answer, explain_driver, gpu_facts
 
 POLICY = DriverPolicy.model_validate_json((REPOSITORY / "data/policy/drivers.json").read_bytes())
 GPUS = Gpus.model_validate_json((REPOSITORY / "data/gpus.json").read_bytes())

@@ -27,7 +27,7 @@ from cudaredist.tables.nvcc.nvcc_table import (
     hold_back,
     make_compat,
     make_release,
-    newest_of,
+    newest_release,
 )
 from cudaredist.tables.nvcc.preprocessor import Header
 
@@ -285,12 +285,12 @@ def test_nvcc_table_is_a_valid_own_file() -> None:
 )
 def test_minor_is_represented_by_newest_patch(name: str, label: str) -> None:
     table = make_compat({"12.2.1": release(), "12.2.10": release(), "12.2.2": release()}, policy())
-    assert newest_of(name, table) == label
+    assert newest_release(name, table) == label
 
 
 def test_unknown_release_suggests_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"no CUDA release is called '12\.7'") as raised:
-        newest_of("12.7", compat(v12_6_1=release()))
+        newest_release("12.7", compat(v12_6_1=release()))
     assert raised.value.hint == "did you mean 12.6 or 12.6.1?"
 
 
