@@ -103,7 +103,7 @@ def needs_of(
         by = tuple(path for path in need.by if path not in excluded)
         fitting = tuple(lib for lib in need.libraries if not majors or lib.major in {None, *majors})
         if by and (fitting or need.status == "missing"):
-            found.append(need.model_copy(update={"by": by, "libraries": fitting}))
+            found.append(need._replace(by=by, libraries=fitting))
     return tuple(found)
 
 

@@ -122,13 +122,17 @@ class JudgedProgram:
         for need in self.needs:
             fitting = [library for library in need.libraries if library.major in {None, *majors}]
             projects = other_projects(need.soname, majors) if need.status == "unknown" else ()
-            yield need.model_copy(
-                update={
-                    "bundled": tuple(sorted(need.bundled)),
-                    "providers": tuple(_providers(fitting or need.libraries)),
-                    "projects": projects,
-                    "not_found_by": paths_of(gap.file for gap in self.gaps if gap.need is need),
-                }
+            yield AuditedLibrary(
+                soname=need.soname,
+                kind=need.kind,
+                status=need.status,
+                cuda=need.cuda,
+                by=need.by,
+                bundled=tuple(sorted(need.bundled)),
+                providers=tuple(_providers(fitting or need.libraries)),
+                owner=need.owner,
+                projects=projects,
+                not_found_by=paths_of(gap.file for gap in self.gaps if gap.need is need),
             )
         used = {path for need in self.needs for path in need.bundled}
         for soname, files in self.copies_by_soname().items():

@@ -1,11 +1,11 @@
 """The libraries that a program needs, and their providers."""
 
 from collections.abc import Callable, Iterable, Sequence
-
-from pydantic import SkipValidation
+from typing import NamedTuple
 
 from cudaredist.commands.audit.program import AuditData, KnownLibrary, ProgramFile, paths_of
-from cudaredist.commands.audit.report import AuditedLibrary, NeedKind, NeedStatus
+from cudaredist.commands.audit.report import NeedKind, NeedStatus
+from cudaredist.formats.policy import Owner
 from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import key_of
 
@@ -13,16 +13,24 @@ IS_OF_GPU = frozenset({"driver", "jetson"})
 """Owners of libraries that only machines with a GPU have."""
 
 
-class LibraryNeed(AuditedLibrary):
-    """A library that the program needs, may open, or uses without listing it.
+class LibraryNeed(NamedTuple):
+    """A library that the program needs, may open, or uses without listing it."""
 
-    The base class has the fields of the report.
-    """
-
-    libraries: SkipValidation[tuple[KnownLibrary, ...]] = ()
+    soname: str
+    kind: NeedKind
+    status: NeedStatus
+    cuda: bool
+    """Whether it is one of NVIDIA's libraries or of the driver."""
+    by: tuple[str, ...]
+    """The paths of the files that need it."""
+    bundled: tuple[str, ...] = ()
+    """The paths of the program's own files with the library."""
+    libraries: tuple[KnownLibrary, ...] = ()
     """The known libraries that provide it."""
-    products: SkipValidation[tuple[str, ...]] = ()
+    products: tuple[str, ...] = ()
     """The redistributables that have other versions of it, if it is missing."""
+    owner: Owner | None = None
+    """The owner of an external library."""
 
 
 def library_needs(program: Iterable[ProgramFile], data: AuditData) -> tuple[LibraryNeed, ...]:
