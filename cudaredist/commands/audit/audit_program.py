@@ -157,7 +157,7 @@ def audit_report(
         required_cuda=None if judged.cuda is None else str(judged.cuda),
         libraries=tuple(judged.libraries()),
         cuda_majors=judged.cuda_majors,
-        releases=tuple(judged.releases),
+        releases=tuple(release.report() for release in judged.releases),
         requirements=tuple(judged.requirements),
         declared=tuple(declared),
         runtime=judged.runtime(),

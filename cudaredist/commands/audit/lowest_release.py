@@ -5,8 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-
-from pydantic import SkipValidation
+from typing import NamedTuple
 
 from cudaredist.commands.audit.needs import LibraryNeed
 from cudaredist.commands.audit.program import KnownLibrary, Majors, ProgramFile, Tables
@@ -26,16 +25,35 @@ _WITH_ALL_PATCHES = frozenset({"nccl"})
 """Redistributables whose patch releases are all in the shipped data."""
 
 
-class RequiredRelease(AuditedRelease):
-    """The releases of one redistributable that fit a program.
+class RequiredRelease(NamedTuple):
+    """The releases of one redistributable that fit a program."""
 
-    The base class has the fields of the report.
-    """
-
-    lacking: SkipValidation[dict[str, tuple[str, ...]]]
-    """Some symbols that releases do not export."""
-    labels_of: SkipValidation[dict[str, dict[Version, bool | None]]]
+    redist: str
+    cuda_majors: tuple[int, ...]
+    """Of the part of the program that needs them. Empty: it states none."""
+    labels_of: Mapping[str, Mapping[Version, bool | None]]
     """The releases that have each library, and whether they export all of its symbols."""
+    first: Version | None
+    """The oldest release with all of the libraries."""
+    last: Version | None
+    """The newest release with all of the libraries."""
+    lowest: Version | None
+    """The oldest release that exports all symbols. None: none does, or it is unknown."""
+    may_be_earlier: bool
+    """Whether a patch release before the lowest one, which is not in the data, may fit."""
+    unknown: tuple[Version, ...]
+    """The releases with unknown symbols."""
+    lacking: Mapping[Version, tuple[str, ...]]
+    """The releases that do not export all symbols, with some of those that they lack."""
+    decisive: tuple[str, ...]
+    """Some symbols that the release before the lowest one lacks."""
+    unresolved: tuple[str, ...]
+    """Some symbols that no release exports."""
+
+    @property
+    def sonames(self) -> tuple[str, ...]:
+        """The libraries that the program needs."""
+        return tuple(self.labels_of)
 
     @property
     def fits_none(self) -> bool:
@@ -58,7 +76,23 @@ class RequiredRelease(AuditedRelease):
 
     def absent(self, label: Version) -> tuple[str, ...]:
         """Return the libraries that a release does not have."""
-        return tuple(soname for soname in self.sonames if label not in self.labels_of[soname])
+        return tuple(soname for soname, labels in self.labels_of.items() if label not in labels)
+
+    def report(self) -> AuditedRelease:
+        """Return the entry of the report."""
+        return AuditedRelease(
+            redist=self.redist,
+            cuda_majors=self.cuda_majors,
+            sonames=self.sonames,
+            lowest=None if self.lowest is None else str(self.lowest),
+            may_be_earlier=self.may_be_earlier,
+            first=None if self.first is None else str(self.first),
+            last=None if self.last is None else str(self.last),
+            unknown=tuple(map(str, self.unknown)),
+            not_fitting=tuple(map(str, self.lacking)),
+            decisive=self.decisive,
+            unresolved=self.unresolved,
+        )
 
 
 def symbols_by_library(
@@ -181,17 +215,15 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
     return RequiredRelease(
         redist=redist,
         cuda_majors=tuple(sorted(majors)),
-        sonames=tuple(states),
-        lowest=str(fitting[0]) if fitting else None,
+        labels_of={soname: state.labels for soname, state in states.items()},
+        first=labels[0] if labels else None,
+        last=labels[-1] if labels else None,
+        lowest=fitting[0] if fitting else None,
         may_be_earlier=bool(below) and lacks_patches,
-        first=str(labels[0]) if labels else None,
-        last=str(labels[-1]) if labels else None,
-        unknown=tuple(map(str, unknown)),
-        not_fitting=tuple(map(str, lacking)),
+        unknown=tuple(unknown),
+        lacking={label: names(label) for label in lacking},
         decisive=names(below[-1]) if below else (),
         unresolved=() if fitting or unknown else names(*every),
-        lacking={str(label): names(label) for label in lacking},
-        labels_of={soname: state.labels for soname, state in states.items()},
     )
 
 

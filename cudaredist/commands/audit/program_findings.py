@@ -18,7 +18,7 @@ from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
-from cudaredist.primitives import Platform, Version, parse_label
+from cudaredist.primitives import Platform, Version
 from cudaredist.tables.driver_support import (
     Support,
     compiles_ptx,
@@ -247,15 +247,14 @@ def _required_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
 def _cuda_findings(
     release: RequiredRelease, label: Version, channel: str
 ) -> Iterator[AuditFinding]:
-    name = str(label)
-    if name in release.unknown:
-        hint = command_line("update-symbols", channel=channel, redist="cuda", version=name)
-        yield make_finding("unknown", f"the symbols of CUDA {name} are unknown", hint=hint)
+    if label in release.unknown:
+        hint = command_line("update-symbols", channel=channel, redist="cuda", version=str(label))
+        yield make_finding("unknown", f"the symbols of CUDA {label} are unknown", hint=hint)
     elif absent := release.absent(label):
-        yield make_finding("cuda", f"CUDA {name} does not have {', '.join(absent)}")
-    elif name in release.lacking:
-        symbols = ", ".join(release.lacking[name])
-        yield make_finding("cuda", f"CUDA {name} does not export {symbols}")
+        yield make_finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
+    elif label in release.lacking:
+        symbols = ", ".join(release.lacking[label])
+        yield make_finding("cuda", f"CUDA {label} does not export {symbols}")
 
 
 def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
@@ -272,9 +271,9 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     if not files:
         return
     labels = [release.lowest for release in judged.releases if release.redist == "cuda"]
-    labels = [str(judged.cuda)] if judged.cuda else labels
+    labels = [judged.cuda] if judged.cuda else labels
     platforms = [file.platforms[0] for file in files if file.platforms] or ["linux"]
-    known = sorted({parse_label(label) for label in labels if label is not None})
+    known = sorted({label for label in labels if label is not None})
     if not known and (labels or any(file.binary.device_code for file in judged.own)):
         message = "--require-driver is unknown: no CUDA release is known for the program"
         yield make_finding("unknown", message)

@@ -70,7 +70,7 @@ def _is_in(library: KnownLibrary, labels: Collection[Version]) -> bool:
 
 
 def _specifier(
-    wheels: Sequence[Sequence[KnownLibrary]], label: str | None, labels: Collection[Version]
+    wheels: Sequence[Sequence[KnownLibrary]], label: Version | None, labels: Collection[Version]
 ) -> str:
     lower = max(_lower(known, label)[0] for known in wheels)
     newest = max(max(_versions(known)) for known in wheels)
@@ -79,13 +79,13 @@ def _specifier(
     return f">={lower},<{newest.major + 1}"
 
 
-def _lower(known: Sequence[KnownLibrary], label: str | None) -> tuple[WheelVersion, bool]:
+def _lower(known: Sequence[KnownLibrary], label: Version | None) -> tuple[WheelVersion, bool]:
     """Return the lowest version of a wheel, and whether it was raised.
 
     It is that of a release if the library is in that. It is raised to the first version that finds
     the libraries of its own package.
     """
-    of_label = [library for library in known if str(library.label) == label] or [*known]
+    of_label = [library for library in known if library.label == label] or [*known]
     lowest = min(_versions(of_label))
     later = (lib for lib in known if lib.finds_parts and lib.label >= of_label[0].label)
     fitting = [lib for lib in of_label if lib.finds_parts] or [*later]
