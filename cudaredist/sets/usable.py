@@ -41,22 +41,20 @@ class UsableWithCuda:
         self._requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
         self._majors = CudaMajors(self._releases)
 
-    def has(
-        self, redist: str, label: Version, package: str, platform: str, variant: str | None
-    ) -> bool:
+    def has(self, redist: str, label: Version, archive: ArchiveId) -> bool:
         """Check if an archive is usable with the CUDA release."""
         if redist == CUDA:
             return label == self.cuda
-        if self._majors.refusal(redist, label, ArchiveId(package, platform, variant), self.cuda):
+        if self._majors.refusal(redist, label, archive, self.cuda):
             return False
-        target = SetTarget(self.cuda, Platform(platform), ())
+        target = SetTarget(self.cuda, Platform(archive.platform), ())
         problems = (
             code
-            for entry in requirements_of(package, label, target, self._requirements)
+            for entry in requirements_of(archive.package, label, target, self._requirements)
             for code, _ in target_problems(entry, target)
         )
         return (
-            variant in {None, *variants_of(self.cuda)}
+            archive.variant in {None, *variants_of(self.cuda)}
             and built_for_other(label, self.cuda) is None
             and not is_for_later_cuda(label, self.cuda)
             and not broken_constraints(redist, label, self.cuda, self._constraints)

@@ -16,7 +16,7 @@ from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped
-from cudaredist.primitives import Platform, Version
+from cudaredist.primitives import ArchiveId, Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
@@ -30,9 +30,7 @@ class ArchiveCoverage(NamedTuple):
 
     redist: str
     label: Version
-    package: str
-    platform: str
-    variant: str | None
+    archive: ArchiveId
     by_capability: Mapping[str, Coverage]
     """Without the capabilities that no GPU of the platform has."""
 
@@ -65,7 +63,7 @@ def read_coverage(
         ArchiveCoverage(
             redist,
             label,
-            *archive,
+            archive,
             covered(contents, archive.platform, cuda_major_of(redist, label, archive.variant)),
         )
         for redist, label, archive, contents in index.device_code()
@@ -84,7 +82,7 @@ def coverage_of_releases(
     packages with device code have an entry. If builds for several CUDA majors differ, each has
     its own entry. The best archive of a release counts.
     """
-    packages = grouped(((archive.redist, archive.package), archive) for archive in archives)
+    packages = grouped(((one.redist, one.archive.package), one) for one in archives)
     pairs = product(capabilities, sorted(packages.items()))
     parts = (_summaries(name, gpus.capabilities[name].base, *item) for name, item in pairs)
     return tuple(_with_any(part, without_code) for part in chain.from_iterable(parts))
@@ -107,11 +105,11 @@ def _summaries(
     """Yield the coverage of a capability by a package, for each CUDA major if these differ."""
     redist, package = source
     best: dict[Version, dict[int, Coverage]] = defaultdict(dict)
-    for archive in archives:
-        part = archive.by_capability.get(base)
+    for _, label, archive, by_capability in archives:
+        part = by_capability.get(base)
         if part is not None:
-            major = 0 if redist == CUDA else cuda_major_of(redist, archive.label, archive.variant)
-            of_release, key = best[archive.label], major or 0
+            major = 0 if redist == CUDA else cuda_major_of(redist, label, archive.variant)
+            of_release, key = best[label], major or 0
             of_release[key] = min(of_release.get(key, part), part, key=_rank)
     if all(len({part.value for part in majors.values()}) == 1 for majors in best.values()):
         best = {label: {0: min(majors.values(), key=_rank)} for label, majors in best.items()}

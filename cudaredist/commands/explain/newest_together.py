@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TypeAlias
 
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
 from cudaredist.commands.explain.report import NewestTogether
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import command_for_archives
-from cudaredist.primitives import Version
+from cudaredist.primitives import ArchiveId, Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.platforms import JETSON
 from cudaredist.sets.usable import UsableWithCuda
@@ -18,8 +17,6 @@ from cudaredist.tables.gpus.gpu_table import is_supported
 _PACKAGES = {CUDA: "libcublas", "cudnn": "cudnn", "nccl": "nccl", "cutensor": "libcutensor"}
 """The package that decides if a release runs on a GPU. Most programs and libraries use cuBLAS."""
 _TITLES = {CUDA: "CUDA", **{name: REDISTS[name].title for name in _PACKAGES if name != CUDA}}
-ArchivePlace: TypeAlias = tuple[str, Version, str, str, str | None]
-"""Redistributable, release, package, platform and variant."""
 COMMON_PLATFORMS = (
     *("linux-x86_64", "linux-sbsa", "linux-aarch64"),
     *("windows-x86_64", "windows-arm64"),
@@ -35,25 +32,25 @@ def newest_together(
     The newest CUDA release decides, then the newest releases of the others that are usable with it.
     Without releases of CUDA in the feature files, yield none.
     """
-    decisive = [archive for archive in archives if _PACKAGES.get(archive.redist) == archive.package]
-    if any(archive.redist == CUDA for archive in decisive):
+    decisive = [one for one in archives if _PACKAGES.get(one.redist) == one.archive.package]
+    if any(one.redist == CUDA for one in decisive):
         for base in dict.fromkeys(gpus.capabilities[name].base for name in capabilities):
-            own = [archive for archive in decisive if base in archive.by_capability]
+            own = [one for one in decisive if base in one.by_capability]
             yield _newest(base, own, store, gpus)
 
 
 def newest_with_cuda(
-    cuda: Version, archives: Iterable[ArchivePlace], store: Store
+    cuda: Version, archives: Iterable[tuple[str, Version, ArchiveId]], store: Store
 ) -> dict[str, str]:
     """Return the newest usable release of CUDA, cuDNN, NCCL and cuTENSOR, by redistributable.
 
-    `archives` are those of one platform.
+    `archives` are those of one platform, each with its redistributable and release.
     """
     usable = UsableWithCuda(cuda, store)
     newest: dict[str, Version] = {}
-    for archive in sorted(archives, key=itemgetter(1), reverse=True):
-        redist, label, package, *_ = archive
-        if _PACKAGES.get(redist) == package and redist not in newest and usable.has(*archive):
+    for redist, label, archive in sorted(archives, key=itemgetter(1), reverse=True):
+        is_decisive = _PACKAGES.get(redist) == archive.package
+        if is_decisive and redist not in newest and usable.has(redist, label, archive):
             newest[redist] = label
     return {redist: str(newest[redist]) for redist in _PACKAGES if redist in newest}
 
@@ -62,17 +59,19 @@ def _newest(
     name: str, archives: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
 ) -> NewestTogether:
     entry = gpus.capabilities[name]
-    running = [a for a in archives if a.by_capability[name].value in {"native", "ptx"}]
+    running = [one for one in archives if one.by_capability[name].value in {"native", "ptx"}]
     for platform in COMMON_PLATFORMS:
-        here = [archive for archive in running if archive.platform == platform]
-        labels = [a.label for a in here if a.redist == CUDA and is_supported(entry, a.label.line)]
+        here = [one for one in running if one.archive.platform == platform]
+        of_cuda = [one.label for one in here if one.redist == CUDA]
+        labels = [label for label in of_cuda if is_supported(entry, label.line)]
         if labels:
-            releases = newest_with_cuda(max(labels), [archive[:-1] for archive in here], store)
+            local = [(one.redist, one.label, one.archive) for one in here]
+            releases = newest_with_cuda(max(labels), local, store)
             statement = _statement(name, platform, releases)
             return NewestTogether(
                 capability=name, platform=platform, releases=releases, statement=statement
             )
-    known = sorted({archive.platform for archive in archives if archive.redist == CUDA})
+    known = sorted({one.archive.platform for one in archives if one.redist == CUDA})
     statement = (
         f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
         f"on it (known platforms: {', '.join(known) or 'none'})."

@@ -229,7 +229,7 @@ def _fitting(
 ) -> dict[str, dict[str, str]]:
     """Return the newest libraries for each CUDA release, on its most common platform."""
     places = grouped(
-        (x.platform, (redist, facts.label, x.package, x.platform, x.variant))
+        (x.platform, (redist, facts.label, x.id))
         for redist, group in releases.items()
         for facts in group
         for x, *_ in facts.archives

@@ -28,12 +28,12 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
 
     def is_dropped(column: Column) -> bool:
         channel, redist, package, place, variant, _ = column.provider
-        label, usable = parse_label(column.label), search.usable
+        label, archive = parse_label(column.label), ArchiveId(package, place, variant or None)
         return (
             channel != store.channel
             or redist not in (search.redists or {redist})
             or platform not in {None, place}
-            or not (usable is None or usable.has(redist, label, package, place, variant or None))
+            or not (search.usable is None or search.usable.has(redist, label, archive))
         )
 
     for table in symbols.tables(sonames).values():

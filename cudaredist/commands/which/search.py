@@ -37,7 +37,7 @@ class Search:
             condition = f"platform = ? AND ({condition})"
             values = (self.platform, *values)
         for one in self.index.archives(self.redists, condition, *values):
-            if self.usable is None or self.usable.has(one.redist, one.label, *one.archive.id):
+            if self.usable is None or self.usable.has(one.redist, one.label, one.archive.id):
                 yield one
 
     def sonames(self) -> set[str]:
