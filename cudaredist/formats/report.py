@@ -22,7 +22,7 @@ class Answer(OwnModel):
 
 
 class ReleaseName(OwnModel):
-    """The identification of a release."""
+    """Base class of report entries about one release."""
 
     redist: str
     release: str
@@ -34,7 +34,7 @@ class ReleaseName(OwnModel):
 
 
 class ArchiveName(ReleaseName):
-    """The identification of an archive in a manifest."""
+    """Base class of report entries about one archive."""
 
     package: str
     version: str

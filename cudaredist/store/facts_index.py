@@ -58,7 +58,7 @@ class _Document(NamedTuple):
 
 
 class IndexedArchive(NamedTuple):
-    """An archive of a manifest."""
+    """An archive of a manifest with its release, as the index has it."""
 
     redist: str
     label: Version

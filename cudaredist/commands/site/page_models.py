@@ -27,7 +27,7 @@ class SitePage(OwnModel):
 
 
 class ReleaseArchive(OwnModel):
-    """One archive of a release."""
+    """One archive of a release, as pages list it."""
 
     platform: str
     variant: str | None
