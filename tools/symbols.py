@@ -14,7 +14,6 @@ from pathlib import Path
 from cudaredist.archives.members import Members
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
-from cudaredist.formats.symbol_tables import Symbols
 from cudaredist.redists import find_redist
 from cudaredist.sources.chain import WHEELS, open_sources
 from cudaredist.sources.protocol import Settings
@@ -25,7 +24,7 @@ from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.selection import Selection
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.targets import read_local_manifests, targets_in_store
-from cudaredist.tables.symbols.library_release import library_release
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
 from tools.symbol_oracles import elf_symbols, pe_symbols, pefile_symbols, readelf_symbols
 
 _BLOCK = 1 << 20
@@ -86,7 +85,8 @@ class Comparison:
     def tables(self, store: Store, cache: Cache) -> None:
         """Compare the columns of the tables with the facts of all archives in the cache."""
         folder = SymbolFolder(store.symbol_path)
-        documents = {soname: folder.document(soname) for soname in folder.sonames()}
+        documents = ((soname, folder.document(soname)) for soname in folder.sonames())
+        tables = {soname: SymbolColumns.of(document) for soname, document in documents if document}
         for redist in store.redists():
             target = targets_in_store(store, [find_redist(redist)], (WHEELS,))
             for manifest in read_local_manifests(target, Selection(versions=("all",))).readable:
@@ -94,20 +94,19 @@ class Comparison:
                     facts = known_facts(cache, archive.sha256)
                     self.counts["tables: archives" if facts else "tables: unknown archives"] += 1
                     for library in libraries_of(facts) if facts else ():
-                        self.column(documents.get(library.soname), library, str(archive.sha256))
+                        self.column(tables.get(library.soname), library, str(archive.sha256))
 
-    def column(self, document: Symbols | None, library: LibraryBinary, sha256: str) -> None:
+    def column(self, table: SymbolColumns | None, library: LibraryBinary, sha256: str) -> None:
         """Compare the symbols of one library in one archive."""
         if not library.has_symbols:
             self.counts["tables: libraries with symbols that are unread"] += 1
             return
         self.counts["tables: columns"] += 1
-        release = library_release([document], sha256) if document else None
+        release = table.in_archive(sha256) if table else None
         if release is None:
             self.differences.append(f"{library.soname} {sha256}: not in its table")
             return
-        ours = {(name, version) for name, all_of in release.exports.items() for version in all_of}
-        theirs = {(one.name, one.version.lstrip("@")) for one in library.exports()}
+        ours, theirs = set(release.exports()), set(library.exports())
         self.counts["tables: exports"] += len(theirs)
         if ours != theirs:
             self.differences.append(f"{library.soname} {sha256}: {sorted(ours ^ theirs)[:5]}")

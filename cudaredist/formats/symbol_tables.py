@@ -59,14 +59,12 @@ class ExportGroup(OwnModel):
         "More C++ names in the same form, compressed with bzip2, as base64. Absent: none", ""
     )
 
-    def plain(self) -> list[str]:
-        """Return the names that are not packed."""
-        return self.names.split(" ") if self.names else []
+    def symbols(self) -> list[str]:
+        """Return all names. Raises `InvalidFileError`."""
+        plain = self.names.split(" ") if self.names else []
+        return [*plain, *self._packed_names()] if self.packed else plain
 
-    def mangled(self) -> list[str]:
-        """Return the packed names. Raises `InvalidFileError`."""
-        if not self.packed:
-            return []
+    def _packed_names(self) -> list[str]:
         unpacker = bz2.BZ2Decompressor()
         try:
             packed = binascii.a2b_base64(self.packed)
@@ -77,10 +75,6 @@ class ExportGroup(OwnModel):
             message = "is not the bzip2 of names, or too large"
             raise InvalidFileError.of("symbols file", message, "packed")
         return names.split(" ")
-
-    def symbols(self) -> list[str]:
-        """Return all names. Raises `InvalidFileError`."""
-        return [*self.plain(), *self.mangled()]
 
 
 def stored_names(names: Iterable[str]) -> dict[str, str]:

@@ -73,7 +73,7 @@ class LayeredSymbols:
     def __init__(self, paths: Iterable[Path]) -> None:
         """Take the folders, the lowest layer first."""
         self.folders = tuple(map(SymbolFolder, paths))
-        self._documents: dict[str, tuple[Symbols, ...]] = {}
+        self._tables: dict[str, SymbolColumns | None] = {}
 
     def sonames(self) -> tuple[str, ...]:
         """Return the libraries with a table, sorted. Raises `ReadError`."""
@@ -81,22 +81,20 @@ class LayeredSymbols:
 
     def tables(self, sonames: Iterable[str]) -> dict[str, SymbolColumns]:
         """Return the tables of some libraries. Raises `ReadError` and `InvalidFileError`."""
-        tables = {
-            soname: list(map(SymbolColumns.of, self.documents(soname)))
-            for soname in sorted(set(sonames))
-        }
-        return {soname: reduce(SymbolColumns.overlay_on, of) for soname, of in tables.items() if of}
+        tables = ((soname, self.table(soname)) for soname in sorted(set(sonames)))
+        return {soname: table for soname, table in tables if table is not None}
 
-    def documents(self, soname: str) -> tuple[Symbols, ...]:
-        """Return the documents of a library, that of the highest layer first.
+    def table(self, soname: str) -> SymbolColumns | None:
+        """Return the table of a library, None if it has none.
 
         Raises `ReadError` and `InvalidFileError`.
         """
-        if soname not in self._documents:
+        if soname not in self._tables:
             folders = self.folders[::-1] if can_be_stored(soname) else ()
-            found = (folder.document(soname) for folder in folders)
-            self._documents[soname] = tuple(table for table in found if table is not None)
-        return self._documents[soname]
+            documents = (folder.document(soname) for folder in folders)
+            layers = [SymbolColumns.of(document) for document in documents if document is not None]
+            self._tables[soname] = reduce(SymbolColumns.overlay_on, layers) if layers else None
+        return self._tables[soname]
 
 
 def table_name(library: "Library | Provided") -> str:

@@ -218,12 +218,10 @@ def test_symbol_has_libraries_and_releases_of_the_which_command(
 @pytest.mark.parametrize("prefix", ["cublas", "_ZN", "nccl", "CU"])
 def test_symbols_with_a_prefix_are_all_counted(page: Page, base: str, prefix: str) -> None:
     names = {
-        name
-        for soname in TABLES.sonames()
-        for table in TABLES.documents(soname)
-        for group in table.exports
-        for name in group.symbols()
-        if name.lower().startswith(prefix.lower())
+        export.name
+        for table in TABLES.tables(TABLES.sonames()).values()
+        for export in table.exports
+        if export.name.lower().startswith(prefix.lower())
     }
     page.goto(f"{base}search/index.html?q={prefix}")
     title = page.locator("#results h2", has_text="Symbols")

@@ -27,7 +27,7 @@ from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.store.cache import Cache
 from cudaredist.tables.gpus.coverage import CoverageRules
-from cudaredist.tables.symbols.symbol_table import Column, Export, LibrarySource, SymbolColumns
+from cudaredist.tables.symbols.symbol_table import Column, Export, Provider, SymbolColumns
 
 DATA = REPOSITORY / "data"
 
@@ -142,7 +142,7 @@ def cudnn(label: str, *majors: int) -> list[KnownLibrary]:
 def table(soname: str, exports: Mapping[str, Sequence[str]], version: str = "") -> SymbolColumns:
     """Return a table of libcublas with the exports of each release."""
     columns = SymbolColumns(soname)
-    provider = LibrarySource("wheels", "cuda", "libcublas", "linux-x86_64", "", stub=False)
+    provider = Provider("wheels", "cuda", "libcublas", "linux-x86_64", "", stub=False)
     for label, names in exports.items():
         columns.add(Column(provider, label, label), [Export(name, version) for name in names])
     return columns

@@ -3,7 +3,6 @@
 import json
 import posixpath
 from collections.abc import Iterator, Sequence
-from functools import cache as cache_of_calls
 from pathlib import Path
 
 from cudaredist.commands.audit.answers import answers_of
@@ -103,7 +102,6 @@ def _read_data(
         catalog = Catalog(_libraries_of_set(chosen))
         title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
     symbols = LayeredSymbols(store.symbol_paths)
-    table = cache_of_calls(lambda soname: symbols.tables([soname]).get(soname))
     return AuditData(
         title=title,
         channel=store.channel,
@@ -111,7 +109,7 @@ def _read_data(
         policy=policy,
         drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
         rules=None if gpus is None else CoverageRules(gpus),
-        tables=lambda names: {name: of for name in names if (of := table(name)) is not None},
+        tables=symbols.tables,
         exporters=index.exporters,
     )
 

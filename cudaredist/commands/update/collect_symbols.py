@@ -23,13 +23,13 @@ from cudaredist.tables.symbols.symbol_table import (
     KEY_SIZE,
     Column,
     Import,
-    LibrarySource,
+    Provider,
     SymbolColumns,
 )
 from cudaredist.tasks import each
 
 _Plan: TypeAlias = tuple[LocalManifest, Archive]
-_Place: TypeAlias = tuple[LibrarySource, str]
+_Place: TypeAlias = tuple[Provider, str]
 """The provider and the label of an archive. The provider is never marked as a stub."""
 
 
@@ -114,7 +114,7 @@ class SymbolRun(TableRun):
 
     def _place(self, manifest: LocalManifest, archive: Archive) -> _Place:
         names = manifest.target.redist.name, archive.package, archive.platform
-        provider = LibrarySource(self.store.channel, *names, archive.variant or "", stub=False)
+        provider = Provider(self.store.channel, *names, archive.variant or "", stub=False)
         return provider, str(manifest.label)
 
     # -- the tables

@@ -9,7 +9,6 @@ from cudaredist.sets.invariants.documents import (
 )
 from cudaredist.sets.libraries import warning
 from cudaredist.store.symbol_folder import LayeredSymbols, table_name
-from cudaredist.tables.symbols.library_release import library_release
 from cudaredist.tables.symbols.link_closure import (
     LinkCheck,
     LinkedLibrary,
@@ -39,9 +38,10 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
     )
     for group in [chosen, *further]:
         libraries = {
-            library: library_release(symbols.documents(library.soname), library.archive_sha256)
+            library: table.in_archive(library.archive_sha256) if table else None
             for entry in group
             for library in _libraries(entry)
+            for table in [symbols.table(library.soname)]
         }
         check = check_links(libraries)
         for lacking in check.missing:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cudaredist.tables.symbols.library_release import LibraryRelease
+from cudaredist.tables.symbols.symbol_table import LibraryRelease
 
 
 class LinkedLibrary(NamedTuple):
@@ -53,7 +53,7 @@ def check_links(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> Lin
                 continue
             is_bound = bool(symbol.version)
             if providers and (
-                is_bound or not any(r.exports_name(symbol.name) for r in known.values())
+                is_bound or not any(symbol.name in release.names for release in known.values())
             ):
                 name = f"{symbol.name}@{symbol.version}" if is_bound else symbol.name
                 missing[library, providers[0]].append(name)

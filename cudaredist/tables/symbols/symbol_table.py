@@ -2,10 +2,14 @@
 
 Each provider and release is a column, and the columns of a symbol are the bits of one number.
 Symbols with the same number form a group of the document.
+
+All commands that ask which release exports a symbol read this table. The index of facts
+(`store/facts_index.sql`) only finds the libraries with a symbol, and answers `query`.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -24,7 +28,7 @@ KEY_SIZE = 16
 """Digits of an archive's hash that a table contains."""
 
 
-class LibrarySource(NamedTuple):
+class Provider(NamedTuple):
     """A package with a library on one platform."""
 
     channel: Channel
@@ -35,11 +39,23 @@ class LibrarySource(NamedTuple):
     """Empty if there is none."""
     stub: bool
 
+    @classmethod
+    def of(cls, entry: SymbolProvider) -> "Provider":
+        """Return the provider of a document's entry."""
+        return cls(
+            channel=entry.channel,
+            redist=entry.redist,
+            package=entry.package,
+            platform=entry.platform,
+            variant=entry.variant or "",
+            stub=entry.stub,
+        )
+
 
 class Column(NamedTuple):
     """One release of a provider."""
 
-    provider: LibrarySource
+    provider: Provider
     label: str
     archive: str
     """The beginning of the archive's hash."""
@@ -71,31 +87,43 @@ class SymbolColumns:
         """The bit of each column."""
         self.unread: set[Column] = set()
         """Releases whose symbols could not be read."""
-        self.exports: dict[Export, int] = defaultdict(int)
         self.imports: dict[Import, int] = defaultdict(int)
+        self._stored: list[tuple[ExportGroup, int]] = []
+        """The exports of the document."""
         self._next = 1
         """The bit of the next column."""
 
     @classmethod
     def of(cls, table: Symbols) -> "SymbolColumns":
-        """Return the columns of a document. Raises `ValueError` for unknown releases."""
+        """Return the columns of a document.
+
+        Raises `ValueError` for unknown releases, and `InvalidFileError` for broken names.
+        """
         columns = cls(table.soname)
         bits: list[dict[str, int]] = []
         for entry in table.providers:
-            values = (getattr(entry, name) for name in LibrarySource._fields)
-            provider = LibrarySource(*values)._replace(variant=entry.variant or "")
+            provider = Provider.of(entry)
             columns.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
             labels = sorted(entry.releases, key=parse_label)
             bits.append({n: columns._bit(Column(provider, n, entry.releases[n])) for n in labels})
-        for exported in table.exports:
-            mask = _mask(exported.releases, bits)
-            for name in exported.symbols():
-                columns.exports[Export(name, exported.version)] |= mask
+        columns._stored = [(group, _mask(group.releases, bits)) for group in table.exports]
         for imported in table.imports:
             mask = _mask(imported.releases, bits)
             for name in imported.symbols():
                 columns.imports[Import(name, imported.version, imported.library)] |= mask
         return columns
+
+    @cached_property
+    def exports(self) -> dict[Export, int]:
+        """The releases that export each symbol. Raises `InvalidFileError` for broken names.
+
+        They are unpacked at the first use, because a check of links needs few of the tables.
+        """
+        exports: dict[Export, int] = defaultdict(int)
+        for group, mask in self._stored:
+            for name in group.symbols():
+                exports[Export(name, group.version)] |= mask
+        return exports
 
     def _bit(self, column: Column) -> int:
         bit = self.columns[column] = self._next
@@ -112,6 +140,13 @@ class SymbolColumns:
         """Add imports to a column."""
         for symbol in imports:
             self.imports[symbol] |= self.columns[column]
+
+    def in_archive(self, sha256: str) -> "LibraryRelease | None":
+        """Return the library in an archive, None if the table does not have its symbols."""
+        key = sha256[:KEY_SIZE]
+        bits = (bit for column, bit in self.columns.items() if column.archive == key)
+        bit = next(bits, None)
+        return None if bit is None else LibraryRelease(self, bit)
 
     def overlay_on(self, lower: "SymbolColumns") -> "SymbolColumns":
         """Combine two tables. If both have an archive, this table's column is used."""
@@ -151,7 +186,12 @@ class SymbolColumns:
             soname=self.soname,
             providers=tuple(
                 SymbolProvider(
-                    **provider._asdict() | {"variant": provider.variant or None},
+                    channel=provider.channel,
+                    redist=provider.redist,
+                    package=provider.package,
+                    platform=provider.platform,
+                    variant=provider.variant or None,
+                    stub=provider.stub,
                     releases=archives.get(provider, {}),
                     unread=unread.get(provider, {}),
                 )
@@ -169,9 +209,9 @@ class SymbolColumns:
             ),
         )
 
-    def labels(self) -> dict[LibrarySource, list[tuple[str, int]]]:
+    def labels(self) -> dict[Provider, list[tuple[str, int]]]:
         """Return the releases of each provider and their bits, in order."""
-        labels: dict[LibrarySource, list[tuple[str, int]]] = defaultdict(list)
+        labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
         for column in sorted(self.columns, key=lambda c: (c.provider, parse_label(c.label))):
             labels[column.provider].append((column.label, self.columns[column]))
         return labels
@@ -179,7 +219,7 @@ class SymbolColumns:
     def _groups(
         self,
         symbols: Mapping[Export, int] | Mapping[Import, int],
-        ordered: Sequence[tuple[LibrarySource, Sequence[tuple[str, int]]]],
+        ordered: Sequence[tuple[Provider, Sequence[tuple[str, int]]]],
     ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
         """Yield properties, releases and names of the symbols that have both in common."""
         everything = sum(self.columns.values())
@@ -194,8 +234,36 @@ class SymbolColumns:
         yield from sorted(groups)
 
 
-def _archives(columns: Iterable[Column]) -> dict[LibrarySource, dict[str, str]]:
-    archives: dict[LibrarySource, dict[str, str]] = defaultdict(dict)
+class LibraryRelease:
+    """The symbols of a library in one archive: a column of its table."""
+
+    def __init__(self, table: SymbolColumns, bit: int) -> None:
+        self._table, self._bit = table, bit
+
+    def exports(self) -> Iterator[Export]:
+        """Yield the symbols that it exports."""
+        return (export for export, mask in self._table.exports.items() if mask & self._bit)
+
+    def imports(self) -> Iterator[Import]:
+        """Yield the symbols that it takes from other libraries."""
+        return (symbol for symbol, mask in self._table.imports.items() if mask & self._bit)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its exports."""
+        return frozenset(export.name for export in self.exports())
+
+    def exports_for(self, symbol: Import) -> bool:
+        """Check if it has a symbol. A library without versions has it for all versions."""
+        if not symbol.version:
+            return symbol.name in self.names
+        versions = ("", f"@{symbol.version}", f"@@{symbol.version}")
+        exports = (Export(symbol.name, version) for version in versions)
+        return any(self._table.exports.get(export, 0) & self._bit for export in exports)
+
+
+def _archives(columns: Iterable[Column]) -> dict[Provider, dict[str, str]]:
+    archives: dict[Provider, dict[str, str]] = defaultdict(dict)
     for column in columns:
         archives[column.provider][column.label] = column.archive
     return archives
@@ -240,7 +308,7 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
     return selected
 
 
-def release_ranges(columns: SymbolColumns, mask: int) -> dict[LibrarySource, str]:
+def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
     """Return the releases of each provider that a number selects, as in the document."""
     ranges = {p: _ranges(mask, labels) for p, labels in columns.labels().items()}
     return {provider: text for provider, text in ranges.items() if text}

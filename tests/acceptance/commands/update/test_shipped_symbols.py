@@ -16,7 +16,6 @@ from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder, table_name
-from cudaredist.tables.symbols.library_release import library_release
 from cudaredist.tables.symbols.link_closure import LinkedLibrary, check_links
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE, SymbolColumns
 
@@ -123,7 +122,7 @@ def test_known_pairs_of_cublas_and_cublaslt_have_expected_symbols(
     libraries = {}
     for soname, label in (user, provider):
         key = archive_of(soname, label)
-        release = library_release([documents()[soname]], key)
+        release = SymbolColumns.of(documents()[soname]).in_archive(key)
         libraries[LinkedLibrary(soname, soname, key)] = release
     names = [name for one in check_links(libraries).missing for name in one.names]
     assert names == [f"{name}@libcublasLt.so.12" for name in missing]
