@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
 from cudaredist.formats.base import Channel
-from cudaredist.formats.features import Lock, LockEntry
+from cudaredist.formats.features import ExaminedArchive, Features, Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
@@ -182,12 +182,20 @@ class Store:
         return not is_own or self.is_described_below(redist, label)
 
     def is_described_below(self, redist: str, label: Version) -> bool:
-        """Check if the base has the same manifest, and only the base has a feature file of it."""
+        """Check if the base has the same manifest, and features of more archives.
+
+        Else local features of a few packages or platforms would hide those of the others.
+        """
         own = Store(self.root, self.channel)
-        if self.base is None or own.features(redist).path_of(label).exists():
+        if self.base is None:
             return False
         data, below = (s.manifests(redist).read(label) for s in (own, self.base))
-        return data is not None and below is not None and data.rstrip() == below.rstrip()
+        if data is None or below is None or data.rstrip() != below.rstrip():
+            return False
+        features = own.features(redist).path_of(label)
+        if not features.exists():
+            return True
+        return examined(features) < examined(self.base.features(redist).path_of(label))
 
     @property
     def lock_path(self) -> Path:
@@ -399,6 +407,29 @@ class Store:
         if self.base is not None and path.is_relative_to(self.base.root):
             return f"shipped {self.base.relative(path)}"
         return path.relative_to(self.root).as_posix()
+
+
+def examined(features: Path) -> frozenset[str]:
+    """Return the hashes of the archives that a feature file describes.
+
+    Returns none for a file that is missing, broken, or of another tool.
+    """
+    with contextlib.suppress(CudaRedistError, OSError):
+        about = features.stat()
+        return _examined(features, about.st_ino, about.st_mtime_ns, about.st_size)
+    return frozenset()
+
+
+@lru_cache(maxsize=64)
+def _examined(path: Path, *_version: int) -> frozenset[str]:
+    """Read a feature file once for each version of the file."""
+    packages = read_own_file(require_file(path), Features).packages
+    archives = (archive for package in packages.values() for archive in package.archives)
+    return frozenset(
+        archive.sha256
+        for archive in archives
+        if isinstance(archive, ExaminedArchive) and archive.sha256 is not None
+    )
 
 
 @lru_cache(maxsize=8)

@@ -292,6 +292,29 @@ def test_shipped_features_describe_equal_local_manifest(run: Run) -> None:
     expect_error(run(*call), 3, "no features")
 
 
+def test_local_features_of_one_package_hide_no_shipped_features(run: Run) -> None:
+    before = shipped_answers(run)
+    put_wheels()
+    path = Path("data/features/wheels/cuda/feature_13.0.2.json")
+    whole = json.loads(path.read_bytes())
+    for name, package in whole["packages"].items():
+        if name != "cuda_cudart":
+            package["archives"] = [
+                {key: archive.get(key) for key in ("platform", "variant", "path", "sha256", "size")}
+                | {"status": "not-examined", "reason": "excluded by --package"}
+                for archive in package["archives"]
+            ]
+            package.pop("files", None)
+    path.write_text(json.dumps(whole))
+    after = answers(run)
+    assert {name: code for name, (code, _) in after.items()} == {
+        name: code for name, (code, _) in before.items()
+    }
+    assert after["which"] == before["which"]
+    only_local = run(*QUESTIONS[-1], "--no-shipped-data")
+    assert only_local.exit_code == 3
+
+
 def test_bump_check_of_shipped_data_compares_wheels(run: Run, pip_folder: Path) -> None:
     put_wheel(pip_folder, "cuda-toolkit", "13.5.0")
     result = run("bump", "--check", "--redist", "cuda")
