@@ -7,7 +7,7 @@ drivers are those of `policy/drivers.json`.
 import re
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.policy import DriverPolicy
@@ -17,7 +17,8 @@ from cudaredist.tables.explanation import Origin
 System: TypeAlias = Literal["linux", "windows"]
 Support: TypeAlias = Literal["native", "minor", "some", "none", "unknown"]
 """`native`: with all features; `minor`: by minor version compatibility, with limited features;
-`some`: it runs, but no source states whether with all features."""
+`some`: it runs, but no source states whether with all features; `none`: it does not run;
+`unknown`: no source states a driver."""
 SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
 POLICY_FILE = "policy/drivers.json"
 
@@ -32,19 +33,21 @@ def parse_driver(name: str, policy: DriverPolicy) -> Version:
     return Version.parse(name)
 
 
-def supports(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
+def support_of(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
     """Return how programs of a CUDA release run on a driver, without a compatibility package.
 
     Later releases need no older driver. So a release without a stated driver needs at most that of
     the next stated one, and at least that of the one before.
     """
-    native, lowest = stated_drivers(cuda, system, policy)
-    before, after = (native, native) if native else _neighbors(cuda, system, policy)
+    native, minor = stated_drivers(cuda, system, policy)
+    if native is not None and _reaches(driver, native):
+        return "native"
+    before, after = (None, None) if native else _neighbors(cuda, system, policy)
     if after is not None and _reaches(driver, after):
         return "native"
-    if lowest is not None and _reaches(driver, lowest):
-        return "some" if native is None and before and _reaches(driver, before) else "minor"
-    return "none" if native or lowest else "unknown"
+    if minor is not None and _reaches(driver, minor):
+        return "some" if before is not None and _reaches(driver, before) else "minor"
+    return "none" if native or minor else "unknown"
 
 
 def _neighbors(
@@ -54,7 +57,7 @@ def _neighbors(
     stated = {
         label: native
         for label in map(parse_label, policy.releases)
-        if (native := stated_drivers(label, system, policy)[0]) is not None
+        if (native := stated_drivers(label, system, policy).native) is not None
     }
     before = max((label for label in stated if label < cuda), default=None)
     after = min((label for label in stated if label > cuda), default=None)
@@ -64,18 +67,21 @@ def _neighbors(
     )
 
 
-def compiles_ptx(driver: Version, ptx: Version, system: System, policy: DriverPolicy) -> Support:
+def ptx_support(driver: Version, ptx: Version, system: System, policy: DriverPolicy) -> Support:
     """Return whether a driver compiles PTX of a version: `native`, `none` or `unknown`."""
-    reached: dict[bool, list[Version]] = {True: [], False: []}
+    compiled: set[Version] = set()
+    not_compiled: set[Version] = set()
     for label in map(parse_label, policy.releases):
-        lowest, _ = stated_drivers(label, system, policy)
-        written = policy.ptx.get(label.line)
-        if lowest is not None and written is not None:
-            reached[_reaches(driver, lowest)].append(Version.parse(written.version))
-    if any(version >= ptx for version in reached[True]):
+        native = stated_drivers(label, system, policy).native
+        entry = policy.ptx.get(label.line)
+        if native is not None and entry is not None:
+            versions = compiled if _reaches(driver, native) else not_compiled
+            versions.add(Version.parse(entry.version))
+    if any(version >= ptx for version in compiled):
         return "native"
-    newer = [version for version in reached[False] if version not in reached[True]]
-    return "none" if any(version <= ptx for version in newer) else "unknown"
+    # A driver that does not compile an older PTX does not compile this one.
+    is_too_new = any(version <= ptx for version in not_compiled - compiled)
+    return "none" if is_too_new else "unknown"
 
 
 def release_of_ptx(ptx: Version, policy: DriverPolicy) -> str | None:
@@ -101,12 +107,12 @@ def refusals(
     systems = {"windows" if text.startswith("windows") else "linux" for text in platforms}
     selected = [(system, title) for system, title in SYSTEMS.items() if system in systems]
     for cuda, (system, title) in product(releases, selected):
-        support = supports(driver, cuda, system, policy)
+        support = support_of(driver, cuda, system, policy)
         if support == "unknown":
             yield support, f"the drivers of CUDA {cuda} on {title} are unknown"
         elif support == "none":
-            _, lowest = stated_drivers(cuda, system, policy)
-            words = f": {lowest} is the lowest for its major" if lowest else ""
+            minor = stated_drivers(cuda, system, policy).minor
+            words = f": {minor} is the lowest for its major" if minor else ""
             yield support, f"CUDA {cuda} does not run on driver {name} on {title}{words}"
 
 
@@ -127,11 +133,23 @@ def _reaches(driver: Version, lowest: str) -> bool:
     return required.begins_with(driver) or driver >= required
 
 
-def stated_drivers(
-    cuda: Version, system: System, policy: DriverPolicy
-) -> tuple[str | None, str | None]:
-    """Return the lowest driver with all features, and that of minor version compatibility."""
-    release, major = policy.releases.get(str(cuda)), policy.lowest.get(str(cuda.components[0]))
-    is_windows = system == "windows"
-    native = (release.windows if is_windows else release.linux) if release else None
-    return native, (major.windows if is_windows else major.version) if major else None
+class StatedDrivers(NamedTuple):
+    """The lowest drivers for a CUDA release that NVIDIA states, None if it states none."""
+
+    native: str | None
+    """With all features."""
+    minor: str | None
+    """With minor version compatibility."""
+
+
+def stated_drivers(cuda: Version, system: System, policy: DriverPolicy) -> StatedDrivers:
+    """Return the lowest drivers for a CUDA release."""
+    of_release = policy.releases.get(str(cuda))
+    of_major = policy.lowest.get(str(cuda.components[0]))
+    if system == "windows":
+        return StatedDrivers(
+            of_release.windows if of_release else None, of_major.windows if of_major else None
+        )
+    return StatedDrivers(
+        of_release.linux if of_release else None, of_major.version if of_major else None
+    )

@@ -18,7 +18,7 @@ from cudaredist.tables.driver_support import (
     on_systems,
     parse_driver,
     stated_drivers,
-    supports,
+    support_of,
 )
 from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
 
@@ -77,7 +77,7 @@ def _releases(
     origin = documented("NVIDIA's release notes, by release")
     for support, words in _WORDS.items():
         if labels := by_support.get(support):
-            unstated = [str(x) for x in labels if stated_drivers(x, system, policy)[0] is None]
+            unstated = [str(x) for x in labels if stated_drivers(x, system, policy).native is None]
             reason = None
             if support in {"native", "some"} and unstated:
                 reason = "No source states the lowest driver with all features of "
@@ -94,7 +94,7 @@ def _by_support(
 ) -> dict[Support, list[Version]]:
     by_support: dict[Support, list[Version]] = defaultdict(list)
     for label in releases:
-        by_support[supports(driver, label, system, policy)].append(label)
+        by_support[support_of(driver, label, system, policy)].append(label)
     return by_support
 
 

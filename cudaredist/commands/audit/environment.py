@@ -614,9 +614,8 @@ def _exports(file: ProgramFile) -> dict[str, set[str]]:
 
 
 def _is_exported(symbol: Import, exports: Mapping[str, Collection[str]]) -> bool:
-    """Check if a file exports a symbol. A file without versions has it in any version."""
-    versions = exports.get(symbol.name, ())
-    return bool(versions) and (not symbol.version or "" in versions or symbol.version in versions)
+    """Check if a file exports a symbol."""
+    return any(map(symbol.is_met_by, exports.get(symbol.name, ())))
 
 
 def _module_text(package: Distribution, rule: Preload) -> str:

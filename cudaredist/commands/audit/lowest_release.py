@@ -185,15 +185,12 @@ class _LibraryState:
 
 
 def _masks(table: SymbolColumns, symbols: Collection[Import]) -> dict[Import, int]:
-    """Return the columns that export each symbol.
-
-    A library without versions has a symbol for any version.
-    """
+    """Return the columns that export each symbol."""
     by_name = grouped((symbol.name, symbol) for symbol in symbols)
     masks = dict.fromkeys(symbols, 0)
     for export, mask in table.exports.items():
         for symbol in by_name.get(export.name, ()):
-            if not symbol.version or export.version.lstrip("@") in {"", symbol.version}:
+            if symbol.is_met_by(export.version):
                 masks[symbol] |= mask
     return masks
 

@@ -21,8 +21,8 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import Platform, Version
 from cudaredist.tables.driver_support import (
     Support,
-    compiles_ptx,
     parse_driver,
+    ptx_support,
     refusals,
     release_of_ptx,
 )
@@ -300,7 +300,7 @@ def _ptx_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
         is_windows = file.platforms[:1] and file.platforms[0].startswith("windows")
         for module, text in file.binary.images.ptx.items() if file.binary.images else ():
             ptx = Version.parse(text)
-            support = compiles_ptx(driver, ptx, "windows" if is_windows else "linux", policy)
+            support = ptx_support(driver, ptx, "windows" if is_windows else "linux", policy)
             has_machine_code = any(part.startswith("sm_") for part in module.split())
             if support != "native" and _needs_ptx(judged, module):
                 is_warning = has_machine_code and not judged.required.gpus

@@ -28,7 +28,7 @@ from cudaredist.redists import CUDA
 from cudaredist.sets.assemble import build_set, count_statuses
 from cudaredist.sets.cross import check_pair
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.invariants.links import with_link_diagnostics
+from cudaredist.sets.invariants.symbols import with_symbol_diagnostics
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
 from cudaredist.sets.spec import (
     RefusedSet,
@@ -223,7 +223,7 @@ def build_one(
         raise spec.error
     package_set = build_set(spec)
     if symbols is not None:
-        package_set = with_link_diagnostics(package_set, symbols)
+        package_set = with_symbol_diagnostics(package_set, symbols)
     if strict:
         _refuse_warnings(package_set)
     return package_set

@@ -18,7 +18,7 @@ from cudaredist.commands.check.inventory import (
     upstream_findings,
 )
 from cudaredist.commands.check.report import CheckReport, Finding, FindingKind
-from cudaredist.commands.check.symbol_findings import SymbolTables
+from cudaredist.commands.check.symbol_table_findings import SymbolTables
 from cudaredist.errors import (
     EXIT_CONTENT,
     EXIT_INCOMPLETE,

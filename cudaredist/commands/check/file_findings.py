@@ -8,7 +8,7 @@ from pathlib import Path
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
-from cudaredist.commands.check.symbol_findings import SymbolTables
+from cudaredist.commands.check.symbol_table_findings import SymbolTables
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy

@@ -47,10 +47,10 @@ from cudaredist.sets.invariants.files import (
     check_files,
     read_files,
 )
-from cudaredist.sets.invariants.links import (
-    check_set_links,
-    link_violations,
-    unchecked_links,
+from cudaredist.sets.invariants.symbols import (
+    check_set_symbols,
+    symbol_violations,
+    unchecked_symbols,
 )
 from cudaredist.sets.load import overlay_model, read_overlay_policy
 from cudaredist.store.cache import Cache
@@ -108,11 +108,11 @@ def validate_sets(
     verdicts = []
     tables = LayeredSymbols(symbols or store_to_read(None, "redist").symbol_paths)
     for package_set, of_run in zip(sets, check_run(sets), strict=True):
-        files, links = read_files(package_set, cache), check_set_links(package_set, tables)
+        files, links = read_files(package_set, cache), check_set_symbols(package_set, tables)
         of_files = (*check_set(package_set), *check_files(files))
-        violations = (*of_files, *of_run, *link_violations(links))
+        violations = (*of_files, *of_run, *symbol_violations(links))
         unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
-        verdicts.append(SetVerdict(violations, (*unchecked, *unchecked_links(links))))
+        verdicts.append(SetVerdict(violations, (*unchecked, *unchecked_symbols(links))))
     return verdicts
 
 

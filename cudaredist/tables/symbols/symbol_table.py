@@ -22,6 +22,7 @@ from cudaredist.formats.symbol_tables import (
     Symbols,
     stored_names,
 )
+from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 
 KEY_SIZE = 16
@@ -76,6 +77,13 @@ class Import(NamedTuple):
     version: str
     """`V`; empty if any will do."""
     library: str
+
+    def is_met_by(self, version: str) -> bool:
+        """Check if an export of this name with a version is the symbol.
+
+        An export without a version is that of all versions.
+        """
+        return not self.version or version.lstrip("@") in {"", self.version}
 
 
 class SymbolColumns:
@@ -249,17 +257,13 @@ class LibraryRelease:
         return (symbol for symbol, mask in self._table.imports.items() if mask & self._bit)
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        """The names of its exports."""
-        return frozenset(export.name for export in self.exports())
+    def versions(self) -> Mapping[str, Sequence[str]]:
+        """The versions of each exported name."""
+        return grouped(self.exports())
 
-    def exports_for(self, symbol: Import) -> bool:
-        """Check if it has a symbol. A library without versions has it for all versions."""
-        if not symbol.version:
-            return symbol.name in self.names
-        versions = ("", f"@{symbol.version}", f"@@{symbol.version}")
-        exports = (Export(symbol.name, version) for version in versions)
-        return any(self._table.exports.get(export, 0) & self._bit for export in exports)
+    def has(self, symbol: Import) -> bool:
+        """Check if it exports a symbol."""
+        return any(map(symbol.is_met_by, self.versions.get(symbol.name, ())))
 
 
 def _archives(columns: Iterable[Column]) -> dict[Provider, dict[str, str]]:

@@ -13,10 +13,10 @@ from cudaredist.primitives import Version, label_of_manifest_name
 from cudaredist.tables.driver_support import (
     Support,
     System,
-    compiles_ptx,
     parse_driver,
+    ptx_support,
     release_of_ptx,
-    supports,
+    support_of,
 )
 from cudaredist.tables.explain_driver import driver_answer, explain_driver, gpu_facts
 
@@ -59,7 +59,7 @@ DRIVERS = {
     ],
 )
 def test_driver_supports_release(driver: str, cuda: str, system: System, support: Support) -> None:
-    assert supports(Version.parse(driver), Version.parse(cuda), system, POLICY) == support
+    assert support_of(Version.parse(driver), Version.parse(cuda), system, POLICY) == support
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_driver_compiles_ptx_of_its_release(
     driver: str, ptx: str, system: System, support: Support
 ) -> None:
     version = Version.parse(ptx)
-    assert compiles_ptx(Version.parse(driver), version, system, POLICY) == support
+    assert ptx_support(Version.parse(driver), version, system, POLICY) == support
 
 
 @pytest.mark.parametrize(

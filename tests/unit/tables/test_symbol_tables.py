@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.symbol_tables import ExportGroup, Symbols
 from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder
-from cudaredist.tables.symbols.link_closure import LinkedLibrary, check_links
+from cudaredist.tables.symbols.symbol_check import LinkedLibrary, check_symbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import (
     Column,
@@ -108,7 +108,7 @@ def test_columns_round_trip_through_document(
         assert release is not None
         assert set(release.imports()) == imports
         assert set(release.exports()) == exports
-        assert release.names == {one.name for one in exports}
+        assert set(release.versions) == {one.name for one in exports}
 
 
 def test_dropped_release_is_removed() -> None:
@@ -182,7 +182,7 @@ def test_many_cpp_names_are_packed() -> None:
     assert document(again) == made
     one = again.in_archive(column(LINUX, "12.9.1").archive)
     assert one is not None
-    assert one.names == {*mangled, "create"}
+    assert set(one.versions) == {*mangled, "create"}
 
 
 @pytest.mark.parametrize("packed", ["%%", "AAAA", "QlpoOTEK"])
@@ -274,7 +274,7 @@ def linked(user: str, provider: str) -> dict[LinkedLibrary, LibraryRelease | Non
 def test_library_next_to_older_one_lacks_symbols(
     user: str, provider: str, missing: list[str]
 ) -> None:
-    check = check_links(linked(user, provider))
+    check = check_symbols(linked(user, provider))
     assert [name for one in check.missing for name in one.names] == missing
     assert check.unknown == ()
 
@@ -291,9 +291,9 @@ PROVIDER = LinkedLibrary("libl.so.1", "libl", "1")
 def test_symbol_without_version_is_found_in_another_library() -> None:
     libraries = linked("12.9.1", "12.9.1")
     libraries[PROVIDER] = exporting(Export("ltNew", "@@libl.so.1"), Export("ltOld", "@libl.so.1"))
-    assert [library.names for library in check_links(libraries).missing] == [("plain",)]
+    assert [library.names for library in check_symbols(libraries).missing] == [("plain",)]
     libraries[LinkedLibrary("libm.so.1", "libm", "2")] = exporting(Export("plain"))
-    assert check_links(libraries).missing == ()
+    assert check_symbols(libraries).missing == ()
 
 
 def test_symbol_with_another_version_is_missing() -> None:
@@ -301,9 +301,9 @@ def test_symbol_with_another_version_is_missing() -> None:
     libraries[PROVIDER] = exporting(
         Export("ltNew", "@@libl.so.2"), Export("ltOld"), Export("plain")
     )
-    assert [library.names for library in check_links(libraries).missing] == [("ltNew@libl.so.1",)]
+    assert [library.names for library in check_symbols(libraries).missing] == [("ltNew@libl.so.1",)]
 
 
 def test_library_without_table_is_unknown_and_misses_nothing() -> None:
-    check = check_links(linked("12.9.1", "12.9.1") | {PROVIDER: None})
+    check = check_symbols(linked("12.9.1", "12.9.1") | {PROVIDER: None})
     assert (check.missing, check.unknown) == ((), (PROVIDER,))

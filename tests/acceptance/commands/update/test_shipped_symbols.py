@@ -10,13 +10,13 @@ from conftest import REPOSITORY, Run
 from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.formats.features import ExaminedArchive, Features
 from cudaredist.formats.symbol_tables import Symbols
-from cudaredist.sets.invariants.links import check_set_links
+from cudaredist.sets.invariants.symbols import check_set_symbols
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder, table_name
-from cudaredist.tables.symbols.link_closure import LinkedLibrary, check_links
+from cudaredist.tables.symbols.symbol_check import LinkedLibrary, check_symbols
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE, SymbolColumns
 
 STORE = Store(REPOSITORY / "data", "wheels")
@@ -84,7 +84,7 @@ def test_rewritten_symbol_table_is_the_same(soname: str) -> None:
 def test_every_package_set_has_a_link_closure() -> None:
     data, symbols = read_set_data(STORE), LayeredSymbols(STORE.symbol_paths)
     checks = {
-        (spec.cuda, spec.platform): check_set_links(build_one(spec, data), symbols)
+        (spec.cuda, spec.platform): check_set_symbols(build_one(spec, data), symbols)
         for spec in specs_for(Request(), data, [ALL])
     }
     assert len(checks) > 50
@@ -124,7 +124,7 @@ def test_known_pairs_of_cublas_and_cublaslt_have_expected_symbols(
         key = archive_of(soname, label)
         release = SymbolColumns.of(documents()[soname]).in_archive(key)
         libraries[LinkedLibrary(soname, soname, key)] = release
-    names = [name for one in check_links(libraries).missing for name in one.names]
+    names = [name for one in check_symbols(libraries).missing for name in one.names]
     assert names == [f"{name}@libcublasLt.so.12" for name in missing]
 
 

@@ -26,7 +26,7 @@ class MissingSymbols(NamedTuple):
     """With `@` and the version, if one is needed."""
 
 
-class LinkCheck(NamedTuple):
+class SymbolCheck(NamedTuple):
     """The result of a check."""
 
     missing: tuple[MissingSymbols, ...]
@@ -34,7 +34,7 @@ class LinkCheck(NamedTuple):
     """Libraries whose symbols no table has."""
 
 
-def check_links(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> LinkCheck:
+def check_symbols(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> SymbolCheck:
     """Check the imports of each library against the libraries that are there.
 
     What a library takes from others than these is not checked. A symbol without a version may
@@ -48,14 +48,14 @@ def check_links(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> Lin
     for library, release in known.items():
         for symbol in release.imports():
             providers = by_soname.get(symbol.library, ())
-            # A provider with unknown symbols may have it.
-            if any(p not in known or known[p].exports_for(symbol) for p in providers):
+            if not providers:
                 continue
-            is_bound = bool(symbol.version)
-            if providers and (
-                is_bound or not any(symbol.name in release.names for release in known.values())
-            ):
-                name = f"{symbol.name}@{symbol.version}" if is_bound else symbol.name
-                missing[library, providers[0]].append(name)
+            # A provider with unknown symbols may have it.
+            if any(one not in known or known[one].has(symbol) for one in providers):
+                continue
+            if not symbol.version and any(other.has(symbol) for other in known.values()):
+                continue
+            name = f"{symbol.name}@{symbol.version}" if symbol.version else symbol.name
+            missing[library, providers[0]].append(name)
     lacking = (MissingSymbols(*pair, tuple(sorted(missing[pair]))) for pair in sorted(missing))
-    return LinkCheck(tuple(lacking), tuple(sorted(libraries.keys() - known.keys())))
+    return SymbolCheck(tuple(lacking), tuple(sorted(libraries.keys() - known.keys())))

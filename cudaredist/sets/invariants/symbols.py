@@ -1,6 +1,7 @@
-"""Invariant of the link closure: libraries of a set export all required symbols."""
+"""Invariant of symbols: the libraries of a set export all symbols that others of it need."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.sets.invariants.documents import (
@@ -9,19 +10,20 @@ from cudaredist.sets.invariants.documents import (
 )
 from cudaredist.sets.libraries import warning
 from cudaredist.store.symbol_folder import LayeredSymbols, table_name
-from cudaredist.tables.symbols.link_closure import (
-    LinkCheck,
+from cudaredist.tables.symbols.symbol_check import (
     LinkedLibrary,
     MissingSymbols,
-    check_links,
+    SymbolCheck,
+    check_symbols,
 )
+from cudaredist.tables.symbols.symbol_table import LibraryRelease
 from cudaredist.words import listed
 
-LINK_INVARIANT = "I28"
+SYMBOL_INVARIANT = "I28"
 _NAMES_SHOWN = 3
 
 
-def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkCheck:
+def check_set_symbols(package_set: PackageSet, symbols: LayeredSymbols) -> SymbolCheck:
     """Check the libraries of a set against each other.
 
     Further versions of a package are never installed next to the chosen one; each is checked with
@@ -31,50 +33,47 @@ def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkChe
     chosen = [entry for entry in entries if not is_additional_version(entry)]
     missing: dict[tuple[str, str, str], MissingSymbols] = {}
     unknown: dict[LinkedLibrary, None] = {}
-    further = (
+    further = [
         [entry, *(other for other in chosen if other.pname != entry.pname)]
-        for entry in entries
-        if is_additional_version(entry)
-    )
+        for entry in filter(is_additional_version, entries)
+    ]
     for group in [chosen, *further]:
-        libraries = {
-            library: table.in_archive(library.archive_sha256) if table else None
-            for entry in group
-            for library in _libraries(entry)
-            for table in [symbols.table(library.soname)]
-        }
-        check = check_links(libraries)
+        libraries: dict[LinkedLibrary, LibraryRelease | None] = {}
+        for library in chain.from_iterable(map(_libraries, group)):
+            table = symbols.table(library.soname)
+            libraries[library] = table.in_archive(library.archive_sha256) if table else None
+        check = check_symbols(libraries)
         for lacking in check.missing:
             library, provider = lacking.library, lacking.provider
             missing.setdefault((library.owner, library.soname, provider.soname), lacking)
         unknown |= dict.fromkeys(check.unknown)
-    return LinkCheck(tuple(missing.values()), tuple(unknown))
+    return SymbolCheck(tuple(missing.values()), tuple(unknown))
 
 
-def with_link_diagnostics(package_set: PackageSet, symbols: LayeredSymbols) -> PackageSet:
+def with_symbol_diagnostics(package_set: PackageSet, symbols: LayeredSymbols) -> PackageSet:
     """Return a set with a warning for each library that lacks symbols of another one."""
     found = [
         warning("missing-symbols", missing.library.owner, missing_text(missing))
-        for missing in check_set_links(package_set, symbols).missing
+        for missing in check_set_symbols(package_set, symbols).missing
     ]
     if not found:
         return package_set
     return package_set.model_copy(update={"diagnostics": (*package_set.diagnostics, *found)})
 
 
-def link_violations(check: LinkCheck) -> Iterator[Violation]:
+def symbol_violations(check: SymbolCheck) -> Iterator[Violation]:
     """Yield a violation for each library that lacks symbols of another one."""
     for missing in check.missing:
-        yield Violation(LINK_INVARIANT, missing.library.owner, missing_text(missing))
+        yield Violation(SYMBOL_INVARIANT, missing.library.owner, missing_text(missing))
 
 
-def unchecked_links(check: LinkCheck) -> Iterator[str]:
+def unchecked_symbols(check: SymbolCheck) -> Iterator[str]:
     """Yield the libraries whose symbols are unknown, if there are any."""
     if check.unknown:
         count, first = len(check.unknown), check.unknown[0]
         libraries = "library" if count == 1 else "libraries"
         text = f"no table has the symbols of {count} {libraries}, such as {first.soname}"
-        yield f"{LINK_INVARIANT} in part: {text}"
+        yield f"{SYMBOL_INVARIANT} in part: {text}"
 
 
 def missing_text(missing: MissingSymbols) -> str:
