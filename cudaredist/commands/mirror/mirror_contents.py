@@ -26,8 +26,10 @@ class Content:
 
 @dataclass
 class MirrorContents:
-    """The contents of the selected archives of manifests."""
+    """The distinct contents of the selected archives of manifests."""
 
+    manifests: Sequence[LocalManifest]
+    """In ascending order of each redistributable's releases."""
     selection: MirrorSelection
     files: Mapping[str, MirrorFile]
     """The lock's records."""
@@ -39,8 +41,9 @@ class MirrorContents:
     """The archives that cannot be mirrored, by path or name."""
     _contents: dict[Sha256, Content] = field(default_factory=dict)
 
-    def of(self, manifests: Sequence[LocalManifest]) -> list[Content]:
-        """Return the distinct contents that manifests name, largest first."""
+    def __post_init__(self) -> None:
+        """Select the content of each path, and collect the errors."""
+        manifests = self.manifests
         if manifests:
             self.selection.filter.check(a for m in manifests for a in m.manifest.archives)
         places = [
@@ -58,13 +61,16 @@ class MirrorContents:
             elif self.claims[path] != archive.sha256:
                 self._refuse(path, _conflict(manifest, about))
             else:
-                self._add(path, manifest.request(archive))
+                self._add(path, archive.sha256, manifest.request(archive))
         for sha256, package in (self.selection.of_set or {}).items():
             if manifests and sha256 not in self._contents:
                 reason = "no manifest has the archive of the package set"
                 self._refuse(package, NotAtSourceError(package, reason))
         if self.wheels is not None:
-            self._add_wheels(self.wheels, manifests)
+            self._add_wheels(self.wheels)
+
+    def largest_first(self) -> list[Content]:
+        """Return the contents, largest first."""
         return sorted(self._contents.values(), key=lambda one: -(one.request.size or 0))
 
     def _refuse(self, path: str, error: CudaRedistError) -> None:
@@ -76,30 +82,32 @@ class MirrorContents:
         If manifests disagree, it is the content in the mirror, or else that of the newest manifest.
         """
         for path, sha256 in stated:
-            if path is not None and sha256 is not None:
-                file = self.files.get(path)
-                if file is None or self.claims.get(path) != file.sha256:
-                    self.claims[path] = sha256
+            if path is None or sha256 is None:
+                continue
+            recorded = self.files.get(path)
+            is_settled = recorded is not None and self.claims.get(path) == recorded.sha256
+            if not is_settled:
+                self.claims[path] = sha256
 
-    def _add_wheels(self, source: WheelSource, manifests: Sequence[LocalManifest]) -> None:
+    def _add_wheels(self, source: WheelSource) -> None:
         """Add the metapackages of each release, mark yanked wheels, and set the index's sizes."""
-        for manifest in manifests:
+        for manifest in self.manifests:
             for wheel in source.metapackages(manifest.target.redist.name, str(manifest.label)):
                 name = f"{wheel.project}/{wheel.file_name}"
                 request = ArchiveRequest(
                     wheel.file_name, (name,), wheel.sha256, wheel.size, manifest.target.bases
                 )
-                self._add(f"{SIMPLE}/{name}", request)
-        paths = {path: content for content in self._contents.values() for path in content.paths}
-        for path, wheel in source.wheels_at(paths).items():
-            content = paths[path]
+                # Metapackages come with a hash, that of the index or of their verified bytes.
+                self._add(f"{SIMPLE}/{name}", wheel.sha256 or "", request)
+        content_at = {path: one for one in self._contents.values() for path in one.paths}
+        for path, wheel in source.wheels_at(content_at).items():
+            content = content_at[path]
             content.yanked = wheel.is_yanked
             # Manifests of wheels have no sizes, and without one a wheel could fill the disk.
             if content.request.size is None:
                 content.request = content.request._replace(size=wheel.size)
 
-    def _add(self, path: str, request: ArchiveRequest) -> None:
-        sha256 = request.sha256 or ""
+    def _add(self, path: str, sha256: Sha256, request: ArchiveRequest) -> None:
         content = self._contents.setdefault(sha256, Content(sha256, request, []))
         if path not in content.paths:
             content.paths.append(path)

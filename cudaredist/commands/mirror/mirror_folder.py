@@ -44,8 +44,8 @@ class MirrorFolder:
     def __init__(self, root: Path, *, may_write: bool = True) -> None:
         self.root = root
         self.may_write = may_write
-        """Whether to write files. A dry run notes them in `changed` instead."""
-        self.changed: set[str] = set()
+        """Whether to write files. A dry run notes them in `would_write` instead."""
+        self.would_write: set[str] = set()
         """In a dry run, the paths of the files that a run would write."""
         self.data = root / _HIDDEN
         """The data folder with the manifests as fetched."""
@@ -66,7 +66,7 @@ class MirrorFolder:
 
     # -- the lock
 
-    def lock(self) -> dict[str, MirrorFile]:
+    def records(self) -> dict[str, MirrorFile]:
         """Return the recorded files by path.
 
         Raises `UsageError` if the folder is not a mirror, and `InvalidFileError`.
@@ -74,7 +74,7 @@ class MirrorFolder:
         data = read_file(self.root / MIRROR_LOCK)
         if data is None:
             hint = f"run `{command_line('mirror sync', shlex.quote(str(self.root)))}`"
-            if self._has_others():
+            if not self._is_new():
                 hint = f"select a new or empty folder: `{command_line('mirror sync', 'mirror')}`"
             raise UsageError(f"{self.root} is not a mirror: it has no {MIRROR_LOCK}", hint=hint)
         try:
@@ -84,21 +84,22 @@ class MirrorFolder:
             error.hint = f"run `{call}` with the releases of the mirror to create it again"
             raise
 
-    def lock_or_new(self) -> dict[str, MirrorFile]:
-        """Return the recorded files, none if the folder is missing or empty.
+    def records_or_none(self) -> dict[str, MirrorFile]:
+        """Return the recorded files by path, none if the mirror is new or its lock is invalid.
 
-        Without a valid lock, there is no record, and the files of the selected releases are read.
+        A run then reads the files of the selected releases. Raises `UsageError` if the folder is
+        not a mirror.
         """
         try:
-            return self.lock() if self._has_others() else {}
+            return {} if self._is_new() else self.records()
         except InvalidFileError as error:
             text = "%s: %s; run mirror sync for all releases of the mirror to record them again"
             _log.warning(text, self.root / MIRROR_LOCK, error)
             return {}
 
-    def _has_others(self) -> bool:
-        """Check if the folder has files other than manifests and unfinished downloads."""
-        return not set(names_in(self.root)) <= {_HIDDEN}
+    def _is_new(self) -> bool:
+        """Check if the folder has nothing but manifests and unfinished downloads."""
+        return set(names_in(self.root)) <= {_HIDDEN}
 
     def save_lock(self, files: dict[str, MirrorFile]) -> None:
         """Write the lock."""
@@ -124,32 +125,32 @@ class MirrorFolder:
         store = self.store(channel)
         removed = {(redist, str(label)): label for redist, label in labels}
         redists = {
-            redist: {text: entry for text, entry in of.items() if (redist, text) not in removed}
-            for redist, of in store.lock().redists.items()
+            redist: {text: one for text, one in entries.items() if (redist, text) not in removed}
+            for redist, entries in store.lock().redists.items()
         }
-        store.save_lock({redist: of for redist, of in redists.items() if of})
+        store.save_lock({redist: entries for redist, entries in redists.items() if entries})
         for (redist, _), label in removed.items():
             self.remove(store.manifests(redist).path_of(label))
 
     # -- files
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file if its bytes differ."""
+        """Write a file. A dry run notes it if its bytes differ."""
         path = self.path(name)
         if self.may_write:
             write_file(path, data)
         elif not has_bytes(path, data):
-            self.changed.add(name)
+            self.would_write.add(name)
 
     def put(self, source: Path, names: Iterable[str]) -> None:
-        """Give a verified file its final names, as hard links."""
+        """Give a verified file its final names, as hard links. A dry run notes missing links."""
         for name in names:
             path = self.path(name)
             with WritingTo(path), one_write():
                 if os.path.lexists(path) and os.path.samestat(path.lstat(), source.stat()):
                     continue
                 if not self.may_write:
-                    self.changed.add(name)
+                    self.would_write.add(name)
                     continue
                 path.parent.mkdir(parents=True, exist_ok=True)
                 temporary = self.partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
@@ -174,7 +175,7 @@ class MirrorFolder:
                     continue
                 if checksum or about.st_mtime_ns != file.mtime_ns:
                     if about.st_ino not in hashes:
-                        hashes[about.st_ino] = self.hash_of(name)
+                        hashes[about.st_ino] = self.hash_at(name)
                     if hashes[about.st_ino] != file.sha256:
                         continue
                 yield name
@@ -185,7 +186,7 @@ class MirrorFolder:
             return self.path(name).lstat().st_mtime_ns
         return None
 
-    def hash_of(self, name: str) -> Sha256 | None:
+    def hash_at(self, name: str) -> Sha256 | None:
         """Return the SHA-256 of a regular file, None if it is missing. Raises `ReadError`."""
         path = self.path(name)
         if path.is_symlink() or not path.is_file():
@@ -201,8 +202,11 @@ class MirrorFolder:
             for folder in itertools.takewhile(lambda folder: folder != self.root, path.parents):
                 folder.rmdir()
 
-    def sweep(self) -> None:
-        """Remove temporary files of killed runs, while the mirror is locked."""
+    def remove_leftovers(self) -> None:
+        """Remove temporary and already linked files of killed runs. A dry run does nothing.
+
+        No other run may write to the mirror.
+        """
         if not self.may_write:
             return
         for folder, _, _ in os.walk(self.root):
@@ -210,7 +214,7 @@ class MirrorFolder:
         for name in names_in(self.partial):
             path = self.partial / name
             with contextlib.suppress(OSError):
-                # It already has its final name.
+                # It also has its final name.
                 if path.stat().st_nlink > 1:
                     path.unlink()
 

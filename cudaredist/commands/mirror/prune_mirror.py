@@ -31,7 +31,7 @@ class MirrorPrune:
         if not has_releases and selection.labels is None:
             selection = replace(selection, releases=EVERY_RELEASE)
         self.selection, self.redists = selection, options.redist or ()
-        mirror.lock()
+        mirror.records()
         session.lock(mirror.root)()
 
     def run(self) -> MirrorPruneReport:
@@ -40,7 +40,7 @@ class MirrorPrune:
         Raises `UsageError` if nothing is selected, and `IncompleteError` for a broken manifest: its
         archives are unknown.
         """
-        files, selection = self.mirror.lock(), self.selection
+        files, selection = self.mirror.records(), self.selection
         local = self._local(selection.channel)
         selected = self._selected(local)
         # The files of the other channel stay.
@@ -64,7 +64,7 @@ class MirrorPrune:
                 self.mirror.remove_manifests(selection.channel, gone)
             for path in removed:
                 self.mirror.remove(self.mirror.path(path))
-            self.mirror.sweep()
+            self.mirror.remove_leftovers()
             self.mirror.remove_partial()
         return MirrorPruneReport(
             folder=str(self.mirror.root),

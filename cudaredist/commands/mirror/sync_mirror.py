@@ -26,6 +26,7 @@ from cudaredist.errors import (
     WriteError,
 )
 from cudaredist.formats.mirror_lock import ListedRelease, MirrorFile
+from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import again
 from cudaredist.primitives import Sha256, Version, sha256_of
@@ -100,7 +101,8 @@ class MirrorSync:
         )
         self._files: dict[str, MirrorFile] = {}
         """The lock's records."""
-        self._by_hash: dict[Sha256, str] = {}
+        self._path_of: dict[Sha256, str] = {}
+        """A recorded path of each content that the mirror has."""
         self._claims: Mapping[str, Sha256] = {}
         """The required content of each selected path."""
         self._archives: list[MirroredArchive] = []
@@ -116,17 +118,19 @@ class MirrorSync:
         manifests, and reports the files that a run would write.
         """
         is_dry_run = not self.mirror.may_write
-        self._files = self.mirror.lock_or_new()
-        self.mirror.sweep()
+        self._files = self.mirror.records_or_none()
+        self._path_of = {file.sha256: path for path, file in self._files.items()}
+        self.mirror.remove_leftovers()
+        # A new mirror has a lock from now on, so that a killed run can be resumed.
         self.mirror.save_lock(self._files)
         downloaded = self.download.run()
-        # A manifest that changed upstream is still local.
-        labels = {
-            (o.redist, Version.parse(o.release))
-            for o in downloaded.manifests
-            if o.error is None or o.error.exit_code != IncompleteError.exit_code
-        }
-        manifests = self._manifests(labels)
+        manifests = self._manifests(
+            {
+                (one.redist, Version.parse(one.release))
+                for one in downloaded.manifests
+                if _is_local(one)
+            }
+        )
         try:
             self._copy_all(manifests)
             self._publish(manifests)
@@ -135,8 +139,9 @@ class MirrorSync:
         for path, data in generated_files(self._files).items():
             self.mirror.write(path, data)
         if is_dry_run and downloaded.is_lock_changed:
-            self.mirror.changed.add(self.mirror.name_of(self.store.lock_path))
+            self.mirror.would_write.add(self.mirror.name_of(self.store.lock_path))
         archives = tuple(sorted(self._archives, key=lambda one: one.path))
+        own_code = EXIT_FINDINGS if self.mirror.would_write else EXIT_OK
         return MirrorSyncReport(
             folder=str(self.mirror.root),
             redists=downloaded.redists,
@@ -146,33 +151,33 @@ class MirrorSync:
             fetched_bytes=self.service.fetched,
             missing_bytes=sum(size or 0 for size in self._missing),
             unknown_sizes=self._missing.count(None),
-            other_files=tuple(sorted(self.mirror.changed - {one.path for one in archives})),
+            other_files=tuple(sorted(self.mirror.would_write - {one.path for one in archives})),
             is_dry_run=is_dry_run,
             compared_by="checksum" if self.checksum else "size and time",
-            exit_code=exit_code_of(
-                archives, downloaded.exit_code, EXIT_FINDINGS if self.mirror.changed else EXIT_OK
-            ),
+            exit_code=exit_code_of(archives, downloaded.exit_code, own_code),
         )
 
     def _copy_all(self, manifests: Sequence[LocalManifest]) -> None:
         """Copy the archives of manifests."""
-        selected = MirrorContents(self.selection, self._files, self.wheels)
-        contents = selected.of(manifests)
-        self._claims = selected.claims
+        selected = MirrorContents(manifests, self.selection, self._files, self.wheels)
+        contents, self._claims = selected.largest_first(), selected.claims
         for path, error in selected.errors:
             self._report(path, error)
         self.service.expect([content.request.size for content in contents])
         results = each(contents, self._copy, self.service.jobs, self.service.stop)
         for content, result in zip(contents, results, strict=True):
             for path in content.paths:
-                self._report(path, result)
+                # In a dry run, the result is that of the paths to write.
+                is_unchanged = not self.mirror.may_write and path not in self.mirror.would_write
+                is_failed = isinstance(result, CudaRedistError)
+                self._report(path, "present" if is_unchanged and not is_failed else result)
 
     # -- the archives to copy
 
-    def _manifests(self, labels: set[tuple[str, Version]]) -> Sequence[LocalManifest]:
+    def _manifests(self, releases: set[tuple[str, Version]]) -> Sequence[LocalManifest]:
         """Return the manifests of these releases, in a dry run also those that are not local."""
-        of_set = self.selection.labels
-        selected = labels if of_set is None else of_set & labels
+        releases_of_set = self.selection.labels
+        selected = releases if releases_of_set is None else releases_of_set & releases
         unwritten = {key: new for key, new in self.download.unwritten.items() if key in selected}
         by_name = {target.redist.name: target for target in self.targets}
         manifests = [
@@ -196,32 +201,30 @@ class MirrorSync:
 
     def _report(self, path: str, result: ArchiveCopy | CudaRedistError | ErrorReport) -> None:
         """Add the outcome of a path."""
-        if not isinstance(result, str):
+        if isinstance(result, CudaRedistError | ErrorReport):
             archive = MirroredArchive(path=path, status="failed", error=ErrorReport.of(result))
         else:
-            is_unchanged = not self.mirror.may_write and path not in self.mirror.changed
-            status: ArchiveCopy = "present" if is_unchanged else result
-            archive = MirroredArchive(path=path, status=status, size=self._files[path].size)
+            archive = MirroredArchive(path=path, status=result, size=self._files[path].size)
         self._archives.append(archive)
 
     def _copy(self, content: Content) -> ArchiveCopy:
         """Copy one content to all its paths. A dry run compares only."""
         raise_if_stopped(self.service.stop)
-        request, (source, is_damaged) = content.request, self._local(content)
-        if source is not None:
+        local, is_damaged = self._find(content)
+        if local is not None:
             self.service.progress.done()
-            self._record(content, source)
-            if self.mirror.may_write:
-                return "repaired" if is_damaged else "present"
-            return "would-repair" if is_damaged else "would-link"
-        source = self.mirror.partial / f"{content.sha256}{request.suffix}"
+            self._put(content, local)
+            if not self.mirror.may_write:
+                return "would-repair" if is_damaged else "would-link"
+            return "repaired" if is_damaged else "present"
+        partial = self.mirror.partial / f"{content.sha256}{content.request.suffix}"
         if not self.mirror.may_write:
             self.service.progress.done()
-            self._plan(content, kept_bytes(source))
+            self._plan(content, kept_bytes(partial))
             return "would-repair" if is_damaged else "would-copy"
-        self.service.fetch(request, source)
-        self._record(content, source)
-        source.unlink(missing_ok=True)
+        self.service.fetch(content.request, partial)
+        self._put(content, partial)
+        partial.unlink(missing_ok=True)
         with self._mutex:
             self._unsaved += 1
             if self._unsaved >= _SAVE_EVERY:
@@ -244,34 +247,30 @@ class MirrorSync:
                     yanked=content.yanked,
                     requires_python=requires,
                 )
-                self.mirror.changed.add(path)
+                self.mirror.would_write.add(path)
                 if self.selection.channel == "wheels" and not is_same:
-                    self.mirror.changed.add(f"{path}{METADATA_SUFFIX}")
+                    self.mirror.would_write.add(f"{path}{METADATA_SUFFIX}")
 
-    def _local(self, content: Content) -> tuple[Path | None, bool]:
-        """Return an intact file with this content, and whether another one is damaged.
-
-        A file that a killed run did not record is read.
-        """
+    def _find(self, content: Content) -> tuple[Path | None, bool]:
+        """Return a file of the mirror with this content, and whether a path of it is damaged."""
         sha256 = content.sha256
         with self._mutex:
-            recorded = {p: self._files[p] for p in content.paths if p in self._files}
-            if not self._by_hash:
-                self._by_hash = {file.sha256: path for path, file in self._files.items()}
-            other = self._by_hash.get(sha256)
+            recorded = {path: self._files[path] for path in content.paths if path in self._files}
+            other = self._path_of.get(sha256)
             # Another thread may replace a file that is to have another content.
             if other is not None and self._claims.get(other, sha256) == sha256:
                 recorded[other] = self._files[other]
+        # A file that a killed run did not record is read.
+        unrecorded = [path for path in content.paths if path not in recorded]
         recorded = {path: file for path, file in recorded.items() if file.sha256 == sha256}
         intact = list(self.mirror.intact(recorded, checksum=self.checksum))
-        damaged = (path for path in content.paths if path in recorded and path not in intact)
+        damaged = [path for path in content.paths if path in recorded and path not in intact]
         is_damaged = any(os.path.lexists(self.mirror.path(path)) for path in damaged)
-        unrecorded = (path for path in content.paths if path not in self._files)
-        intact += (path for path in unrecorded if self.mirror.hash_of(path) == sha256)
+        intact += (path for path in unrecorded if self.mirror.hash_at(path) == sha256)
         return (self.mirror.path(intact[0]) if intact else None), is_damaged
 
-    def _record(self, content: Content, source: Path) -> None:
-        """Give a content its paths, and record them."""
+    def _put(self, content: Content, source: Path) -> None:
+        """Link the paths of a content to a verified file, and record them."""
         file = _record_of(source, content.sha256).model_copy(update={"yanked": content.yanked})
         added: dict[str, MirrorFile] = {}
         for path in content.paths:
@@ -321,7 +320,7 @@ class MirrorSync:
             path, name = published_path(manifest), (manifest.target.redist.name, manifest.label)
             if name in self.download.unwritten:
                 record = MirrorFile(size=0, sha256=manifest.sha256)
-                self.mirror.changed.add(path)
+                self.mirror.would_write.add(path)
             else:
                 self.mirror.put(place, [path])
                 record = _record_of(place, manifest.sha256)
@@ -336,8 +335,17 @@ class MirrorSync:
                 self._files[path] = file.model_copy(update={"lists": None})
 
 
+def _is_local(outcome: ManifestOutcome) -> bool:
+    """Check if the mirror has a manifest after the download.
+
+    If a manifest changed upstream, the mirror has the earlier one. Only incomplete ones are
+    missing.
+    """
+    return outcome.error is None or outcome.error.exit_code != IncompleteError.exit_code
+
+
 def _listed_release(manifest: LocalManifest) -> ListedRelease | None:
-    """Return the channel of a release. None: it is not in `releases.json`."""
+    """Return the release as an entry of `releases.json`, None if it is not in that."""
     channel = None if manifest.entry is None else manifest.entry.nvidia_channel
     if channel is None:
         return None

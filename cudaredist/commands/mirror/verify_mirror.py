@@ -63,7 +63,7 @@ class MirrorVerification:
         Raises `UsageError` if the folder is not a mirror, and `InvalidFileError` if its lock is
         invalid.
         """
-        self._files = self.mirror.lock()
+        self._files = self.mirror.records()
         self._read_contents()
         defects = [*self._altered(), *self._unlinked()]
         pages = generated_files(self._files)
@@ -105,7 +105,7 @@ class MirrorVerification:
         self.progress.expect(len(first), sum(self._files[path].size for path in first.values()))
 
         def read(path: str) -> Sha256 | None:
-            sha256 = self.mirror.hash_of(path)
+            sha256 = self.mirror.hash_at(path)
             self.progress.done(self._files[path].size)
             return sha256
 
