@@ -9,7 +9,7 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, release_ranges
+from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, ranges_of
 
 
 def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
@@ -27,16 +27,20 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     hits: list[SymbolHit] = []
 
     def is_dropped(column: Column) -> bool:
-        channel, redist, package, place, variant, _ = column.provider
-        label, archive = parse_label(column.label), ArchiveId(package, place, variant or None)
-        return (
-            channel != store.channel
-            or redist not in (search.redists or {redist})
-            or platform not in {None, place}
-            or not (search.usable is None or search.usable.has(redist, label, archive))
-        )
+        provider = column.provider
+        if provider.channel != store.channel:
+            return True
+        if search.redists and provider.redist not in search.redists:
+            return True
+        if platform is not None and provider.platform != platform:
+            return True
+        if search.usable is None:
+            return False
+        archive = ArchiveId(provider.package, provider.platform, provider.variant or None)
+        return not search.usable.has(provider.redist, parse_label(column.label), archive)
 
     for table in symbols.tables(sonames).values():
+        # The platforms of the dropped columns are known, too.
         platforms |= {column.provider.platform for column in table.columns}
         table.drop(is_dropped)
         hits += _hits(table, pattern)
@@ -67,11 +71,14 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
 
 
 def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
-    newest = {provider: labels[-1][0] for provider, labels in table.labels().items()}
+    bits_by_provider = table.bits_by_provider()
     for export, mask in table.exports.items():
-        ranges = release_ranges(table, mask) if pattern.fits(export.name) else {}
-        for provider, text in ranges.items():
-            labels = text.replace("..", " ").split(" ")
+        if not pattern.fits(export.name):
+            continue
+        for provider, bits in bits_by_provider.items():
+            labels = [label for label, bit in bits if mask & bit]
+            if not labels:
+                continue
             yield SymbolHit(
                 symbol=export.name,
                 demangled=pattern.readable(export.name),
@@ -84,8 +91,8 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 stub=provider.stub,
                 first=labels[0],
                 last=labels[-1],
-                releases=text,
-                is_newest=labels[-1] == newest[provider],
+                releases=ranges_of(mask, bits),
+                is_newest=labels[-1] == bits[-1][0],
             )
 
 

@@ -1,7 +1,7 @@
 """The table of one library's symbols as sets of releases, and as the document that is stored.
 
-Each provider and release is a column, and the columns of a symbol are the bits of one number.
-Symbols with the same number form a group of the document.
+Each provider and release is a column with a bit of its own. The bits of a symbol's columns are its
+mask. Symbols with the same mask form a group of the document.
 
 All commands that ask which release exports a symbol read this table. The index of facts
 (`store/facts_index.sql`) only finds the libraries with a symbol, and answers `query`.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cudaredist.formats.base import Channel
 from cudaredist.formats.symbol_tables import (
@@ -86,6 +86,9 @@ class Import(NamedTuple):
         return not self.version or version.lstrip("@") in {"", self.version}
 
 
+_Symbol = TypeVar("_Symbol", Export, Import)
+
+
 class SymbolColumns:
     """The exports and imports of one library, by column."""
 
@@ -96,8 +99,10 @@ class SymbolColumns:
         self.unread: set[Column] = set()
         """Releases whose symbols could not be read."""
         self.imports: dict[Import, int] = defaultdict(int)
-        self._stored: list[tuple[ExportGroup, int]] = []
-        """The exports of the document."""
+        """The mask of each import."""
+        self._exports: dict[Export, int] = defaultdict(int)
+        self._packed: list[tuple[ExportGroup, int]] = []
+        """Further exports, as the document has them, and their masks."""
         self._next = 1
         """The bit of the next column."""
 
@@ -108,41 +113,45 @@ class SymbolColumns:
         Raises `ValueError` for unknown releases, and `InvalidFileError` for broken names.
         """
         columns = cls(table.soname)
-        bits: list[dict[str, int]] = []
+        bits_by_provider: list[dict[str, int]] = []
         for entry in table.providers:
             provider = Provider.of(entry)
             columns.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
-            labels = sorted(entry.releases, key=parse_label)
-            bits.append({n: columns._bit(Column(provider, n, entry.releases[n])) for n in labels})
-        columns._stored = [(group, _mask(group.releases, bits)) for group in table.exports]
+            bits: dict[str, int] = {}
+            for label in sorted(entry.releases, key=parse_label):
+                bits[label] = columns._add_column(Column(provider, label, entry.releases[label]))
+            bits_by_provider.append(bits)
+        for exported in table.exports:
+            columns._packed.append((exported, _mask(exported.releases, bits_by_provider)))
         for imported in table.imports:
-            mask = _mask(imported.releases, bits)
+            mask = _mask(imported.releases, bits_by_provider)
             for name in imported.symbols():
                 columns.imports[Import(name, imported.version, imported.library)] |= mask
         return columns
 
-    @cached_property
+    @property
     def exports(self) -> dict[Export, int]:
-        """The releases that export each symbol. Raises `InvalidFileError` for broken names.
+        """The mask of each export. Raises `InvalidFileError` for broken names.
 
-        They are unpacked at the first use, because a check of links needs few of the tables.
+        They are unpacked at the first use, because a check of symbols needs few of the tables.
         """
-        exports: dict[Export, int] = defaultdict(int)
-        for group, mask in self._stored:
+        for group, mask in self._packed:
             for name in group.symbols():
-                exports[Export(name, group.version)] |= mask
-        return exports
+                self._exports[Export(name, group.version)] |= mask
+        self._packed = []
+        return self._exports
 
-    def _bit(self, column: Column) -> int:
+    def _add_column(self, column: Column) -> int:
+        """Add a column, and return its bit."""
         bit = self.columns[column] = self._next
         self._next <<= 1
         return bit
 
     def add(self, column: Column, exports: Iterable[Export]) -> None:
         """Add a release of a provider."""
-        bit = self._bit(column)
+        bit, masks = self._add_column(column), self.exports
         for export in exports:
-            self.exports[export] |= bit
+            masks[export] |= bit
 
     def add_imports(self, column: Column, imports: Iterable[Import]) -> None:
         """Add imports to a column."""
@@ -151,33 +160,38 @@ class SymbolColumns:
 
     def in_archive(self, sha256: str) -> "LibraryRelease | None":
         """Return the library in an archive, None if the table does not have its symbols."""
-        key = sha256[:KEY_SIZE]
-        bits = (bit for column, bit in self.columns.items() if column.archive == key)
-        bit = next(bits, None)
-        return None if bit is None else LibraryRelease(self, bit)
+        for column, bit in self.columns.items():
+            # Several releases can have the archive. A library comes before its stub.
+            if column.archive == sha256[:KEY_SIZE]:
+                return LibraryRelease(self, bit)
+        return None
 
     def overlay_on(self, lower: "SymbolColumns") -> "SymbolColumns":
         """Combine two tables. If both have an archive, this table's column is used."""
         merged = SymbolColumns(self.soname)
         archives = {column.archive for column in (*self.columns, *self.unread)}
         merged.unread = self.unread | {c for c in lower.unread if c.archive not in archives}
-        for table, columns in (
-            (lower, [column for column in lower.columns if column.archive not in archives]),
-            (self, list(self.columns)),
-        ):
-            bits = {table.columns[column]: merged._bit(column) for column in columns}
-            masks = {
-                mask: sum(new for old, new in bits.items() if mask & old)
-                for mask in {*table.exports.values(), *table.imports.values()}
-            }
-            for exported, mask in table.exports.items():
-                merged.exports[exported] |= masks[mask]
-            for imported, mask in table.imports.items():
-                merged.imports[imported] |= masks[mask]
+        merged._copy_columns(lower, [one for one in lower.columns if one.archive not in archives])
+        merged._copy_columns(self, self.columns)
         return merged
 
+    def _copy_columns(self, table: "SymbolColumns", columns: Iterable[Column]) -> None:
+        """Add some columns of another table, with their symbols."""
+        new_bits: dict[int, int] = {}
+        for column in columns:
+            new_bits[table.columns[column]] = self._add_column(column)
+        # Many symbols have the same mask.
+        new_masks = {
+            mask: sum(new for old, new in new_bits.items() if mask & old)
+            for mask in {*table.exports.values(), *table.imports.values()}
+        }
+        for exported, mask in table.exports.items():
+            self.exports[exported] |= new_masks[mask]
+        for imported, mask in table.imports.items():
+            self.imports[imported] |= new_masks[mask]
+
     def drop(self, is_dropped: Callable[[Column], bool]) -> None:
-        """Remove columns. Their bits are not used again."""
+        """Remove columns. Their bits stay in the masks, but are not used again."""
         for column in [column for column in self.columns if is_dropped(column)]:
             del self.columns[column]
         self.unread = {column for column in self.unread if not is_dropped(column)}
@@ -186,9 +200,12 @@ class SymbolColumns:
         """Return the document, None if there are no columns."""
         if not self.columns and not self.unread:
             return None
-        labels = self.labels()
+        bits = self.bits_by_provider()
         archives, unread = _archives(self.columns), _archives(self.unread)
-        ordered = [(p, labels.get(p, [])) for p in sorted(labels.keys() | unread.keys())]
+        providers = sorted(bits.keys() | unread.keys())
+        ordered = [bits.get(provider, []) for provider in providers]
+        exports = self._groups(self.exports, lambda one: (one.version,), ordered)
+        imports = self._groups(self.imports, lambda one: (one.library, one.version), ordered)
         return Symbols(
             schema_version=1,
             soname=self.soname,
@@ -203,43 +220,49 @@ class SymbolColumns:
                     releases=archives.get(provider, {}),
                     unread=unread.get(provider, {}),
                 )
-                for provider, _ in ordered
+                for provider in providers
             ),
             exports=tuple(
                 ExportGroup(version=version, releases=releases, **stored_names(names))
-                for (version,), releases, names in self._groups(self.exports, ordered)
+                for (version,), releases, names in exports
             ),
             imports=tuple(
                 ImportGroup(
                     library=library, version=version, releases=releases, **stored_names(names)
                 )
-                for (library, version), releases, names in self._groups(self.imports, ordered)
+                for (library, version), releases, names in imports
             ),
         )
 
-    def labels(self) -> dict[Provider, list[tuple[str, int]]]:
-        """Return the releases of each provider and their bits, in order."""
-        labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
+    def bits_by_provider(self) -> dict[Provider, list[tuple[str, int]]]:
+        """Return the releases of each provider in ascending order, as label and bit."""
+        bits: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
         for column in sorted(self.columns, key=lambda c: (c.provider, parse_label(c.label))):
-            labels[column.provider].append((column.label, self.columns[column]))
-        return labels
+            bits[column.provider].append((column.label, self.columns[column]))
+        return bits
 
     def _groups(
         self,
-        symbols: Mapping[Export, int] | Mapping[Import, int],
-        ordered: Sequence[tuple[Provider, Sequence[tuple[str, int]]]],
-    ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
-        """Yield properties, releases and names of the symbols that have both in common."""
-        everything = sum(self.columns.values())
-        grouped: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
-        for (name, *properties), mask in symbols.items():
-            if mask & everything:
-                grouped[tuple(properties[::-1]), mask & everything].append(name)
+        masks: Mapping[_Symbol, int],
+        key_of: Callable[[_Symbol], tuple[str, ...]],
+        ordered: Sequence[Sequence[tuple[str, int]]],
+    ) -> list[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
+        """Return the groups of symbols with equal keys and equal releases, sorted.
+
+        A group is its key, its releases as text for each provider, and its names. `ordered` has the
+        releases of each provider.
+        """
+        existing = sum(self.columns.values())
+        by_mask: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
+        for symbol, with_dropped in masks.items():
+            mask = with_dropped & existing
+            if mask:
+                by_mask[key_of(symbol), mask].append(symbol.name)
         groups = []
-        for (key, mask), names in grouped.items():
-            releases = tuple(_stored_ranges(mask, labels) for _, labels in ordered)
-            groups.append((key, () if mask == everything else releases, sorted(names)))
-        yield from sorted(groups)
+        for (key, mask), names in by_mask.items():
+            releases = tuple(_stored_ranges(mask, bits) for bits in ordered)
+            groups.append((key, () if mask == existing else releases, sorted(names)))
+        return sorted(groups)
 
 
 class LibraryRelease:
@@ -273,29 +296,34 @@ def _archives(columns: Iterable[Column]) -> dict[Provider, dict[str, str]]:
     return archives
 
 
-def _stored_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
+def _stored_ranges(mask: int, bits: Sequence[tuple[str, int]]) -> str:
     """Return the releases of one provider, as the document has them."""
-    return "*" if all(mask & bit for _, bit in labels) else _ranges(mask, labels)
+    return "*" if all(mask & bit for _, bit in bits) else ranges_of(mask, bits)
 
 
-def _ranges(mask: int, labels: Iterable[tuple[str, int]]) -> str:
-    return label_ranges((label, mask & bit != 0) for label, bit in labels)
+def ranges_of(mask: int, bits: Iterable[tuple[str, int]]) -> str:
+    """Return the releases of one provider that a mask selects, as ranges."""
+    return label_ranges((label, mask & bit != 0) for label, bit in bits)
 
 
 def label_ranges(labels: Iterable[tuple[str, bool]]) -> str:
-    """Return the selected labels, which are sorted, as explicit ranges."""
-    runs = [[*run] for is_selected, run in groupby(labels, itemgetter(1)) if is_selected]
-    return " ".join("..".join(dict.fromkeys((run[0][0], run[-1][0]))) for run in runs)
+    """Return the selected ones of some sorted labels as ranges, such as `12.0.1..12.4.1 12.9.1`."""
+    ranges = []
+    for is_selected, run in groupby(labels, itemgetter(1)):
+        if is_selected:
+            names = [label for label, _ in run]
+            ranges.append(names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}")
+    return " ".join(ranges)
 
 
-def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
-    """Return the bits of a group's releases. Raises `ValueError` for unknown ones."""
-    texts = releases or ("*",) * len(bits)
-    return sum(
-        labels[label]
-        for text, labels in zip(texts, bits, strict=True)
-        for label in labels_in(text, list(labels))
-    )
+def _mask(releases: tuple[str, ...], bits_by_provider: Sequence[Mapping[str, int]]) -> int:
+    """Return the mask of a group's releases. Raises `ValueError` for unknown ones."""
+    mask = 0
+    texts = releases or ("*",) * len(bits_by_provider)
+    for text, bits in zip(texts, bits_by_provider, strict=True):
+        for label in labels_in(text, list(bits)):
+            mask |= bits[label]
+    return mask
 
 
 def labels_in(text: str, labels: Sequence[str]) -> list[str]:
@@ -310,9 +338,3 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
         first, _, last = run.partition("..")
         selected += labels[labels.index(first) : labels.index(last or first) + 1]
     return selected
-
-
-def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
-    """Return the releases of each provider that a number selects, as in the document."""
-    ranges = {p: _ranges(mask, labels) for p, labels in columns.labels().items()}
-    return {provider: text for provider, text in ranges.items() if text}

@@ -24,7 +24,7 @@ from cudaredist.tables.symbols.symbol_table import (
     LibraryRelease,
     Provider,
     SymbolColumns,
-    release_ranges,
+    ranges_of,
 )
 
 LINUX = Provider("wheels", "cuda", "libcublas", "linux-x86_64", "", False)  # noqa: FBT003 - a stub
@@ -135,7 +135,8 @@ def test_upper_layer_replaces_same_archive_of_lower_layer() -> None:
     upper.add(column(LINUX, "12.9.1"), [Export("c")])
     upper.add(column(LINUX, "13.0.0"), [Export("a")])
     merged = upper.overlay_on(lower)
-    found = {e.name: release_ranges(merged, m)[LINUX] for e, m in merged.exports.items()}
+    bits = merged.bits_by_provider()[LINUX]
+    found = {export.name: ranges_of(mask, bits) for export, mask in merged.exports.items()}
     assert found == {
         "a": "12.0.1..12.4.1 12.10.0..13.0.0",
         "b": "12.0.1..12.4.1 12.10.0",
