@@ -35,11 +35,15 @@ from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import fixups_for, with_requirements
 from cudaredist.sets.headers import Included, header_depends, included_headers
 from cudaredist.sets.inputs import is_within
-from cudaredist.sets.library_names import find_external, key_of, name_pattern, stem_of
+from cudaredist.sets.library_names import (
+    DRIVER_OWNERS,
+    find_external,
+    key_of,
+    name_pattern,
+    stem_of,
+)
 from cudaredist.sets.outputs import ORDER, resolve
 from cudaredist.sets.spec import SetSpec
-
-_SYSTEM = frozenset({"driver", "jetson"})
 
 
 def resolve_dependencies(
@@ -227,7 +231,7 @@ class _Connection:
         entry = find_external(soname, self.spec.policies.libraries)
         if entry is None:
             return None, False
-        return OutsideSet(external=entry.owner), entry.owner in _SYSTEM
+        return OutsideSet(external=entry.owner), entry.owner in DRIVER_OWNERS
 
     def with_depends(
         self, draft: Draft, by_headers: Iterable[Depends], lacking: Iterable[Included]

@@ -7,6 +7,9 @@ from functools import lru_cache
 
 from cudaredist.formats.policy import External, LibraryPolicy
 
+DRIVER_OWNERS = frozenset({"driver", "jetson"})
+"""Owners of the libraries of the driver, which only machines with a GPU have."""
+
 
 def find_external(soname: str, policy: LibraryPolicy) -> External | None:
     """Return policy's entry for an external library, or None."""

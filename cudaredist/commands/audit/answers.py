@@ -10,7 +10,6 @@ from packaging.version import Version as WheelVersion
 
 from cudaredist.commands.audit.environment import JudgedEnvironment, Use
 from cudaredist.commands.audit.error_message import ErrorMessage
-from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.program import AuditData, KnownLibrary, majors_of
 from cudaredist.commands.audit.program_findings import some_of
 from cudaredist.commands.audit.report import AuditFinding, ErrorAnswer
@@ -19,7 +18,7 @@ from cudaredist.features.library_symbols import import_groups
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
-from cudaredist.sets.library_names import stem_of
+from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
 from cudaredist.tables.driver_support import lowest_driver
 
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
@@ -167,7 +166,7 @@ class Answers:
             return
         owner = next(filter(None, map(self._data.owner_of, names)), None)
         uses = [use for use in self._environment.uses if use.soname in names]
-        if owner in IS_OF_GPU:
+        if owner in DRIVER_OWNERS:
             message = f"{names[0]} is a part of NVIDIA's driver, which is not installed, or not "
             message += "available in the container"
             yield ErrorAnswer(kind="library", name=names[0], message=message)

@@ -101,7 +101,7 @@ def _fitting_labels(releases: Iterable[RequiredRelease]) -> dict[str, set[tuple[
     """Return the redistributables and releases that may have all symbols of each library."""
     found: dict[str, set[tuple[str, Version]]] = defaultdict(set)
     for release in releases:
-        for soname, labels in release.labels_of.items():
+        for soname, labels in release.fits_of.items():
             fitting = (label for label, fits in labels.items() if fits is not False)
             found[soname].update((release.redist, label) for label in fitting)
     return found

@@ -20,7 +20,6 @@ from cudaredist.commands.audit.gpu_gaps import find_gaps
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.loader import UNREADABLE, FoundFile, Loader, damage_of, fitting_names
 from cudaredist.commands.audit.lowest_release import symbols_by_library
-from cudaredist.commands.audit.needs import IS_OF_GPU
 from cudaredist.commands.audit.opened import OpenedLibraries, Unopened
 from cudaredist.commands.audit.packages import InstalledPackages
 from cudaredist.commands.audit.program import AuditData, ProgramFile, majors_of, paths_of
@@ -43,7 +42,7 @@ from cudaredist.features.library_symbols import export_groups
 from cudaredist.formats.policy import Preload
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
-from cudaredist.sets.library_names import stem_of
+from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
 from cudaredist.store.files import foreign_text
 from cudaredist.tables.symbols.symbol_table import Import
 from cudaredist.wheels import other_project
@@ -142,7 +141,7 @@ class JudgedEnvironment:
             return self._data.catalog.has_family(name)
         # A distribution may have libraries such as NCCL, too.
         is_known = bool(self._data.catalog.providers(name, self._platforms))
-        return owner not in IS_OF_GPU and is_known
+        return owner not in DRIVER_OWNERS and is_known
 
     def _owner(self, file: ProgramFile | None) -> Distribution | None:
         return None if file is None else self._owners.get(file.path)
@@ -193,7 +192,7 @@ class JudgedEnvironment:
 
     def _elsewhere(self, name: str, user: ProgramFile) -> FoundFile:
         """Return a file with a name in a folder that the loader does not search."""
-        if self._data.owner_of(name) in IS_OF_GPU:
+        if self._data.owner_of(name) in DRIVER_OWNERS:
             return FoundFile(found_by="driver")
         if name in self._cuda:
             for _, preloaded in self._preloads[::-1]:

@@ -90,13 +90,14 @@ class JudgedProgram:
     def _require(self, groups: Iterable[Majors], labels: Collection[Version]) -> None:
         """Add the releases and wheels that each part of the program requires.
 
-        Only wheels of some CUDA releases count if there are labels. Files of several majors are a
-        part of their own, without releases.
+        Only wheels of some CUDA releases count if there are labels. Files that need several majors
+        at once are a part of their own, without releases.
         """
         tables = self._tables()
         mixed = {file.path for file in self.majors if not file.common}
         for group in groups:
-            excluded = {f.path for f in self.majors if group and not f.common & group} | mixed
+            others = {f.path for f in self.majors if group and f.common.isdisjoint(group)}
+            excluded = others | mixed
             part = needs_of(self.needs, group, excluded)
             files = [file for file in self.files if file.display_path not in excluded]
             releases = required_releases(part, files, tables, group)
@@ -167,6 +168,7 @@ class JudgedProgram:
         files = grouped((_linking(file.binary), file.display_path) for file in self.own)
         names = (original_name(name) for copy in self.copies for name in copy.names)
         versions = {match[1] for match in map(_runtime_version, names) if match is not None}
+        # The names of the kinds of linking are those of the report's fields.
         return CudaRuntime(
             **{linking: tuple(sorted(paths)) for linking, paths in files.items() if linking},
             versions=tuple(sorted(versions, key=natural_order)),

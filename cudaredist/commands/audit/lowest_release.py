@@ -17,6 +17,7 @@ from cudaredist.sets.library_names import key_of
 from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns
 
 _of_cxx_library = re.compile(r"_Z(?:T[IVSCT])?N?K?S[abdiost]|_Z(?:nw|na|dl|da)").match
+"""Matches mangled names of `std` (`_ZNSs...`, `_ZTISt...`), and of `new` and `delete`."""
 _NAMES = 5
 """Symbols that are named."""
 _PATCH = 2
@@ -30,8 +31,8 @@ class RequiredRelease(NamedTuple):
 
     redist: str
     cuda_majors: tuple[int, ...]
-    """Of the part of the program that needs them. Empty: it states none."""
-    labels_of: Mapping[str, Mapping[Version, bool | None]]
+    """The CUDA majors of the files that need the libraries. Empty: any major."""
+    fits_of: Mapping[str, Mapping[Version, bool | None]]
     """The releases that have each library, and whether they export all of its symbols."""
     first: Version | None
     """The oldest release with all of the libraries."""
@@ -53,7 +54,7 @@ class RequiredRelease(NamedTuple):
     @property
     def sonames(self) -> tuple[str, ...]:
         """The libraries that the program needs."""
-        return tuple(self.labels_of)
+        return tuple(self.fits_of)
 
     @property
     def fits_none(self) -> bool:
@@ -63,7 +64,7 @@ class RequiredRelease(NamedTuple):
     @property
     def lacks_library(self) -> bool:
         """Whether one of the libraries is in no release."""
-        return not all(self.labels_of.values())
+        return not all(self.fits_of.values())
 
     @property
     def lower_bound(self) -> BoundKind:
@@ -76,7 +77,7 @@ class RequiredRelease(NamedTuple):
 
     def absent(self, label: Version) -> tuple[str, ...]:
         """Return the libraries that a release does not have."""
-        return tuple(soname for soname, labels in self.labels_of.items() if label not in labels)
+        return tuple(soname for soname, labels in self.fits_of.items() if label not in labels)
 
     def report(self) -> AuditedRelease:
         """Return the entry of the report."""
@@ -107,20 +108,23 @@ def symbols_by_library(
     keys = {key_of(soname): soname for soname in sonames}
     exported = {name: {e.name for e in tables[name].exports} for name in sonames if name in tables}
     found: dict[str, set[Import]] = defaultdict(set)
-    unowned: set[str] = set()
+    guessed: set[str] = set()
     for file in program:
         used = map(key_of, (*file.binary.needed, *file.unlinked))
         needed = [keys[key] for key in used if key in keys]
         for names, version, library in import_groups(file.binary) if needed else ():
-            if library and (owner := keys.get(key_of(library))):
-                found[owner].update(Import(name, version, library) for name in names)
-            left = set() if library else {*names}
-            for owner in needed:
-                taken = {n for n in left & exported.get(owner, set()) if not _of_cxx_library(n)}
-                found[owner].update(Import(name, version, "") for name in taken)
-                unowned |= taken
+            if library:
+                owner = keys.get(key_of(library))
+                if owner is not None:
+                    found[owner].update(Import(name, version, library) for name in names)
+                continue
+            left = {name for name in names if not _of_cxx_library(name)}
+            for soname in needed:
+                taken = left & exported.get(soname, set())
+                found[soname].update(Import(name, version, "") for name in taken)
+                guessed |= taken
                 left -= taken
-    own = exported_names(program, unowned)
+    own = exported_names(program, guessed)
     return {
         soname: {symbol for symbol in symbols if symbol.library or symbol.name not in own}
         for soname, symbols in found.items()
@@ -141,7 +145,7 @@ def required_releases(
 ) -> tuple[RequiredRelease, ...]:
     """Return the releases that fit a program, for each redistributable that it needs.
 
-    `needs` are those of its part for some CUDA majors.
+    `needs` are those of the files for the given CUDA majors.
     """
     provided = [need for need in needs if need.status == "provided" and need.kind != "opened"]
     symbols = symbols_by_library(program, [need.soname for need in provided], tables)
@@ -155,6 +159,7 @@ def required_releases(
             by_redist[redist][soname] = _LibraryState(libraries, table, symbols.get(soname, ()))
     for need in needs:
         for redist in set(need.products) & by_redist.keys():
+            # No release has a missing library, so none has all libraries.
             by_redist[redist][need.soname] = _LibraryState((), None, ())
     return tuple(_required(*entry, majors) for entry in sorted(by_redist.items()))
 
@@ -165,18 +170,21 @@ class _LibraryState:
     def __init__(
         self, known: Iterable[KnownLibrary], table: SymbolColumns | None, symbols: Iterable[Import]
     ) -> None:
-        self.labels: dict[Version, bool | None] = {}
+        self.fits: dict[Version, bool | None] = {}
         """Whether a release exports all symbols. None if it is unknown."""
         self._masks = _masks(table, set(symbols)) if table else {}
         self._bits: dict[Version, int] = defaultdict(int)
         columns = table.columns.items() if table else ()
         bits = {column.archive: bit for column, bit in columns if not column.provider.stub}
         for library in known:
-            bit = bits.get(library.archive, 0)
-            fits = all(mask & bit for mask in self._masks.values()) if bit else None
-            before = self.labels.get(library.label)
-            self.labels[library.label] = before if fits is None else bool(before) or fits
-            self._bits[library.label] |= bit
+            bit, label = bits.get(library.archive, 0), library.label
+            self._bits[label] |= bit
+            if bit == 0:
+                self.fits.setdefault(label, None)
+            else:
+                # One platform that fits is enough.
+                is_fitting = all(mask & bit for mask in self._masks.values())
+                self.fits[label] = self.fits.get(label) is True or is_fitting
 
     def lacking(self, labels: Iterable[Version]) -> list[str]:
         """Return the symbols that none of the given releases exports."""
@@ -196,14 +204,14 @@ def _masks(table: SymbolColumns, symbols: Collection[Import]) -> dict[Import, in
 
 
 def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) -> RequiredRelease:
-    labels = sorted(set.intersection(*(set(state.labels) for state in states.values())))
-    verdicts = {label: {state.labels[label] for state in states.values()} for label in labels}
+    labels = sorted(set.intersection(*(set(state.fits) for state in states.values())))
+    verdicts = {label: {state.fits[label] for state in states.values()} for label in labels}
     fitting = [label for label in labels if verdicts[label] == {True}]
     lacking = [label for label in labels if False in verdicts[label]]
     unknown = [label for label in labels if label not in {*fitting, *lacking}]
     below = [label for label in lacking if fitting and label < fitting[0]]
-    every = {label for state in states.values() for label in state.labels}
-    lacks_patches = redist not in _WITH_ALL_PATCHES and _may_follow_patch(fitting, every)
+    every = {label for state in states.values() for label in state.fits}
+    has_all_patches = redist in _WITH_ALL_PATCHES
 
     def names(*labels: Version) -> tuple[str, ...]:
         found = (name for state in states.values() for name in state.lacking(labels))
@@ -212,11 +220,13 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
     return RequiredRelease(
         redist=redist,
         cuda_majors=tuple(sorted(majors)),
-        labels_of={soname: state.labels for soname, state in states.items()},
+        fits_of={soname: state.fits for soname, state in states.items()},
         first=labels[0] if labels else None,
         last=labels[-1] if labels else None,
         lowest=fitting[0] if fitting else None,
-        may_be_earlier=bool(below) and lacks_patches,
+        may_be_earlier=bool(below)
+        and not has_all_patches
+        and _earlier_patch_may_exist(fitting[0], every),
         unknown=tuple(unknown),
         lacking={label: names(label) for label in lacking},
         decisive=names(below[-1]) if below else (),
@@ -224,9 +234,9 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
     )
 
 
-def _may_follow_patch(fitting: Sequence[Version], known: Iterable[Version]) -> bool:
-    """Check if the data lacks the patch releases before the first of some releases."""
-    if not fitting or len(fitting[0].components) <= _PATCH or not fitting[0].components[_PATCH]:
+def _earlier_patch_may_exist(lowest: Version, known: Iterable[Version]) -> bool:
+    """Check if a release is x.y.1 or later, and the data has no earlier patch of x.y."""
+    if len(lowest.components) <= _PATCH or lowest.components[_PATCH] == 0:
         return False
-    minor = fitting[0].components[:_PATCH]
-    return all(n.components[:_PATCH] != minor or n >= fitting[0] for n in known)
+    minor = lowest.components[:_PATCH]
+    return all(label.components[:_PATCH] != minor or label >= lowest for label in known)

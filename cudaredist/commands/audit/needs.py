@@ -1,16 +1,14 @@
 """The libraries that a program needs, and their providers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cudaredist.commands.audit.program import AuditData, KnownLibrary, ProgramFile, paths_of
 from cudaredist.commands.audit.report import NeedKind, NeedStatus
 from cudaredist.formats.policy import Owner
 from cudaredist.grouping import grouped
-from cudaredist.sets.library_names import key_of
-
-IS_OF_GPU = frozenset({"driver", "jetson"})
-"""Owners of libraries that only machines with a GPU have."""
+from cudaredist.sets.library_names import DRIVER_OWNERS, key_of
 
 
 class LibraryNeed(NamedTuple):
@@ -36,29 +34,31 @@ class LibraryNeed(NamedTuple):
 def library_needs(program: Iterable[ProgramFile], data: AuditData) -> tuple[LibraryNeed, ...]:
     """Return the libraries that a program needs, sorted by name.
 
-    Names of libraries in the data of a file are a guess. Only those of CUDA and of the driver count
-    as opened, and not those that NVIDIA's own libraries open.
+    The name of a library in the data of a file is only a guess that the file opens it. Only those
+    of CUDA and of the driver count, and not those that NVIDIA's own libraries open.
     """
     binaries = [file for file in program if file.binary.kind in {"elf", "pe"}]
     bundled = grouped((key_of(name), file) for file in binaries for name in file.names)
-    names_of: dict[NeedKind, Callable[[ProgramFile], Iterable[str]]] = {
-        "needed": lambda file: file.binary.needed,
-        "opened": lambda file: () if data.catalog.is_copy(file) else file.binary.opens,
-        "unlinked": lambda file: file.unlinked,
-    }
-    named = grouped(
-        ((kind, key_of(name)), (name, file))
-        for kind, names in names_of.items()
-        for file in binaries
-        for name in dict.fromkeys(names(file))
-    )
-    found = (
-        _need(users[0][0], kind, [file for _, file in users], bundled.get(key, ()), data)
-        for (kind, key), users in named.items()
-        if kind != "opened" or ("needed", key) not in named
-    )
-    kept = (n for n in found if n.kind != "opened" or (n.cuda and n.status != "missing"))
-    return tuple(sorted(kept, key=lambda need: (need.kind, key_of(need.soname))))
+    users: dict[tuple[NeedKind, str], list[tuple[str, ProgramFile]]] = defaultdict(list)
+    for file in binaries:
+        is_copy = data.catalog.is_copy(file)
+        names_by_kind: dict[NeedKind, Iterable[str]] = {
+            "needed": file.binary.needed,
+            "opened": () if is_copy else file.binary.opens,
+            "unlinked": file.unlinked,
+        }
+        for kind, names in names_by_kind.items():
+            for name in dict.fromkeys(names):
+                users[kind, key_of(name)].append((name, file))
+    needs: list[LibraryNeed] = []
+    for (kind, key), named in users.items():
+        if kind == "opened" and ("needed", key) in users:
+            continue
+        soname, _ = named[0]
+        need = _need(soname, kind, [file for _, file in named], bundled.get(key, ()), data)
+        if kind != "opened" or (need.cuda and need.status != "missing"):
+            needs.append(need)
+    return tuple(sorted(needs, key=lambda need: (need.kind, key_of(need.soname))))
 
 
 def _need(
@@ -73,16 +73,17 @@ def _need(
     fitting = tuple(file for file in bundled if not platforms or set(file.platforms) & {*platforms})
     providers = data.catalog.providers(soname, platforms)
     owner = data.owner_of(soname)
-    is_of_gpu = owner in IS_OF_GPU
+    is_of_driver = owner in DRIVER_OWNERS
     is_known = bool(providers) or data.catalog.has_family(soname)
-    conditions: dict[NeedStatus, object] = {
-        "bundled": fitting,
-        "provided": providers and not is_of_gpu,
-        "external": owner,
-        "missing": is_known,
-        "unknown": True,
-    }
-    status = next(status for status, condition in conditions.items() if condition)
+    status: NeedStatus
+    if fitting:
+        status = "bundled"
+    elif providers and not is_of_driver:
+        status = "provided"
+    elif owner:
+        status = "external"
+    else:
+        status = "missing" if is_known else "unknown"
     return LibraryNeed(
         soname=soname,
         kind=kind,
@@ -92,5 +93,5 @@ def _need(
         libraries=providers if status == "provided" else (),
         products=data.catalog.products(soname) if status == "missing" else (),
         owner=owner if status == "external" else None,
-        cuda=is_of_gpu or (is_known and (owner is None or bool(providers))),
+        cuda=is_of_driver or (is_known and (owner is None or bool(providers))),
     )
