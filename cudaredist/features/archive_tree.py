@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from cudaredist.features.facts import Entry
@@ -59,15 +60,16 @@ def build_tree(members: Sequence[Entry]) -> Tree:
     tree = Tree()
     named = _named(members, tree)
     top = _top(named, tree)
-    folders: dict[str, bool] = {"": True}
+    is_folder_at: dict[str, bool] = {"": True}
     placed: dict[str, Entry] = {}
     for name, entry in named.items():
-        if not _is_folder(name.rpartition("/")[0], named, folders):
+        if not _is_folder(name.rpartition("/")[0], named, is_folder_at):
             tree.skip(f"is below a path that is not a folder: {name}")
         elif name != top.rstrip("/"):
             placed[name.removeprefix(top)] = entry
-    known = {name.removeprefix(top) for name, is_one in folders.items() if is_one}
-    known |= {path for path, entry in placed.items() if entry.kind == "directory"}
+    # It has all parents of members now, also those without an entry.
+    folders = {path.removeprefix(top) for path, is_folder in is_folder_at.items() if is_folder}
+    folders |= {path for path, entry in placed.items() if entry.kind == "directory"}
     links = Links(placed, top)
     for path, entry in placed.items():
         if entry.kind == "file":
@@ -75,7 +77,7 @@ def build_tree(members: Sequence[Entry]) -> Tree:
             if entry.mode & _SET_ID:
                 tree.add_unsafe(f"set-id bit: {path}")
         elif entry.kind in {"symlink", "hardlink"}:
-            _follow(path, entry, placed, known, links, tree)
+            _follow(path, entry, placed, folders, links, tree)
         elif entry.kind == "other":
             tree.skip(f"neither file, folder nor link: {path}")
     _move_up(tree)
@@ -89,7 +91,7 @@ def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
         if path is None:
             tree.skip(f"unsafe name: {shown(entry.name)}")
         elif path:
-            earlier = named.pop(path, None)
+            earlier = named.pop(path, None)  # the last one counts, also for the order
             if earlier is not None and not (earlier.kind == entry.kind == "directory"):
                 tree.notes.append(f"duplicate name: {path}")
             named[path] = entry
@@ -125,27 +127,32 @@ def _top(named: Mapping[str, Entry], tree: Tree) -> str:
     return ""
 
 
-def _is_folder(path: str, named: Mapping[str, Entry], folders: dict[str, bool]) -> bool:
+def _is_folder(path: str, named: Mapping[str, Entry], is_folder_at: dict[str, bool]) -> bool:
     """Check if a path and all its parents are folders.
 
-    `folders` caches the results.
+    Adds the results for the path and its parents to `is_folder_at`.
     """
-    if path not in folders:
-        # The depth of names is limited.
-        is_inside = _is_folder(path.rpartition("/")[0], named, folders)
-        folders[path] = is_inside and (path not in named or named[path].kind == "directory")
-    return folders[path]
+    if path not in is_folder_at:
+        # The recursion ends soon, because `_normal` limits the depth of names.
+        is_inside = _is_folder(path.rpartition("/")[0], named, is_folder_at)
+        is_folder_at[path] = is_inside and (path not in named or named[path].kind == "directory")
+    return is_folder_at[path]
 
 
 def _follow(
-    path: str, entry: Entry, placed: Mapping[str, Entry], known: set[str], links: Links, tree: Tree
+    path: str,
+    entry: Entry,
+    placed: Mapping[str, Entry],
+    folders: AbstractSet[str],
+    links: Links,
+    tree: Tree,
 ) -> None:
     """Resolve a link and add it to the tree."""
     end = links.end_of(path)
     if end is None:
         add_note = tree.add_unsafe if entry.kind == "symlink" else tree.skip
         add_note(f"link leaves the archive or is circular: {path}")
-    elif end in known and entry.kind == "symlink":
+    elif end in folders and entry.kind == "symlink":
         tree.links[path] = end
     elif end not in placed or placed[end].kind != "file":
         tree.notes.append(f"dangling link: {path}")

@@ -58,15 +58,18 @@ def resolve_dependencies(
     drafts = connection.drafts
     needs_of = {attr: connection.add(draft) for attr, draft in entries.items() if draft.has_files}
     included = included_headers(entries, spec.platform)
+    # A package that becomes broken may break those that require it, until no more do.
     while True:
         before = sum(drafts[attr].is_available for attr in needs_of)
         diagnostics: list[Diagnostic] = []
         for attr, needs in needs_of.items():
-            drafts[attr] = draft = connection.with_needs(drafts[attr], needs)
-            draft, lacking = connection.with_depends(draft, *header_depends(included[attr], drafts))
+            # Each step looks packages up in `drafts`, also this one.
+            drafts[attr] = connection.with_needs(drafts[attr], needs)
+            by_headers, lacking_headers = header_depends(included[attr], drafts)
+            draft, found = connection.with_depends(drafts[attr], by_headers, lacking_headers)
+            diagnostics += found
             drafts[attr] = draft
             drafts[attr] = with_requirements(draft, spec, connection.find)
-            diagnostics += lacking
         if sum(drafts[attr].is_available for attr in needs_of) == before:
             break
     for attr in needs_of:
@@ -122,21 +125,25 @@ class _Connection:
         problems: dict[str, tuple[ReasonCode, str]] = {}
         for need in needs:
             soname = need.soname
-            provider, unavailable = self._provider(draft, soname, need.kind)
+            provider, providers = self._provider(draft, soname, need.kind)
             outside, is_of_system = self._outside(soname)
-            satisfied_by: InSet | OutsideSet | None = provider
+            is_own = provider is not None and provider.attr == draft.attr
+            satisfied_by: InSet | OutsideSet | None = None
             # A library of the running system is never taken from another package.
-            if provider is not None and not (is_of_system and provider.attr != draft.attr):
-                if need.kind == "dlopen":
+            if provider is not None and (is_own or not is_of_system):
+                satisfied_by = provider
+                if need.kind == "dlopen":  # only the stem of the name is known
+                    stem = soname
                     sonames = (library.soname for library in self.drafts[provider.attr].provides)
-                    soname = next((name for name in sonames if stem_of(name) == soname), soname)
+                    soname = next((name for name in sonames if stem_of(name) == stem), stem)
             elif outside is not None and soname not in gone:
                 satisfied_by = outside
             elif need.kind == "needed":
-                code: ReasonCode = "dependency-unavailable" if unavailable else "unresolved-library"
+                # All providers are unavailable.
+                code: ReasonCode = "dependency-unavailable" if providers else "unresolved-library"
                 lack = "which has no known provider"
-                if unavailable:
-                    lack = f"which is only in {unavailable}"
+                if providers:
+                    lack = f"which is only in {providers}"
                 elif soname in gone:
                     lack = old_library_text({}, self.spec.policies.libraries)
                 problems[soname] = (code, f"{need.by_path} needs {soname}, {lack}")

@@ -1,4 +1,8 @@
-"""Rows of the index: the facts of a release, and of a table of symbols."""
+"""Rows of the index: the facts of a release, and of a table of symbols.
+
+The values of a row are in the order of the columns in `facts_index.sql`. `document` is the id of
+the file that they are from.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,8 +21,6 @@ from cudaredist.store.read_data import examined_archives
 from cudaredist.store.symbol_folder import table_name
 from cudaredist.tables.symbols.symbol_table import labels_in
 
-_KINDS = ("library", "stub")
-
 
 def add_release(
     database: Connection,
@@ -35,7 +37,7 @@ def add_release(
     date = None if manifest is None else manifest.release_date
     row = (document, *values, date, manifest is not None, features is not None)
     _add(database, "releases", [row])
-    contents = {
+    contents_ids = {
         (identity, archive.sha256): _add_contents(database, entry, position, archive)
         for identity, entry, position, archive in examined_archives(features)
     }
@@ -43,12 +45,12 @@ def add_release(
         _add(database, "packages", [(document, package.name, package.title, package.license)])
     archives: list[tuple[object, ...]] = []
     for one in manifest.archives if manifest else ():
-        row_of = contents.pop((one.id, one.sha256), None)
+        contents_id = contents_ids.pop((one.id, one.sha256), None)
         file = (one.relative_path, one.sha256, one.md5, one.size)
-        archives.append((*one.id, str(one.version), *file, row_of))
+        archives.append((*one.id, str(one.version), *file, contents_id))
     # Only the feature file has the other archives.
-    for (own, sha256), row_of in contents.items():
-        archives.append((*own, None, None, sha256, None, None, row_of))
+    for (identity, sha256), contents_id in contents_ids.items():
+        archives.append((*identity, None, None, sha256, None, None, contents_id))
     query = """
         INSERT INTO archives (release, package, platform, variant, version, relative_path, sha256,
             md5, size, contents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -58,46 +60,52 @@ def add_release(
 def _add_contents(
     database: Connection, entry: PackageFeatures, position: int, archive: ExaminedArchive
 ) -> int:
-    """Add the contents of an archive, unless they are known, and return their row."""
+    """Add the contents of an archive, unless they are known, and return their id."""
     shared = [files for files in entry.files if position in files.archives]
     headers = to_json(entry.missing_headers_of(position)).decode()
     facts = archive.model_dump_json()
-    listed = [(files.output, *item) for files in shared for item in sorted(files.folders.items())]
-    digest = _digest(facts, headers, listed)
+    folders = [
+        (files.output, path, names)
+        for files in shared
+        for path, names in sorted(files.folders.items())
+    ]
+    digest = _digest(facts, headers, folders)
     known = _known_row(database, "contents", digest)
     if known:
         return known
     code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
     has_code = bool(archive.code_by_file or archive.device_code)
-    about = (digest, facts, headers, code, has_code, bool(shared), archive.unlisted)
-    row = add_row(database, "contents", about)
-    sizes = archive.outputs.items()
-    _add(database, "outputs", ((row, name, size.files, size.bytes) for name, size in sizes))
+    values = (digest, facts, headers, code, has_code, bool(shared), archive.unlisted)
+    contents_id = add_row(database, "contents", values)
+    outputs = archive.outputs.items()
+    _add(database, "outputs", ((contents_id, name, of.files, of.bytes) for name, of in outputs))
     for binary in (*archive.libraries, *archive.programs):
-        names: tuple[str | None, ...] = ("program", None, None)
-        links = tuple[str, ...]()
+        kind: tuple[str | None, ...] = ("program", None, None)
+        links: tuple[str, ...] = ()
         if isinstance(binary, Library):
-            names = (_KINDS[binary.stub], binary.soname, table_name(binary))
+            kind = ("stub" if binary.stub else "library", binary.soname, table_name(binary))
             links = binary.links
-        values = (binary.path, binary.output, *names, binary.glibc, binary.libstdcxx)
-        run_path = ":".join(binary.runpath)
-        number = add_row(database, "binaries", (row, *values, run_path))
-        _add(database, "links", ((number, link) for link in links))
-        _add(database, "needs", ((number, name, "needed") for name in binary.needed))
-        _add(database, "needs", ((number, name, "opens") for name in binary.opens))
+        place = (contents_id, binary.path, binary.output, *kind)
+        needs = (binary.glibc, binary.libstdcxx, ":".join(binary.runpath))
+        binary_id = add_row(database, "binaries", (*place, *needs))
+        _add(database, "links", ((binary_id, link) for link in links))
+        _add(database, "needs", ((binary_id, name, "needed") for name in binary.needed))
+        _add(database, "needs", ((binary_id, name, "opens") for name in binary.opens))
     code_rows = (
-        (row, path, file.output, name, size, file.unpacked.get(name, 0))
+        (contents_id, path, file.output, architecture, size, file.unpacked.get(architecture, 0))
         for path, file in (archive.code_by_file or {}).items()
-        for name, size in file.bytes.items()
+        for architecture, size in file.bytes.items()
     )
     _add(database, "device_code", code_rows)
-    folders = ((row, output, _folder(database, *folder)) for output, *folder in listed)
-    _add(database, "contents_folders", folders)
-    return row
+    folder_rows = (
+        (contents_id, output, _add_folder(database, path, names)) for output, path, names in folders
+    )
+    _add(database, "contents_folders", folder_rows)
+    return contents_id
 
 
-def _folder(database: Connection, path: str, names: str) -> int:
-    """Add a folder of files, unless it is known, and return its row."""
+def _add_folder(database: Connection, path: str, names: str) -> int:
+    """Add a folder of files, unless it is known, and return its id."""
     digest = _digest(path, names)
     known = _known_row(database, "folders", digest)
     if known:
@@ -118,9 +126,9 @@ def add_symbols(database: Connection, document: int, layer: str, table: Symbols)
         source = (one.channel, one.redist, one.package, one.platform, one.variant, one.stub)
         row = add_row(database, "symbol_providers", (document, layer, table.soname, *source))
         providers.append((row, sorted(one.releases, key=parse_label)))
-        for is_read, archives in enumerate((one.unread, one.releases)):
-            keys = ((row, *item, is_read) for item in archives.items())
-            _add(database, "symbol_archives", keys)
+        for archives, is_read in ((one.unread, False), (one.releases, True)):
+            rows = ((row, label, archive, is_read) for label, archive in archives.items())
+            _add(database, "symbol_archives", rows)
     for group, names in groups:
         library = group.library if isinstance(group, ImportGroup) else None
         releases = json.dumps(group.releases)
