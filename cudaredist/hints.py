@@ -9,14 +9,9 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from itertools import accumulate, takewhile
 
-_SUGGESTIONS = 3
-_LISTED = 150
-"""Characters of the names that a hint lists at most."""
-_SUBSTRING = 4
-"""Characters of a name that is searched for within other names."""
-_is_release = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*").fullmatch
+from cudaredist.similar_names import listed_names, nearest_releases, similar_names
+
 _SHARED = (
     "--data-dir",
     "--no-shipped-data",
@@ -131,64 +126,11 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
     The hint has the call with the most similar name.
     """
     nearest = nearest_releases(name, known)
-    similar = similar or nearest or _similar_names(name.lower(), known)
+    similar = similar or nearest or similar_names(name.lower(), known)
     hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {listed_names(known)}"
     if call := corrected(name, similar[:1] or known):
         hint += f" Run `{call}`" if similar else f"; run `{call}`"
     return hint
-
-
-def listed_names(names: Sequence[str]) -> str:
-    """Return names in a line of text: of many names the first ones, of many releases the newest."""
-    lengths = accumulate(len(name) + len(", ") for name in names)
-    limit = sum(length <= _LISTED for length in lengths)
-    rest = len(names) - limit
-    if not rest:
-        return ", ".join(names)
-    if all(name[:1].isdigit() for name in names):
-        return f"{', '.join(sorted(names, key=_numbers)[rest:])} and {rest} older"
-    return f"{', '.join(names[:limit])} and {rest} more"
-
-
-def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
-    """Return the newest releases that begin with a text, else the next older and newer ones.
-
-    Returns nothing for other names.
-    """
-    if not all(_is_release(one) for one in (name, *known)):
-        return []
-    beginning = sorted((one for one in known if one.startswith(name)), key=_numbers)
-    if beginning:
-        return beginning[: -_SUGGESTIONS - 1 : -1]
-    typed = _numbers(name)
-    older = sorted((one for one in known if _numbers(one) < typed), key=_numbers)
-    newer = sorted((one for one in known if _numbers(one) > typed), key=_numbers)
-
-    def likeness(release: str) -> tuple[int, bool]:
-        numbers = _numbers(release)
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(numbers, typed, strict=False))
-        return len([*same]), len(numbers) == len(typed)
-
-    return sorted([*reversed(older[1 - _SUGGESTIONS :]), *newer[:1]], key=likeness, reverse=True)
-
-
-def _numbers(release: str) -> list[int]:
-    return [int(digits) for digits in re.findall("[0-9]+", release)]
-
-
-def _similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
-    """Return at most three names with the same word, else with this text, else similar ones."""
-    # Users name a package by its project, by its library or with its version, such as
-    # nvidia-cublas-cu12, libnvrtc and cudnn9.
-    name = re.sub("^nvidia-|-cu[0-9]+$", "", name)
-    words = {name, name.removeprefix("lib"), name.rstrip("0123456789")}
-    of_letters = {word for word in words if re.search("[a-z]", word)}
-    by_word = [known for known in names if of_letters & {*re.split(r"[^a-z0-9]+", known.lower())}]
-    # A short text is in many names by chance.
-    by_text = [known for known in names if len(name) >= _SUBSTRING and name in known.lower()]
-    by_text.sort(key=len)
-    close = get_close_matches(name, names, n=_SUGGESTIONS, cutoff=0.5)
-    return tuple(dict.fromkeys((*by_word, *by_text, *close)))[:_SUGGESTIONS]
 
 
 def corrected(wrong: str, names: Collection[str]) -> str | None:

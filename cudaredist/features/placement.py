@@ -43,7 +43,8 @@ def library_kind(path: str, entry: Entry) -> LibraryKind | None:
 def preferred_outputs(path: str, kind: LibraryKind | None) -> tuple[OutputName, ...]:
     """Return the outputs that a file prefers, best first.
 
-    Each rule has its outputs. The last one is `out` if later rules do not apply.
+    Each rule has its outputs. If the last one is `out`, which every archive has, later rules do not
+    apply.
     """
     lower = path.lower()
     is_inside = "/" in path

@@ -128,7 +128,7 @@ CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 
 
 class PolicyFact(Reasoned):
-    """A policy fact that supplements or overrides a field of a capability."""
+    """A policy fact about a capability, such as a release before the oldest inspected one."""
 
     field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
     value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
@@ -143,7 +143,8 @@ class CapabilityEntry(OwnModel):
     base: str
     variant: Literal["a", "f"] | None
     first_cuda: CudaMinor = Field(
-        description="Documented if `policy` contains it, otherwise the oldest inspected release"
+        description="The oldest inspected release with it. If all have it, an older one that "
+        "`policy` states"
     )
     last_cuda: CudaMinor | None = Field(description="Derived. Null: no known end")
     jetson: bool

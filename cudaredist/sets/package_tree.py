@@ -1,4 +1,7 @@
-"""Arrange one package's files for a toolkit root."""
+"""Arrange one package's files for a toolkit root, for `materialize` and for the invariants.
+
+Unsafe archives are refused here. `features/archive_tree.py` finds what is unsafe.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

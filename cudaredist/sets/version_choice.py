@@ -9,7 +9,7 @@ from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint, ConstraintPolicy
-from cudaredist.hints import command_line, correction_line, listed_names, nearest_releases
+from cudaredist.hints import command_line, correction_line
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
@@ -22,6 +22,7 @@ from cudaredist.sets.requirements import (
     requirements_of,
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
+from cudaredist.similar_names import listed_names, nearest_releases
 from cudaredist.words import listed, shown
 
 EARLY = "has no hashes, so no set can be built from it"

@@ -25,7 +25,7 @@ MAX_ARCHIVE = 16 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Limits of time and retries for a run."""
+    """Limits of time and retries for a run. The defaults are those of `cli/options.py`."""
 
     timeout: float = 30.0
     """Maximum seconds of one attempt at a listing or a manifest, and of the wait for the next bytes

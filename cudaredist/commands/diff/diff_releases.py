@@ -35,12 +35,13 @@ from cudaredist.formats.registry import (
     schema_version_of,
 )
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.hints import command_line, corrected, listed_names, nearest_releases
+from cudaredist.hints import command_line, corrected
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.similar_names import listed_names, nearest_releases
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_cache import known_facts

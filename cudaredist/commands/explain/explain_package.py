@@ -18,7 +18,7 @@ from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, O
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
 from cudaredist.grouping import grouped
-from cudaredist.hints import again, command_for_archives, command_line, corrected, listed_names
+from cudaredist.hints import again, command_for_archives, command_line, corrected
 from cudaredist.primitives import KNOWN_PLATFORMS, Platform, Version, natural_order
 from cudaredist.redists import CUDA
 from cudaredist.sets.draft import Draft
@@ -28,6 +28,7 @@ from cudaredist.sets.library_names import key_of
 from cudaredist.sets.load import read_policies
 from cudaredist.sets.metadata import archive_address, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
+from cudaredist.similar_names import listed_names
 from cudaredist.store.facts_index import Index, IndexedArchive
 from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
 from cudaredist.words import shown

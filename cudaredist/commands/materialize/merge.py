@@ -1,4 +1,4 @@
-"""Combine the files of all packages into one tree."""
+"""Decide which files and links a toolkit root has, in both layouts."""
 
 import posixpath
 from collections.abc import Mapping
