@@ -359,6 +359,19 @@ def test_no_page_is_long(page: Page, folder: Path, width: int, limit: int) -> No
     assert [(str(path), height) for path, height in heights.items() if height > limit] == []
 
 
+@pytest.mark.parametrize("text", ["cu", "cuda", "lib", "12"])
+def test_search_with_many_results_is_not_long(page: Page, base: str, text: str) -> None:
+    page.goto(f"{base}search/index.html?q={text}")
+    expect(page.locator("#status")).to_have_text(re.compile(r"^[0-9,]+ results$"))
+    assert page.evaluate("document.documentElement.scrollHeight") < 6000
+
+
+def test_tables_of_start_page_fit(page: Page, files: str) -> None:
+    page.goto(f"{files}index.html")
+    widths = "tables => tables.map(table => table.scrollWidth - table.parentElement.clientWidth)"
+    assert max(page.locator("table").evaluate_all(widths)) <= 0
+
+
 def test_long_comparison_is_folded(page: Page, files: str) -> None:
     page.goto(f"{files}cuda/compare/index.html?before=11.8.0&after=13.5.0")
     assert page.locator("#comparison details").count() > 0

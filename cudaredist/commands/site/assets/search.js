@@ -2,6 +2,8 @@
 
 (() => {
   const SHOWN = 30;
+  // Fewer of each kind, so that the last kind is not far below the first.
+  const SHOWN_OF_MANY = 8;
   const TITLES = {
     product: "Products",
     package: "Packages",
@@ -144,6 +146,11 @@
     return row;
   }
 
+  // Returns the results to show of each kind.
+  function shownOfKind(kinds) {
+    return kinds > 2 ? SHOWN_OF_MANY : SHOWN;
+  }
+
   function section(kind, items, count) {
     const title = document.createElement("h2");
     title.textContent = TITLES[kind];
@@ -161,9 +168,9 @@
     return parts;
   }
 
-  function sectionOfSymbols({ found, count }) {
+  function sectionOfSymbols({ found, count }, shown) {
     const items = found
-      .slice(0, SHOWN)
+      .slice(0, shown)
       .map(({ text, links }) => links.map(([target, about]) => item(text, target, about)));
     return section("symbol", items, count);
   }
@@ -174,11 +181,12 @@
       const place = rank(entry, words);
       if (place !== null) groups[entry.kind].push({ entry, place });
     }
+    const shown = shownOfKind(groups.filter((group) => group.length).length);
     return groups.flatMap((group, kind) => {
       if (!group.length) return [];
       group.sort(compare);
       const items = group
-        .slice(0, SHOWN)
+        .slice(0, shown)
         .map(({ entry }) => item(...shownOf(entry, words)));
       const parts = section(index.kinds[kind], items, group.length);
       const [, only] = shownOf(group[0].entry, words);
@@ -246,7 +254,7 @@
       if (symbols.count) {
         const best = symbols.found[0].lower === word ? 0 : 1;
         const kind = index.kinds.indexOf("symbol");
-        const parts = sectionOfSymbols(symbols);
+        const parts = sectionOfSymbols(symbols, shownOfKind(sections.length));
         sections.push({ kind, best, count: symbols.count, parts });
       }
       render(sections, hint);
