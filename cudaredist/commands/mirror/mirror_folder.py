@@ -5,6 +5,7 @@ progress. Each file of the mirror gets its final name in one step.
 """
 
 import contextlib
+import errno
 import itertools
 import logging
 import os
@@ -14,7 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cudaredist.errors import InvalidFileError, ReadingFrom, UsageError, WritingTo
+from cudaredist.errors import InvalidFileError, ReadingFrom, UsageError, WriteError, WritingTo
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
@@ -27,6 +28,7 @@ from cudaredist.store.files import (
     TEMPORARY_SUFFIX,
     has_bytes,
     hash_of,
+    is_folder,
     names_in,
     read_file,
     sweep,
@@ -63,6 +65,15 @@ class MirrorFolder:
     def name_of(self, path: Path) -> str:
         """Return a path below the mirror, with slashes."""
         return path.relative_to(self.root).as_posix()
+
+    def require_folder(self) -> None:
+        """Raise `WriteError` if the mirror cannot be a folder, because a file has its path."""
+        for path in (self.root, *self.root.parents):
+            if os.path.lexists(path):
+                if not is_folder(path):
+                    reason = os.strerror(errno.EEXIST)
+                    raise WriteError(path, FileExistsError(errno.EEXIST, reason))
+                return
 
     # -- the lock
 

@@ -1,7 +1,6 @@
 """mirror sync: copy and verify selected manifests and archives."""
 
 import contextlib
-import errno
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ from cudaredist.errors import (
     EXIT_OK,
     CudaRedistError,
     IncompleteError,
-    WriteError,
 )
 from cudaredist.formats.mirror_lock import ListedRelease, MirrorFile
 from cudaredist.formats.outcomes import ManifestOutcome
@@ -33,7 +31,7 @@ from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveService
-from cudaredist.store.files import is_folder, read_file
+from cudaredist.store.files import hash_of, read_file
 from cudaredist.store.kept_archive import kept_bytes
 from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import (
@@ -60,8 +58,8 @@ class MirrorSync:
         bases = session.connect(options.network, selection.channel)
         if mirror.may_write:
             session.lock(mirror.root)()
-        elif os.path.lexists(mirror.root) and not is_folder(mirror.root):
-            raise WriteError(mirror.root, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)))
+        else:
+            mirror.require_folder()
         self.store = store = mirror.store(selection.channel)
         recorded = mirror.recorded_manifests(store)
         self.targets = targets_in_store(store, selection.redists, bases)
@@ -220,7 +218,7 @@ class MirrorSync:
         partial = self.mirror.partial / f"{content.sha256}{content.request.suffix}"
         if not self.mirror.may_write:
             self.service.progress.done()
-            self._plan(content, kept_bytes(partial))
+            self._plan(content, _kept_bytes(partial, content))
             return "would-repair" if is_damaged else "would-copy"
         self.service.fetch(content.request, partial)
         self._put(content, partial)
@@ -236,7 +234,7 @@ class MirrorSync:
         """Record a content as if it had been fetched, of which `kept` bytes are local."""
         size = content.request.size
         with self._mutex:
-            self._missing.append(None if size is None else max(0, size - kept))
+            self._missing.append(None if size is None else size - kept)
             for path in content.paths:
                 earlier = self._files.get(path)
                 is_same = earlier is not None and earlier.sha256 == content.sha256
@@ -248,8 +246,9 @@ class MirrorSync:
                     requires_python=requires,
                 )
                 self.mirror.would_write.add(path)
-                if self.selection.channel == "wheels" and not is_same:
-                    self.mirror.would_write.add(f"{path}{METADATA_SUFFIX}")
+                name = f"{path}{METADATA_SUFFIX}"
+                if self.selection.channel == "wheels" and not (is_same and self._is_intact(name)):
+                    self.mirror.would_write.add(name)
 
     def _find(self, content: Content) -> tuple[Path | None, bool]:
         """Return a file of the mirror with this content, and whether a path of it is damaged."""
@@ -288,9 +287,8 @@ class MirrorSync:
         """Write the metadata of a wheel next to it, and return both records."""
         name = f"{path}{METADATA_SUFFIX}"
         earlier, metadata = self._files.get(path), self._files.get(name)
-        known = {} if metadata is None else {name: metadata}
-        is_intact = any(self.mirror.intact(known, checksum=self.checksum))
-        if metadata is not None and is_intact and earlier and earlier.sha256 == file.sha256:
+        is_same = earlier is not None and earlier.sha256 == file.sha256
+        if earlier and metadata and is_same and self._is_intact(name):
             requires = earlier.requires_python
         else:
             data = metadata_in(source, source.name)
@@ -298,9 +296,15 @@ class MirrorSync:
             # The parser of `packaging` takes quadratic time for many different headers.
             headers = HeaderParser().parsestr(data.decode(errors="replace"))
             requires = headers.get("Requires-Python")
-            time = self.mirror.time_of(name)
+            # A dry run has not written the file.
+            time = None if name in self.mirror.would_write else self.mirror.time_of(name)
             metadata = MirrorFile(size=len(data), sha256=sha256_of(data), mtime_ns=time)
         return file.model_copy(update={"requires_python": requires}), {name: metadata}
+
+    def _is_intact(self, name: str) -> bool:
+        """Check if a file agrees with its record."""
+        recorded = {name: self._files[name]} if name in self._files else {}
+        return any(self.mirror.intact(recorded, checksum=self.checksum))
 
     def _local_metadata(self, wheel: Wheel) -> bytes | None:
         """Return the metadata of a wheel in the mirror, if it is intact."""
@@ -351,6 +355,15 @@ def _listed_release(manifest: LocalManifest) -> ListedRelease | None:
         return None
     redist = manifest.target.redist.name
     return ListedRelease(redist=redist, release=str(manifest.label), nvidia_channel=channel)
+
+
+def _kept_bytes(partial: Path, content: Content) -> int:
+    """Return the bytes that killed runs have stored of a content, and that a run uses again."""
+    kept, size = kept_bytes(partial), content.request.size
+    is_complete = partial.exists()
+    if is_complete and hash_of(partial) != content.sha256:
+        return 0
+    return kept if size is None or kept <= size else 0
 
 
 def _record_of(path: Path, sha256: Sha256) -> MirrorFile:

@@ -20,7 +20,7 @@ from support.mirrors import (
     state_of,
 )
 from support.mirrors import SAME as SAME_ARCHIVE
-from support.running import expect_output, report
+from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 from typer.testing import Result
 
@@ -113,6 +113,29 @@ def test_check_counts_only_bytes_to_fetch(sync: Run, server: FaultServer) -> Non
     part.write_bytes(files[path][:3000])
     part.chmod(0o600)
     assert report(sync("--check", "--json"))["missing_bytes"] == whole - 3000
+
+
+def test_check_does_not_count_stored_bytes_that_a_run_fetches_again(
+    sync: Run, server: FaultServer
+) -> None:
+    files = serve_releases(server, NEW)
+    expect_output(sync(), 0)
+    size = len(files[NVCC])
+    (MIRROR / NVCC).unlink()
+    partial = MIRROR / ".mirror/partial"
+    partial.mkdir(exist_ok=True)
+    digest = json.loads((MIRROR / "mirror.json").read_bytes())["mirrored"][NVCC]["sha256"]
+    for name, data in ((".tar.xz", b"wrong"), (".tar.xz.part", files[NVCC] + b"more")):
+        path = partial / f"{digest}{name}"
+        path.write_bytes(data)
+        path.chmod(0o600)
+        assert report(sync("--check", "--json"))["missing_bytes"] == size
+        path.unlink()
+
+
+def test_check_below_a_file_is_an_error(sync: Run) -> None:
+    MIRROR.write_text("a file")
+    expect_error(sync("--check"), 3, "cannot write mirror: File exists")
 
 
 def test_check_counts_archives_of_unknown_size(sync: Run, server: FaultServer) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import socket
@@ -289,12 +290,27 @@ def test_wheels_are_stored_once_with_their_metadata(
     assert run("mirror", "verify", MIRROR).exit_code == 0
 
 
+def remove_wheel() -> None:
+    wheel = next(MIRROR.rglob("*.whl"))
+    wheel.unlink()
+    wheel.with_name(f"{wheel.name}.metadata").unlink()
+
+
+def alter_metadata_and_keep_time() -> None:
+    path = next(MIRROR.rglob("*.whl.metadata"))
+    time_ns = path.stat().st_mtime_ns
+    path.write_bytes(path.read_bytes().swapcase())
+    os.utime(path, ns=(time_ns, time_ns))
+
+
 WHEEL_STATES: dict[str, Callable[[], object]] = {
     "new": lambda: shutil.rmtree(MIRROR),
     "nothing": lambda: None,
     "metadata is missing": lambda: next(MIRROR.rglob("*.whl.metadata")).unlink(),
     "metadata is altered": lambda: next(MIRROR.rglob("*.whl.metadata")).write_text("Name: x\n"),
+    "metadata is altered at the same time": alter_metadata_and_keep_time,
     "wheel is missing": lambda: next(MIRROR.rglob("*.whl")).unlink(),
+    "wheel and metadata are missing": remove_wheel,
     "wheel is altered": lambda: next(MIRROR.rglob("*.whl")).write_bytes(b"altered"),
     "page is altered": lambda: (MIRROR / "simple/index.json").write_text("{}"),
     "lock is broken": lambda: (MIRROR / "mirror.json").write_text("{"),
@@ -302,16 +318,20 @@ WHEEL_STATES: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", WHEEL_STATES)
+@pytest.mark.parametrize("options", [(), ("--checksum",)], ids=["size and time", "checksum"])
 @pytest.mark.usefixtures("index")
-def test_check_reports_the_files_of_wheels_that_sync_writes(sync_wheels: Run, name: str) -> None:
+def test_check_reports_the_files_of_wheels_that_sync_writes(
+    sync_wheels: Run, name: str, options: tuple[str, ...]
+) -> None:
     expect_output(sync_wheels(), 0)
     WHEEL_STATES[name]()
     before = state_of(MIRROR)
-    check = sync_wheels("--check", "--json")
+    check = sync_wheels("--check", "--json", *options)
     assert state_of(MIRROR) == before
-    expect_output(sync_wheels(), 0)
-    assert planned_paths(check) == changed_paths(before, state_of(MIRROR))
-    assert check.exit_code == int(name != "nothing")
+    expect_output(sync_wheels(*options), 0)
+    changed = changed_paths(before, state_of(MIRROR))
+    assert planned_paths(check) == changed
+    assert check.exit_code == int(bool(changed))
 
 
 def test_pip_installs_from_the_folder_of_a_mirror(index: Path, sync_wheels: Run) -> None:
