@@ -135,9 +135,10 @@ class Decompressor:
 
         NULs may follow an xz stream in groups of four and, because of tapes, the last gzip stream.
         """
-        data, padding = unused or self._file.read(_INPUT), 0
+        data = unused or self._file.read(_INPUT)
         if self._kind == "zstd":
             return data
+        padding = 0
         while data:
             rest = data.lstrip(b"\0")
             padding += len(data) - len(rest)
@@ -145,7 +146,9 @@ class Decompressor:
                 data = rest
                 break
             data = self._file.read(_INPUT)
-        if padding % _XZ_PADDING if self._kind == "xz" else padding and data:
+        is_incomplete = self._kind == "xz" and padding % _XZ_PADDING != 0
+        is_followed = self._kind == "gzip" and padding > 0 and data != b""
+        if is_incomplete or is_followed:
             self._refuse("has extra data after its end")
         return data
 

@@ -62,7 +62,9 @@ def _header(name: str, start: bytes) -> tuple[int, list[int], list[str]]:
         if len(start) == _HEADER_LIMIT:
             _refuse(name, f"its makeself script is larger than {_HEADER_LIMIT:,} bytes")
         _refuse(name, "is truncated: its makeself script has no end")
-    return length, list(map(int, sizes[1].split())), hashes[1].decode().split() if hashes else []
+    stated_sizes = [int(size) for size in sizes[1].split()]
+    stated_hashes = [] if hashes is None else hashes[1].decode().split()
+    return length, stated_sizes, stated_hashes
 
 
 def _end_of_line(data: bytes, number: int) -> int | None:

@@ -76,7 +76,10 @@ class TarReader:
         self._stream = stream
         self._limits = limits
         self._names = NameLimits(stream.where, limits)
-        self._left = self._index = 0
+        self._index = 0
+        """The number of headers of members so far."""
+        self._left = 0
+        """Unread bytes of the current member's content."""
 
     def members(self) -> Members:
         """Yield each member with the chunks of its content."""
@@ -86,13 +89,17 @@ class TarReader:
             if header.type == _LABEL:
                 # The name of a tape is not a member.
                 self._names.count_member(header.name)
-                stream.skip(header.size + -header.size % _BLOCK)
+                stream.skip(header.size + _padding(header.size))
                 continue
             member = self._member(header)
-            self._left = size = 0 if header.type in _WITHOUT_CONTENT else header.size
-            # Content of an unknown type is skipped, because its meaning is unknown.
-            yield member, self._content(self._index) if member.kind == "file" else iter(())
-            stream.skip(self._left + -size % _BLOCK)
+            size = 0 if header.type in _WITHOUT_CONTENT else header.size
+            self._left = size
+            if member.kind == "file":
+                yield member, self._content(self._index)
+            else:
+                # Content of an unknown type is skipped, because its meaning is unknown.
+                yield member, iter(())
+            stream.skip(self._left + _padding(size))
         self._expect_end()
 
     def _content(self, index: int) -> Iterator[bytes]:
@@ -157,7 +164,7 @@ class TarReader:
         if header.type == _SPARSE:
             stream.refuse(f"{shown(text_of(header.name))} is sparse, which is not supported")
         body = stream.read(header.size)
-        stream.skip(-header.size % _BLOCK)
+        stream.skip(_padding(header.size))
         if header.type in _LONG:
             return {_LONG[header.type]: body.partition(b"\0")[0]}
         records = self._records(body)
@@ -177,6 +184,7 @@ class TarReader:
         return header._replace(name=name, target=target, size=size)
 
     def _block(self) -> _TarHeader | None:
+        """Read the header in the next block, or return None for a block of NULs."""
         stream = self._stream
         begin = stream.position
         block = stream.read(_BLOCK)
@@ -191,8 +199,13 @@ class TarReader:
         # In GNU's format, these bytes are not a prefix.
         if magic == _POSIX and (front := prefix.partition(b"\0")[0]):
             name = front + b"/" + name
-        mode, size = self._number(mode, "mode") & _MODE, self._number(size, "size")
-        return _TarHeader(name, mode, size, kind, target.partition(b"\0")[0])
+        return _TarHeader(
+            name=name,
+            mode=self._number(mode, "mode") & _MODE,
+            size=self._number(size, "size"),
+            type=kind,
+            target=target.partition(b"\0")[0],
+        )
 
     def _number(self, field: bytes, what: str) -> int:
         number = _parsed(field)
@@ -236,6 +249,11 @@ class TarReader:
             if stream_end.count(0) != len(stream_end):
                 stream.refuse("has extra data after its end, or a damaged header")
             stream_end = stream.piece(_PIECE)
+
+
+def _padding(size: int) -> int:
+    """Return the number of bytes between content of this size and the next block."""
+    return -size % _BLOCK
 
 
 def _sum(block: Sequence[int]) -> int:

@@ -19,8 +19,14 @@ from cudaredist.errors import InvalidArchiveError
 from cudaredist.words import shown
 
 ZIP_ERRORS = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError),
-    *(RuntimeError, ValueError, OverflowError),
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
 )
 """The errors that zipfile raises for an invalid archive, besides `OSError`."""
 
