@@ -1,7 +1,7 @@
 """Run tasks on a thread pool."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,14 +41,19 @@ def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
     """
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
     finished: SimpleQueue[Future[list[Task] | None]] = SimpleQueue()
-    pending = 0
-    waiting = list(tasks)
+
+    def submit(tasks: Sequence[Task]) -> int:
+        for task in tasks:
+            pool.submit(task).add_done_callback(finished.put)
+        return len(tasks)
+
+    first = list(tasks)
     try:
-        while waiting or pending:
-            for task in waiting:
-                pool.submit(task).add_done_callback(finished.put)
-            pending += len(waiting) - 1
-            waiting = finished.get().result() or []
+        pending = submit(first)
+        while pending:
+            following = finished.get().result() or []
+            pending -= 1
+            pending += submit(following)
     except BaseException:
         stop.set()
         raise
