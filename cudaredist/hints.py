@@ -45,6 +45,7 @@ def calling(
     try:
         yield
     finally:
+        # Another command in this process begins with the defaults of the class.
         vars(_call).clear()
 
 
@@ -93,7 +94,8 @@ def again(*more: str, without: Collection[str] = (), **options: object) -> str:
 
 def takes(option: str) -> bool:
     """Check if the call's command has an option."""
-    return option in _call.options.get(_call.command, (option,))
+    options = _call.options.get(_call.command)
+    return options is None or option in options
 
 
 def typed_argument(name: str, default: str) -> str:
@@ -103,9 +105,12 @@ def typed_argument(name: str, default: str) -> str:
 
 def help_line(hint: str | None) -> str | None:
     """Add the command's help to a hint that has no command."""
-    if "`" in (hint or "") or not _call.options:
+    if not _call.options:
         return hint
-    return f"{hint + '; ' if hint else ''}run `cudaredist {_call.command} --help` for the options"
+    help_hint = f"run `cudaredist {_call.command} --help` for the options"
+    if not hint:
+        return help_hint
+    return hint if "`" in hint else f"{hint}; {help_hint}"
 
 
 def retry_line(hint: str) -> str:
@@ -121,24 +126,30 @@ def server_line(hint: str) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -> str:
-    """Return the similar names, by default those of the known ones, or the first of these.
+    """Return the hint for an unknown name: similar names, or the known ones.
 
-    The hint has the call with the most similar name.
+    Without `similar`, similar names are searched for in the known ones. The hint has the call with
+    the most similar name.
     """
-    nearest = nearest_releases(name, known)
-    similar = similar or nearest or similar_names(name.lower(), known)
-    hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {listed_names(known)}"
-    if call := corrected(name, similar[:1] or known):
-        hint += f" Run `{call}`" if similar else f"; run `{call}`"
-    return hint
+    if not similar:
+        similar = nearest_releases(name, known) or similar_names(name.lower(), known)
+    if similar:
+        hint = f"did you mean {' or '.join(similar)}?"
+        call = corrected(name, similar[:1])
+        return f"{hint} Run `{call}`" if call else hint
+    hint = f"known: {listed_names(known)}"
+    call = corrected(name, known)
+    return f"{hint}; run `{call}`" if call else hint
 
 
 def corrected(wrong: str, names: Collection[str]) -> str | None:
     """Return the call with the name that is most similar to a wrong one.
 
-    Returns None if no option has the wrong name (it is from a variable or a file), or several.
+    Returns None if no option has the wrong name (it is from a variable or a file), or if several
+    options have it.
     """
-    (right,) = get_close_matches(wrong, [*names], n=1, cutoff=0) or [wrong]
+    nearest = get_close_matches(wrong, [*names], n=1, cutoff=0)
+    right = nearest[0] if nearest else wrong
     part = re.compile(rf"(?<![^=@,:]){re.escape(wrong)}(?![^=@,:])")
     words = {
         name: tuple(part.sub(lambda _: right, word) for word in words)
