@@ -5,9 +5,8 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -40,6 +39,7 @@ from cudaredist.sources.protocol import (
 _log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
+_Value = TypeVar("_Value")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -136,60 +136,62 @@ class SourceChain:
             if whole is not None and not missing:
                 break
             try:
-                listing = self._list(source, folders, query)
+                listing = self._listing_of(source, folders, query)
             except (SourceError, ContentError) as error:
                 _log.info("%s did not answer: %s", source.name, error)
                 errors.append(error)
                 continue
-            found = set(listing.labels)
+            labels_there = set(listing.labels)
             if whole is None:
                 whole = listing
             else:
-                added = {label for label in found if any(map(label.begins_with, missing))}
+                added = {label for label in labels_there if any(map(label.begins_with, missing))}
                 whole = _combined(whole, listing, added)
-            missing -= found
+            missing -= labels_there
         if whole is None:
             raise most_severe(errors)
         failures = (*errors, *whole.failures)
         is_complete = all(isinstance(error, NotAtSourceError) for error in failures)
         return whole._replace(is_complete=is_complete)
 
-    def _list(self, source: Source, folders: Sequence[str], query: ChannelQuery | None) -> Listing:
+    def _listing_of(
+        self, source: Source, folders: Sequence[str], query: ChannelQuery | None
+    ) -> Listing:
         """List the folders and channels of one source."""
         errors: list[CudaRedistError] = []
-        found = Listing(source.name, {}, {}, is_complete=True)
+        listing = Listing(source.name, {}, {}, is_complete=True)
         try:
-            found.folders.update(_list(source, folders))
+            listing.folders.update(_folders_by_label(source, folders))
         except (NotAtSourceError, EmptyIndexError) as error:
             errors.append(error)
         if query is not None:
             try:
-                found = self._add_channels(source, found, query)
+                listing = self._with_channels(source, listing, query)
             except (SourceError, ContentError) as error:
                 _log.info("%s did not list channels: %s", source.name, error)
-                found = found._replace(failures=(error,))
-        if not found.labels and not found.channels:
-            raise most_severe([*errors, *found.failures])
-        return found._replace(sources=dict.fromkeys(found.labels, source.name))
+                listing = listing._replace(failures=(error,))
+        if not listing.labels and not listing.channels:
+            raise most_severe([*errors, *listing.failures])
+        return listing._replace(sources=dict.fromkeys(listing.labels, source.name))
 
-    def _add_channels(self, source: Source, found: Listing, query: ChannelQuery) -> Listing:
+    def _with_channels(self, source: Source, listing: Listing, query: ChannelQuery) -> Listing:
         """Add the releases of channels, or of the folder of a source without `releases.json`."""
         listed = self._channels[source.name].releases(query)
         if listed is not None:
             releases = selected_releases(listed.releases, query)
-            previews = {x for x, entry in releases.items() if entry.channel == PREVIEW}
-            return found._replace(
+            previews = {label for label, entry in releases.items() if entry.channel == PREVIEW}
+            return listing._replace(
                 releases=releases,
                 channels=labels_by_channel(listed.releases),
-                previews=frozenset(previews - found.folders.keys()),
+                previews=frozenset(previews - listing.folders.keys()),
                 failures=() if listed.error is None else (listed.error,),
             )
         folders: dict[Version, str] = {}
         if PREVIEW in query.channels:
             with contextlib.suppress(NotAtSourceError, EmptyIndexError):
-                folders = _list(source, [query.preview_folder])
-        added = frozenset(folders.keys() - found.folders.keys())
-        return found._replace(folders=folders | found.folders, previews=added)
+                folders = _folders_by_label(source, [query.preview_folder])
+        added = frozenset(folders.keys() - listing.folders.keys())
+        return listing._replace(folders=folders | listing.folders, previews=added)
 
     def read(
         self,
@@ -244,11 +246,14 @@ class SourceChain:
                 is_reached = False
                 raise
             finally:
-                failures = self._failures_to_connect[source.name] + 1
-                self._failures_to_connect[source.name] = 0 if is_reached else failures
+                if is_reached:
+                    self._failures_to_connect[source.name] = 0
+                else:
+                    self._failures_to_connect[source.name] += 1
 
-        pairs = product(self._sources, paths)
-        return _first_answer([partial(deliver, *pair) for pair in pairs])
+        return _first_answer(
+            [partial(deliver, source, path) for source in self._sources for path in paths]
+        )
 
     def sizes(self, paths: Sequence[str]) -> dict[str, int]:
         """Return the sizes of files that any source lists.
@@ -272,15 +277,20 @@ class SourceChain:
 def _combined(whole: Listing, other: Listing, added: Collection[Version]) -> Listing:
     """Add some labels of another source to a listing."""
     return whole._replace(
-        folders=whole.folders | {x: y for x, y in other.folders.items() if x in added},
-        sources=whole.sources | {x: y for x, y in other.sources.items() if x in added},
-        releases={**whole.releases, **{x: y for x, y in other.releases.items() if x in added}},
+        folders={**whole.folders, **_only(added, other.folders)},
+        sources={**whole.sources, **_only(added, other.sources)},
+        releases={**whole.releases, **_only(added, other.releases)},
         previews=whole.previews | other.previews.intersection(added),
         failures=(*whole.failures, *other.failures),
     )
 
 
-def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
+def _only(labels: Collection[Version], values: Mapping[Version, _Value]) -> dict[Version, _Value]:
+    """Return the values of some labels."""
+    return {label: value for label, value in values.items() if label in labels}
+
+
+def _folders_by_label(source: Source, folders: Sequence[str]) -> dict[Version, str]:
     """Return the folder of each label at a source.
 
     Missing and empty folders are skipped.
@@ -325,5 +335,10 @@ def most_severe(errors: Sequence[CudaRedistError]) -> CudaRedistError:
 
     A wrong hash is the most severe, an absence the least.
     """
-    integrity = next((e for e in errors if isinstance(e, IntegrityError)), None)
-    return integrity or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[0])
+    for error in errors:
+        if isinstance(error, IntegrityError):
+            return error
+    for error in errors:
+        if not isinstance(error, NotAtSourceError):
+            return error
+    return errors[0]

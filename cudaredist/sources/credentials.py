@@ -49,7 +49,10 @@ class Credentials:
         known = self._known.get(service)
         if is_refused or known is not None:
             return known
-        return _from_netrc(url.host) or ((index.username, "") if index.username else None)
+        login = _from_netrc(url.host)
+        if login is None and index.username:
+            return index.username, ""
+        return login
 
     def _index_of(self, url: httpx.URL) -> httpx.URL:
         """Return the closest index on the same server.
@@ -64,7 +67,8 @@ class Credentials:
         if not self._keyring:
             return None
         command = [*self._keyring, "--mode=creds", "--output=json", "get", service]
-        command += [name] * bool(name)
+        if name:
+            command.append(name)
         process = subprocess.run(  # noqa: S603 - the user's own keyring
             command, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )

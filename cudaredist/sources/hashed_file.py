@@ -30,7 +30,8 @@ class HashedFile(NamedTuple):
 
     def compare(self, recorded: str | None, record: str, *, accept_changed: bool) -> None:
         """Raise `IntegrityError` if a record has another SHA-256, unless `accept_changed`."""
-        if recorded not in {None, self.sha256} and not accept_changed:
+        is_changed = recorded is not None and recorded != self.sha256
+        if is_changed and not accept_changed:
             raise IntegrityError(
                 f"{self.name}: the SHA-256 is {self.sha256}, and {record} has {recorded}; the "
                 "record was kept",

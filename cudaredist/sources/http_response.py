@@ -80,7 +80,7 @@ class Download:
         if self._validator is not None and validator != self._validator:
             raise CannotResumeError(self.place, "the file changed during the download")
         self._validator = validator
-        if None not in {self._size, total} and self._size != total:
+        if self._size is not None and total is not None and self._size != total:
             raise ArchiveMismatchError(self.place, "size", f"{self._size:,}", f"{total:,} bytes")
         self._total = total if self._size is None else self._size
         self._seconds, self._bytes = 0.0, 0

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, AnyStr
+from typing import Any, AnyStr, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 from cudaredist.errors import InvalidFileError, SourceError, TransientError
@@ -40,6 +40,14 @@ _READ = {"href", "name", "content", "data-yanked", "data-core-metadata", _OLD_ME
 _VERSIONS = {"pypi:repository-version", "api-version"}
 
 
+class _Link(NamedTuple):
+    """A link or another element of a page."""
+
+    wheel: Wheel | None
+    is_sign: bool
+    """Whether only the page of a package index has it."""
+
+
 def read_page(data: bytes, content_type: str, address: str, shown: str) -> list[Wheel]:
     """Return the wheels on a page.
 
@@ -57,16 +65,20 @@ def read_page(data: bytes, content_type: str, address: str, shown: str) -> list[
     for number, link in enumerate(links):
         if number >= LINKS_LIMIT:
             raise SourceError(shown, f"the page has more than {LINKS_LIMIT:,} links")
-        is_index = is_index or link is not False
-        if isinstance(link, Wheel):
-            wheels.append(link)
+        if link.is_sign:
+            is_index = True
+        if link.wheel is not None:
+            wheels.append(link.wheel)
     if not is_index:
         raise SourceError(shown, "the response is not a page of a package index")
     return wheels
 
 
-def _in_json(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:
-    """Yield the wheels of a page, and True for each other sign of an index."""
+def _in_json(data: bytes, address: str, shown: str) -> Iterator[_Link]:
+    """Yield the files of a page.
+
+    Its list of files is a sign of an index, even if it is empty.
+    """
     try:
         page: Any = parse_json(data, what="page of a package index", limit=INDEX_LIMIT)
     except InvalidFileError as error:
@@ -75,18 +87,20 @@ def _in_json(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:
         _check_version(str(page["meta"]["api-version"]), shown)
         if not isinstance(page["files"], list):
             raise TypeError  # noqa: TRY301 - as for other values of the wrong type
-        yield True
+        yield _Link(None, is_sign=True)
         for item in page["files"]:
             wheel = parse_wheel(item["filename"], urljoin(address, _bounded(item["url"], shown)))
             metadata = item.get("core-metadata", item.get("dist-info-metadata"))
             size = item.get("size")
-            yield wheel is None or wheel._replace(
-                sha256=_sha256(item["hashes"]),
-                size=size if type(size) is int and size > 0 else None,
-                is_yanked=item.get("yanked", False) is not False,
-                metadata_sha256=_metadata_hash(metadata) if metadata else None,
-                uploaded=_day(item.get("upload-time")),
-            )
+            if wheel is not None:
+                wheel = wheel._replace(
+                    sha256=_sha256(item["hashes"]),
+                    size=size if type(size) is int and size > 0 else None,
+                    is_yanked=item.get("yanked", False) is not False,
+                    metadata_sha256=_metadata_hash(metadata) if metadata else None,
+                    uploaded=_day(item.get("upload-time")),
+                )
+            yield _Link(wheel, is_sign=True)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise SourceError(shown, "the page does not list files as PEP 691 requires") from error
 
@@ -119,10 +133,11 @@ def _day(time: object) -> str | None:
     return None
 
 
-def _in_html(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:
-    """Yield the wheels of a page, and for other links whether they are signs of an index.
+def _in_html(data: bytes, address: str, shown: str) -> Iterator[_Link]:
+    """Yield the links of a page and its format version.
 
-    Signs are the format version, and links to other kinds of files or to the parent folder.
+    Signs of an index are the format version, and links to wheels, to other kinds of files or to the
+    parent folder.
     """
     visible = without_comments(data)
     if not is_whole_document(visible):
@@ -136,7 +151,7 @@ def _in_html(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:
         if name == "pypi:repository-version":
             _check_version(attributes.get("content", ""), shown)
         if name in _VERSIONS:
-            yield True
+            yield _Link(None, is_sign=True)
         is_base = tag[1].lower() == b"base"
         try:
             # If each one extended the one before, many would take quadratic time.
@@ -144,20 +159,22 @@ def _in_html(data: bytes, address: str, shown: str) -> Iterator[Wheel | bool]:
             url, _, fragment = urljoin(begin, attributes["href"]).partition("#")
             file_name = unquote(urlsplit(url).path).rpartition("/")[2]
         except (KeyError, ValueError):  # for example an unmatched bracket in the address
-            yield False
+            yield _Link(None, is_sign=False)
             continue
         if is_base:
             base = url
         wheel = parse_wheel(file_name, url)
         if wheel is None:
-            yield url == parent or _is_file(file_name) is not None
+            is_sign = url == parent or _is_file(file_name) is not None
+            yield _Link(None, is_sign=is_sign)
         else:
             metadata = attributes.get("data-core-metadata") or attributes.get(_OLD_METADATA)
-            yield wheel._replace(
+            wheel = wheel._replace(
                 sha256=_sha256(_pairs(fragment)),
                 is_yanked="data-yanked" in attributes,
                 metadata_sha256=_metadata_hash(_pairs(metadata)) if metadata else None,
             )
+            yield _Link(wheel, is_sign=True)
 
 
 def _attributes(tag: bytes, shown: str) -> Iterator[tuple[str, str]]:

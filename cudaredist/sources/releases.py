@@ -104,13 +104,13 @@ def read_channels(data: bytes, address: str) -> Products:
     """Read `channels.json`. Raises `InvalidFileError` with the document's address."""
     reader = _Reader(address)
     channels = reader.channels(data)
-    products = {
-        channel: frozenset(
-            reader.text(entry, "product", place) for place, entry in reader.entries(channel, items)
-        )
-        for channel, items in channels.items()
-    }
-    if error := reader.error():
+    products: dict[str, frozenset[str]] = {}
+    for channel, items in channels.items():
+        entries = reader.entries(channel, items)
+        names = [reader.text(entry, "product", place) for place, entry in entries]
+        products[channel] = frozenset(names)
+    error = reader.error()
+    if error is not None:
         raise error
     return products
 
@@ -121,18 +121,19 @@ def read_releases(data: bytes, product: str, address: str) -> ListedReleases:
     Entries with problems are left out. If a channel has two equal entries, one is returned.
     """
     reader = _Reader(address)
-    releases = dict.fromkeys(
-        release
-        for channel, items in reader.channels(data).items()
-        for place, entry in reader.entries(channel, items)
-        if (release := reader.release(channel, product, place, entry)) is not None
-    )
-    counts = Counter((x.channel, x.label) for x in releases)
+    releases: list[ChannelRelease] = []
+    for channel, items in reader.channels(data).items():
+        for place, entry in reader.entries(channel, items):
+            release = reader.release(channel, product, place, entry)
+            if release is not None:
+                releases.append(release)
+    different = list(dict.fromkeys(releases))
+    counts = Counter((release.channel, release.label) for release in different)
     for (channel, label), count in counts.items():
         if count > 1:
             reader.problem(channel, f"has {count} different manifests of {label}")
-    clear = tuple(x for x in releases if counts[x.channel, x.label] == 1)
-    return ListedReleases(clear, reader.error())
+    unambiguous = [release for release in different if counts[release.channel, release.label] == 1]
+    return ListedReleases(tuple(unambiguous), reader.error())
 
 
 class _Reader:
@@ -207,7 +208,9 @@ class _Reader:
         text = self.text(entry, "manifest", place)
         folder, below = f"release/{product}", text
         while below.startswith("../"):
-            folder, below = posixpath.dirname(folder) if folder else "..", below[3:]
+            # A path that leads above the root is refused below.
+            folder = posixpath.dirname(folder) if folder else ".."
+            below = below.removeprefix("../")
         address = posixpath.join(folder, below)
         if is_manifest_address(address):
             return address

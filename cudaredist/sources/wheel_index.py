@@ -15,7 +15,7 @@ from dataclasses import replace
 from email.parser import HeaderParser
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -58,6 +58,13 @@ LocalMetadata: TypeAlias = Callable[[Wheel], bytes | None]
 """Finds the metadata of a wheel on this machine."""
 
 
+class _Contents(NamedTuple):
+    """The hash of a whole wheel, and its METADATA."""
+
+    sha256: Sha256
+    metadata: bytes
+
+
 class WheelIndex:
     """All indexes and folders of pip's configuration, read in parallel."""
 
@@ -93,13 +100,13 @@ class WheelIndex:
 
         If several places have a file of the same name, the first place wins: folders, then indexes.
         """
-        pages = {
-            project: [
-                self._once(self._page, place, project if place in self._indexes else None)
-                for place in self._places
-            ]
-            for project in projects
-        }
+        pages: dict[str, list[Future[list[Wheel]]]] = {}
+        for project in projects:
+            pages[project] = []
+            for place in self._places:
+                # A place of pip's `find-links` lists the wheels of all projects at once.
+                page_of = project if place in self._indexes else None
+                pages[project].append(self._once(self._page, place, page_of))
         return {project: _merged(project, of_project) for project, of_project in pages.items()}
 
     def verified(self, wheels: Sequence[Wheel]) -> list[Wheel]:
@@ -109,7 +116,7 @@ class WheelIndex:
         """
         contents = {w: self._once(self._contents, w) for w in wheels if not w.sha256}
         return [
-            wheel._replace(sha256=contents[wheel].result()[0]) if wheel in contents else wheel
+            wheel._replace(sha256=contents[wheel].result().sha256) if wheel in contents else wheel
             for wheel in wheels
         ]
 
@@ -195,7 +202,7 @@ class WheelIndex:
                 raise
             except SourceError as error:
                 _log.debug("%s: %s", wheel.file_name, error)
-        text = (data or self._contents(wheel)[1]).decode("utf-8", "replace")
+        text = (data or self._contents(wheel).metadata).decode("utf-8", "replace")
         # The parser of `packaging` takes quadratic time for many different headers.
         headers = HeaderParser().parsestr(text)
         requires = tuple(headers.get_all("Requires-Dist", ()))
@@ -222,20 +229,20 @@ class WheelIndex:
 
         def verified(answer: HttpAnswer) -> bytes:
             data = answer.data or b""
-            if wheel.metadata_sha256 not in {"", sha256_of(data)}:
+            if wheel.metadata_sha256 and wheel.metadata_sha256 != sha256_of(data):
                 reason = "its hash differs from the hash in the index"
                 raise TransientError(shown_address(address), reason)
             return data
 
         return self._client.read(address, METADATA_LIMIT, use=verified)
 
-    def _contents(self, wheel: Wheel) -> tuple[Sha256, bytes]:
+    def _contents(self, wheel: Wheel) -> _Contents:
         """Fetch a whole wheel, and return its hash and metadata."""
         stream = partial(self.stream, wheel)
         source = SourceFile(shown_address(wheel.url), stream, _path(wheel.url))
         with open_whole(source, folder=None) as file:
             sha256 = sha256_of_file(file)
-            return sha256, metadata_in(file, wheel.file_name)
+            return _Contents(sha256, metadata_in(file, wheel.file_name))
 
 
 def _url(address: str) -> httpx.URL:
@@ -261,9 +268,12 @@ def _path(address: str) -> Path | None:
 
 
 def _merged(project: str, pages: Sequence["Future[list[Wheel]]"]) -> list[Wheel]:
-    """Return the wheels of a project on all pages."""
+    """Return the wheels of a project on all pages.
+
+    An index that denies access is an error only if no other page has wheels of the project.
+    """
     wheels: dict[str, Wheel] = {}
-    refusal: SourceError | None = None
+    refusal: RefusedError | None = None
     for page in pages:
         try:
             for wheel in page.result():
@@ -271,15 +281,17 @@ def _merged(project: str, pages: Sequence["Future[list[Wheel]]"]) -> list[Wheel]
                     wheels.setdefault(wheel.file_name, wheel)
         except NotAtSourceError:
             continue
-        except SourceError as error:
+        except RefusedError as error:
             refusal = error
-            if not isinstance(error, RefusedError):
-                break
-    else:
-        refusal = None if wheels else refusal
-    if refusal is not None:
-        raise TransientError(INDEX, f"no answer for {project}: {refusal}", hint=_HINT)
+        except SourceError as error:
+            raise _no_answer(project, error) from error
+    if refusal is not None and not wheels:
+        raise _no_answer(project, refusal)
     return list(wheels.values())
+
+
+def _no_answer(project: str, error: SourceError) -> TransientError:
+    return TransientError(INDEX, f"no answer for {project}: {error}", hint=_HINT)
 
 
 def _in_folder(path: Path) -> list[Wheel]:

@@ -68,7 +68,9 @@ class WheelSource:
         family = _family(redist)
         labels = {label for builds in self._builds(family).values() for label in builds}
         if not labels:
-            reason = ": ".join(filter(None, (f"no wheels of {redist}", family.elsewhere)))
+            reason = f"no wheels of {redist}"
+            if family.elsewhere:
+                reason += f": {family.elsewhere}"
             hint = "check the indexes with `pip config list`"
             raise NotAtSourceError(INDEX, reason, hint=hint)
         return tuple(sorted(map(parse_label, labels)))
@@ -83,9 +85,11 @@ class WheelSource:
         archives = self._archives(redist, str(label))
         if not archives:
             raise NotAtSourceError(INDEX, f"no wheels of {redist} {label}")
-        archives = dict(zip(archives, self._index.verified([*archives.values()]), strict=True))
+        verified = self._index.verified([*archives.values()])
+        archives = dict(zip(archives, verified, strict=True))
         newest = newest_wheels(archives)
-        metadata = dict(zip(newest, self._index.metadata([*newest.values()]), strict=True))
+        metadata_of_newest = self._index.metadata([*newest.values()])
+        metadata = dict(zip(newest, metadata_of_newest, strict=True))
         listed = self._index.wheels(list({wheel.project for wheel in archives.values()}))
         day = release_date(archives, listed)
         data = manifest_bytes(redist, str(label), archives, metadata, day)
@@ -117,10 +121,17 @@ class WheelSource:
 
     def wheels_at(self, paths: Iterable[str]) -> dict[str, Wheel]:
         """Return the wheels at paths of a manifest, without missing ones."""
-        names = {path: parse_wheel(path.rpartition("/")[2], "") for path in paths}
-        listed = self._index.wheels(list({w.project for w in names.values() if w is not None}))
+        file_names: dict[str, str] = {}
+        projects: set[str] = set()
+        for path in paths:
+            file_name = path.rpartition("/")[2]
+            wheel = parse_wheel(file_name, "")
+            if wheel is not None:
+                file_names[path] = file_name
+                projects.add(wheel.project)
+        listed = self._index.wheels(list(projects))
         wheels = {wheel.file_name: wheel for of_one in listed.values() for wheel in of_one}
-        return {p: wheels[w.file_name] for p, w in names.items() if w and w.file_name in wheels}
+        return {path: wheels[name] for path, name in file_names.items() if name in wheels}
 
     def metapackages(self, redist: str, label: str) -> list[Wheel]:
         """Return the metapackages of a redistributable's release, with their hashes.
@@ -147,7 +158,9 @@ class WheelSource:
         """Return the wheels of a release."""
         family = _family(redist)
         newest = self._builds(family)
-        releases = {v: builds[label][0] for v, builds in newest.items() if label in builds}
+        releases = {
+            variant: builds[label][0] for variant, builds in newest.items() if label in builds
+        }
         if family.package is None:
             metadata = self._index.metadata([*releases.values()])
             required = [of_release.requires for of_release in metadata]
@@ -185,25 +198,27 @@ class WheelSource:
         family = _family(redist)
         if family.package is not None:
             return
-        labels = sorted(
-            {x for builds in self._builds(family).values() for x in builds}, key=Version.parse
-        )
-        position, pins = labels.index(label), _pins(archives)
+        every_label = {text for builds in self._builds(family).values() for text in builds}
+        labels = sorted(every_label, key=Version.parse)
+        position = labels.index(label)
+        pins = _pins(archives)
         wheels = self._index.wheels([*pins])
-        if position and _files(self._archives(redist, labels[position - 1])) == _files(archives):
-            yield f"the wheels are those of {labels[position - 1]}"
+        if position > 0:
+            previous = labels[position - 1]
+            if _files(self._archives(redist, previous)) == _files(archives):
+                yield f"the wheels are those of {previous}"
         if label == labels[-1]:
             _warn_about_newer(wheels, pins)
             return
         following = _pins(self._archives(redist, labels[position + 1]))
-        newer = {
-            project: f"{project} {max(versions)} (required: {pin})"
-            for project, pin in pins.items()
-            if (versions := _between(wheels[project], pin, following.get(project, pin)))
-        }
+        newer: list[str] = []
+        for project, pin in pins.items():
+            versions = _between(wheels[project], pin, following.get(project, pin))
+            if versions:
+                newer.append(f"{project} {max(versions)} (required: {pin})")
         if newer:
             count = plural(len(newer), "project")
-            yield f"newer builds exist for {count}, such as {min(newer.values())}"
+            yield f"newer builds exist for {count}, such as {min(newer)}"
 
 
 def _between(
@@ -238,15 +253,13 @@ def _raise_for_unused(
 
     `packages` are those that the release's metapackage requires.
     """
-    problems = [
-        Problem(
-            f"metapackages.{release}.versions.{package}",
-            f"the index has no wheel of version {stated[package]}"
-            if package in packages
-            else "the release has no package of this name",
-        )
-        for package in sorted(stated.keys() - {archive.package for archive in archives})
-    ]
+    problems: list[Problem] = []
+    for package in sorted(stated.keys() - {archive.package for archive in archives}):
+        if package in packages:
+            message = f"the index has no wheel of version {stated[package]}"
+        else:
+            message = "the release has no package of this name"
+        problems.append(Problem(f"metapackages.{release}.versions.{package}", message))
     if problems:
         raise InvalidFileError("policy/wheels.json", problems)
 
