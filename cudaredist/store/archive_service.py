@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -105,16 +104,20 @@ class ArchiveService:
     def sized(self, requests: Sequence[ArchiveRequest]) -> list[ArchiveRequest]:
         """Add sizes from the sources to requests without one."""
         unknown = [request for request in requests if request.size is None]
+        paths: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        for request in unknown:
+            paths[request.bases].extend(request.paths)
         sizes: dict[str, int] = {}
-        for bases in {request.bases for request in unknown}:
-            of_bases = (request.paths for request in unknown if request.bases == bases)
-            sizes |= self.chains[bases].sizes([*chain.from_iterable(of_bases)])
+        for bases, paths_of_bases in paths.items():
+            sizes |= self.chains[bases].sizes(paths_of_bases)
 
-        def sized(request: ArchiveRequest) -> ArchiveRequest:
+        def with_size(request: ArchiveRequest) -> ArchiveRequest:
+            if request.size is not None:
+                return request
             stated = (sizes[path] for path in request.paths if path in sizes)
-            return request._replace(size=next(stated, None)) if request.size is None else request
+            return request._replace(size=next(stated, None))
 
-        return list(map(sized, requests))
+        return list(map(with_size, requests))
 
     def expect(self, sizes: Sequence[int | None]) -> None:
         """Begin a run over archives of these sizes. The size of a cached archive is 0."""

@@ -186,16 +186,16 @@ class Store:
 
         Else local features of a few packages or platforms would hide those of the others.
         """
-        own = Store(self.root, self.channel)
         if self.base is None:
             return False
-        data, below = (s.manifests(redist).read(label) for s in (own, self.base))
-        if data is None or below is None or data.rstrip() != below.rstrip():
+        own = Store(self.root, self.channel)
+        own_data = own.manifests(redist).read(label)
+        base_data = self.base.manifests(redist).read(label)
+        if own_data is None or base_data is None or own_data.rstrip() != base_data.rstrip():
             return False
-        features = own.features(redist).path_of(label)
-        if not features.exists():
-            return True
-        return examined(features) < examined(self.base.features(redist).path_of(label))
+        own_features = own.features(redist).path_of(label)
+        base_features = self.base.features(redist).path_of(label)
+        return not own_features.exists() or examined(own_features) < examined(base_features)
 
     @property
     def lock_path(self) -> Path:

@@ -81,10 +81,7 @@ class Index:
         self._symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
         self._key = index_key(store)
         self._states = dict(self._read_states())
-        # If no index of all layers exists, begin with a copy of the shipped data's index.
-        keys = (index_key(layer) for layer in (store, store.base) if layer is not None)
-        paths = filter(None, map(cache.stored_index, keys))
-        path = next(filter(has_checksum, paths), None)
+        path = self._undamaged_index()
         self._is_new = False
         if path is None:
             self._make()
@@ -95,16 +92,25 @@ class Index:
         except sqlite3.DatabaseError:
             self._renew()
 
+    def _undamaged_index(self) -> Path | None:
+        """Return a stored index: of all layers, else of the shipped data."""
+        for store in (self.store, self.store.base):
+            path = None if store is None else self._cache.stored_index(index_key(store))
+            if path is not None and has_checksum(path):
+                return path
+        return None
+
     def state(self) -> str:
         """Return the state of the data and the program, empty if a file changed just now."""
         package = Path(str(resources.files("cudaredist")))
-        policies = (store.root / "policy" for store in (self.store, self.store.base) if store)
-        folders = (package, shipped_data() / "policy", *policies)
-        files = (path for folder in folders for path in folder.rglob("*.*"))
-        states = [_state(*(path for path in files if path.suffix != ".pyc"))]
-        states += map(repr, sorted(self._states.items()))
-        is_known = all((states[0], *self._states.values()))
-        return sha256_of(repr((self._key, states)).encode()) if is_known else ""
+        policies = [layer.root / "policy" for layer in self.store.layers]
+        folders = [package, shipped_data() / "policy", *policies]
+        files = [path for folder in folders for path in folder.rglob("*.*")]
+        program = _state(*(path for path in files if path.suffix != ".pyc"))
+        if not program or not all(self._states.values()):
+            return ""
+        documents = map(repr, sorted(self._states.items()))
+        return sha256_of(repr((self._key, [program, *documents])).encode())
 
     def rows(self, query: str, *values: str | Collection[object]) -> list[Any]:
         """Return the rows of a query, each as a tuple.
@@ -268,7 +274,8 @@ class Index:
         for layer, soname, _ in self._unreadable("symbols"):
             if libraries is None or soname in libraries:
                 table = self._symbols[layer].document(soname)
-                for group in (*table.exports, *table.imports) if table else ():
+                groups = () if table is None else (*table.exports, *table.imports)
+                for group in groups:
                     group.symbols()
 
     def _use(self, database: sqlite3.Connection) -> None:
@@ -291,12 +298,12 @@ class Index:
     def _refresh(self) -> None:
         """Replace the rows of changed files, and store the index if there are any."""
         query = "SELECT layer, kind, name, label, state FROM documents"
-        known = {_Document(*row[:4]): row[4] for row in self._database.execute(query)}
-        stored = {
-            file for file, state in known.items() if state and self._states.get(file) == state
+        indexed = {_Document(*row[:4]): row[4] for row in self._database.execute(query)}
+        unchanged = {
+            one for one, state in indexed.items() if state and self._states.get(one) == state
         }
-        changed, old = self._states.keys() - stored, known.keys() - stored
-        if not changed and not old:
+        changed, outdated = self._states.keys() - unchanged, indexed.keys() - unchanged
+        if not changed and not outdated:
             return
         if not self._is_new:
             with closing(self._database) as file:
@@ -305,11 +312,11 @@ class Index:
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._database:
             query = "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)"
-            self._database.executemany(query, old)
+            self._database.executemany(query, outdated)
             self._progress.expect(len(changed))
             for document in self._progress.each(sorted(changed)):
                 self._add(document)
-            if old:
+            if outdated:
                 self._database.execute(
                     "DELETE FROM contents WHERE id NOT IN"
                     " (SELECT contents FROM archives WHERE contents IS NOT NULL)"

@@ -74,7 +74,7 @@ class VerifiedArchive:
     def verify(self, size: int | None, sha256: str | None) -> None:
         """Raise `ArchiveMismatchError` if the size or hash differs from a known one."""
         actual_size = file_size(self.file)
-        if size not in {None, actual_size}:
+        if size is not None and size != actual_size:
             actual = f"{actual_size:,} bytes"
             raise ArchiveMismatchError(self.location, "size", f"{size:,}", actual)
         if sha256 is not None:

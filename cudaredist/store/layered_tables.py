@@ -4,7 +4,6 @@ Local entries override shipped entries.
 """
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import Generic, NamedTuple, TypeVar
 
 from cudaredist.errors import IncompleteError
@@ -52,6 +51,10 @@ def read_layered(store: Store, table: Table[_Model]) -> LayeredTable[_Model] | N
             models[layer] = read_own_file(data, table.model)
     if not models:
         return None
-    layers = {label: layer for layer, model in models.items() for label in releases_of(model) or ()}
-    merged = reduce(lambda base, local: table.merge(base, local, store), models.values())
+    layers: dict[str, Layer] = {}
+    for layer, model in models.items():
+        layers |= dict.fromkeys(releases_of(model) or (), layer)
+    merged, *others = models.values()
+    for model in others:
+        merged = table.merge(merged, model, store)
     return LayeredTable(merged, layers, tuple(files.values()))

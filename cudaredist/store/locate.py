@@ -76,12 +76,14 @@ def with_releases(store: Store, releases: Collection[tuple[str, str]]) -> Store:
 
     A release is a redistributable and a label, or the beginning of one.
     """
-
-    def has_all(store: Store) -> bool:
-        return all(find_release(text, store.manifests(name).labels()) for name, text in releases)
-
+    if _has_releases(store, releases):
+        return store
     other = store.in_other_channel()
-    return other if not has_all(store) and has_all(other) else store
+    return other if _has_releases(other, releases) else store
+
+
+def _has_releases(store: Store, releases: Collection[tuple[str, str]]) -> bool:
+    return all(find_release(text, store.manifests(name).labels()) for name, text in releases)
 
 
 def local_channel(root: Path) -> Channel:

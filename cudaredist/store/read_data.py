@@ -31,10 +31,14 @@ def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str,
 
     `redists` limits them to these names. Raises `UsageError` if there are none.
     """
-    local = tuple(name for name in store.redists() if not redists or name in redists)
+    local = _local_redists(store, redists)
     if local:
         return local
     raise no_manifests(store, redists)
+
+
+def _local_redists(store: Store, redists: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in store.redists() if not redists or name in redists)
 
 
 def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
@@ -44,7 +48,7 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
         "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
     )
     hint = f"run `{download}`, or select another folder with --data-dir"
-    if takes("--channel") and any(name in (redists or (name,)) for name in other.redists()):
+    if takes("--channel") and _local_redists(other, redists):
         call = again(channel=other.channel)
         hint = f"--channel {other.channel} has local manifests: run `{call}`"
     of = f" of {', '.join(redists)}" if redists else ""
@@ -56,10 +60,9 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
 def refuse_other_channel(store: Store, redist: str, text: str) -> None:
     """Raise `UsageError` if only the other channel has a release with a label or its beginning."""
     other = store.in_other_channel()
-    here, there = (
-        find_release(text, one.manifests(redist).labels()) is not None for one in (store, other)
-    )
-    if there and not here:
+    release = find_release(text, store.manifests(redist).labels())
+    release_of_other = find_release(text, other.manifests(redist).labels())
+    if release is None and release_of_other is not None:
         hint = f"--channel {other.channel} has it: run `{again(channel=other.channel)}`"
         message = f"no local release of {redist} is called {shown(text)}"
         raise UsageError(f"{message} for --channel {store.channel}", hint=hint)

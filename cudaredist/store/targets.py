@@ -52,17 +52,26 @@ def targets_in_store(
     If NVIDIA's server is a source, NVIDIA's other address of a redistributable is one too. A user's
     own packages come from the address in `policy/fixups.json`, never from NVIDIA's server.
     """
-    common, urls = tuple(bases), _own_urls(store)
+    common = tuple(bases)
+    own_urls = _own_urls(store)
     targets = []
     for redist in redists:
-        folders, of_redist = redist.archive_folders, common
-        if redist.name in urls:
+        folders = redist.archive_folders
+        bases_of_redist = common
+        if redist.name in own_urls:
+            folders = (*folders, "")
             others = (base for base in common if base != NVIDIA_BASE)
-            folders, of_redist = (*folders, ""), (*others, urls[redist.name])
+            bases_of_redist = (*others, own_urls[redist.name])
         elif redist.archive_base is not None and NVIDIA_BASE in common:
-            of_redist = (*common, redist.archive_base)
-        manifests, features = store.manifests(redist.name), store.features(redist.name)
-        targets.append(FeatureTarget(redist, manifests, features, folders, of_redist))
+            bases_of_redist = (*common, redist.archive_base)
+        target = FeatureTarget(
+            redist=redist,
+            manifests=store.manifests(redist.name),
+            features=store.features(redist.name),
+            folders=folders,
+            bases=bases_of_redist,
+        )
+        targets.append(target)
     return tuple(targets)
 
 
@@ -70,11 +79,13 @@ def limited_to(
     targets: Iterable[FeatureTarget], releases: Collection[tuple[str, Version]]
 ) -> list[FeatureTarget]:
     """Limit targets to releases, and leave out those without manifests of them."""
-    return [
-        target._replace(only=only)
-        for target in targets
-        if (only := tuple(x for x in target.labels() if (target.redist.name, x) in releases))
-    ]
+    limited: list[FeatureTarget] = []
+    for target in targets:
+        name = target.redist.name
+        labels = tuple(label for label in target.labels() if (name, label) in releases)
+        if labels:
+            limited.append(target._replace(only=labels))
+    return limited
 
 
 def _own_urls(store: Store) -> Mapping[str, str]:

@@ -51,19 +51,19 @@ def channel_query(
 ) -> ChannelQuery | None:
     """Return the query for the releases of NVIDIA's second server.
 
-    Local releases from there are listed even if their channel is not selected. None: there are
-    none, and no channel is selected, so the server is not asked. A direct query does not look for
-    the product in `channels.json` first.
+    Local releases from there are listed even if their channel is not selected. Without such a
+    release and without a channel, there is no query. A direct query does not look for the product
+    in `channels.json` first.
     """
     if store.channel != "redist":
         return None
-    selected, folder = set(channels), store.manifests(redist.name)
+    selected = set(channels)
     recorded = {
         Version.parse(label): entry.nvidia_channel
         for label, entry in store.recorded(redist.name).items()
         if entry.nvidia_channel is not None
     }
-    if folder.has_preview():
+    if store.manifests(redist.name).has_preview():
         selected.add(PREVIEW)
     if not selected and not recorded:
         return None
@@ -181,7 +181,9 @@ def fetch_manifest(
     data = (local if delivery.data is None else delivery.data) or b""
     if local is not None and delivery.is_generated and _differ_by_missing_date(local, data):
         # An accepted change adds a date, and never removes one.
-        data = data if whole and len(data) > len(local) else local
+        adds_date = len(data) > len(local)
+        if not (whole and adds_date):
+            data = local
     if delivery.etag:
         cache.remember(location, sha256_of(data), delivery.etag)
     return UpstreamManifest(
@@ -222,7 +224,8 @@ def fetch_channel_manifest(
     size or the hash differs from the entry, before the manifest is parsed.
     """
     first = listing.sources[release.label]
-    source, data, warnings = first, local, list[Problem]()
+    source, data = first, local
+    warnings: list[Problem] = []
     if local is None or published_sha256(local, release.sha256) != release.sha256:
 
         def verify(delivered: bytes) -> None:
@@ -255,12 +258,12 @@ def _verify(data: bytes, release: ChannelRelease, place: str) -> None:
 
 def _check_paths(manifest: Manifest, release: ChannelRelease) -> None:
     """Raise `InvalidFileError` for archives outside the root of the server."""
-    problems = [
-        Problem(f"{archive.package}.{archive.platform}.relative_path", message)
-        for archive in manifest.archives
-        if resolved_path(release.folder, archive.relative_path) is None
-        for message in [f"{shown(archive.relative_path)} leads above the root of the server"]
-    ]
+    problems: list[Problem] = []
+    for archive in manifest.archives:
+        if resolved_path(release.folder, archive.relative_path) is None:
+            field = f"{archive.package}.{archive.platform}.relative_path"
+            message = f"{shown(archive.relative_path)} leads above the root of the server"
+            problems.append(Problem(field, message))
     if problems:
         raise InvalidFileError(f"manifest ({release.address})", problems)
 
