@@ -25,12 +25,34 @@ SIMPLE = "simple"
 """The folder of wheels in a mirror, with one folder per project."""
 
 _PROGRAMS = (
-    *("cccl", "crt", "culibos", "cuobjdump", "cupti", "cuxxfilt", "nvcc", "nvdisasm", "nvrtc"),
-    *("opencl", "profiler-api", "sanitizer-api", "tileiras"),
+    "cccl",
+    "crt",
+    "culibos",
+    "cuobjdump",
+    "cupti",
+    "cuxxfilt",
+    "nvcc",
+    "nvdisasm",
+    "nvrtc",
+    "opencl",
+    "profiler-api",
+    "sanitizer-api",
+    "tileiras",
 )
 _LIBRARIES = (
-    *("cublas", "cudla", "cufft", "cufile", "curand", "cusolver", "cusparse", "npp", "nvfatbin"),
-    *("nvjitlink", "nvjpeg", "nvptxcompiler", "nvvm"),
+    "cublas",
+    "cudla",
+    "cufft",
+    "cufile",
+    "curand",
+    "cusolver",
+    "cusparse",
+    "npp",
+    "nvfatbin",
+    "nvjitlink",
+    "nvjpeg",
+    "nvptxcompiler",
+    "nvvm",
 )
 COMPONENTS = {
     **{f"cuda-{name}": f"cuda_{name.replace('-', '_')}" for name in _PROGRAMS},
@@ -120,8 +142,10 @@ OTHERS = {
 
 def other_projects(soname: str, majors: Collection[int]) -> tuple[str, ...]:
     """Return the projects with a library of `OTHERS` for some CUDA majors, or for all."""
+    if soname not in OTHERS:
+        return ()
     fitting = [major for major in (12, 13) if not majors or major in majors]
-    return tuple(OTHERS[soname].format(major) for major in fitting if soname in OTHERS)
+    return tuple(OTHERS[soname].format(major) for major in fitting)
 
 
 def other_project(soname: str) -> str | None:
@@ -214,7 +238,10 @@ def applies_on(requirement: Requirement, platform: str | None) -> bool:
 
 
 def evaluate_marker(marker: Marker, environment: dict[str, str]) -> bool:
-    """Return whether a marker applies, false if it compares what cannot be compared."""
+    """Return whether a marker applies.
+
+    A marker with an undefined comparison does not apply.
+    """
     try:
         return marker.evaluate(environment)
     except ValueError:  # such as os_name ~= "posix"
@@ -270,8 +297,10 @@ class Wheel(NamedTuple):
         Wheels for the oldest systems rank first, those for every platform last.
         """
         known = PLATFORMS[platform].tags
-        ranks = (known.index(tag) for tag in self.tags if tag in known)
-        return min(ranks, default=len(known) if "any" in self.tags else None)
+        ranks = [known.index(tag) for tag in self.tags if tag in known]
+        if ranks:
+            return min(ranks)
+        return len(known) if "any" in self.tags else None
 
 
 def parse_wheel(file_name: str, url: str) -> Wheel | None:
