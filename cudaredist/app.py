@@ -99,9 +99,12 @@ class _Program(TyperGroup):
         """
         if args[:1] == ["help"]:
             return [*args[1:], "--help"]
+        if not args or not args[0].startswith("-"):
+            return args
         before = [*itertools.takewhile(lambda word: word not in self.commands, args)]
         own = {name for parameter in self.params for name in parameter.opts} | _HELP
-        if before == args or not before or not before[0].startswith("-") or own & {*before}:
+        has_command = len(before) < len(args)
+        if not has_command or not own.isdisjoint(before):
             return args
         command, *more = args[len(before) :]
         return [command, *before, *more]

@@ -144,19 +144,23 @@ def _wrong_settings(path: Path, error: "ValidationError") -> UsageError:
     for problem in error.errors(include_url=False):
         *parents, name = map(str, problem["loc"] or ("",))
         place = str(path)
-        if parents[:1] == ["sets"]:
+        is_in_set = parents[:1] == ["sets"]
+        if is_in_set:
             place = place_in_sets(path, int(parents[1]), name)
         if problem["type"] == "extra_forbidden":
-            models: tuple[type[BaseModel], ...] = (Configuration, AuditSettings, IgnoredFinding)
-            if parents[:1] == ["sets"]:
-                models = (Configuration, Configuration, DeclaredSet)
-            model = models[min(len(parents), 2)]
+            model: type[BaseModel] = Configuration
+            if is_in_set:
+                model = DeclaredSet
+            elif parents == ["audit"]:
+                model = AuditSettings
+            elif parents:
+                model = IgnoredFinding
             known = [field.alias or "" for field in model.model_fields.values()]
             return UnknownNameError(f"setting of {place}", name, known)
         if problem["type"] == "literal_error":
             known = re.findall(r"'(.*?)'", problem["ctx"]["expected"])
             return UnknownNameError(f"{name} of {place}", str(problem["input"]), known)
-        if parents[:1] == ["sets"]:
+        if is_in_set:
             hint = "run `cudaredist schema configuration` for all settings"
             return UsageError(f"{place}: {name}: {plain_message(problem)}", hint=hint)
     problems = "; ".join(map(str, validation_problems(error)))
@@ -170,12 +174,14 @@ def place_in_sets(path: Path, number: int, key: str = "") -> str:
     Without such a key, the line is that of the table. If the sets are in another form, such as an
     array of inline tables, it is only the file.
     """
-    found, count = 0, -1
+    is_key = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=").match
+    place = str(path)
+    current = -1
     for line, text in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
-        if re.match(r"\s*\[", text):
-            count += bool(_SETS.match(text))
-            if count == number and _SETS.match(text):
-                found = line
-        elif count == number and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", text) and key:
+        if _SETS.match(text):
+            current += 1
+            if current == number:
+                place = f"{path}:{line}"
+        elif current == number and key and is_key(text):
             return f"{path}:{line}"
-    return f"{path}:{found}" if found else str(path)
+    return place

@@ -32,7 +32,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "update-gpus": _MANUAL,
     "update-nvcc-compat": {**_MANUAL, "--accept-changed": ["--replace"]},
 }
-"""The words for each other name, by command."""
+"""The words for each other name, by command. A name without words is ignored."""
 
 
 def without_other_names(words: Sequence[str]) -> list[str]:
@@ -43,9 +43,9 @@ def without_other_names(words: Sequence[str]) -> list[str]:
         if word == "--":
             return [*new, *words[position:]]
         name, equals, value = word.partition("=")
-        if name in names:
-            option, *more = names[name] or [""]
-            new += [f"{option}{equals}{value}", *more] if option else []
-        else:
+        if name not in names:
             new.append(word)
+        elif names[name]:
+            option, *more = names[name]
+            new += [f"{option}{equals}{value}", *more]
     return new

@@ -54,10 +54,11 @@ _Report = TypeVar("_Report", bound="Report")
 _Answer = TypeVar("_Answer", bound="Answer")
 
 Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | Sequence[str]]
-"""A predicate for an invalid combination of options, the error's message, and its hint.
+"""A check for an invalid combination of options, the error's message, and its hint.
 
-Instead of a hint, it has the options to leave out of the call that the hint suggests. The message
-and the hint can contain the names of options in braces, and the hint `{call}`.
+The hint is a text or a list of options. For a list, the hint suggests the call without these
+options. The message and the hint can contain the names of options in braces, which stand for their
+values. In the hint, `{call}` stands for the call.
 """
 
 _is_secret = re.compile(r"[?#]|//[^/]*@").search
@@ -124,7 +125,8 @@ def _call_of(
     words: dict[str, tuple[str, ...]] = {}
     for parameter in sorted(named, key=lambda parameter: parameter.param_type_name):
         value: Any = values[parameter.name]
-        items, name = value if isinstance(value, list) else [value], parameter.opts[0]
+        items = value if isinstance(value, list) else [value]
+        name = parameter.opts[0]
         if parameter.param_type_name == "argument":
             words[parameter.name] = tuple(map(str, items))
         elif parameter.is_flag:
@@ -133,11 +135,15 @@ def _call_of(
         elif parameter.count:
             words[name] = (name,) * value
         else:
-            words[name] = tuple(word for item in items for word in (name, str(item)))
-    options = {
-        name: {spelling for p in other.params for spelling in (*p.opts, *p.secondary_opts)}
-        for name, other in vars(program)["commands"].items()
-    }
+            repeated: list[str] = []
+            for item in items:
+                repeated += [name, str(item)]
+            words[name] = tuple(repeated)
+    options: dict[str, set[str]] = {}
+    for other_name, other in vars(program)["commands"].items():
+        options[other_name] = set()
+        for parameter in other.params:
+            options[other_name].update(parameter.opts, parameter.secondary_opts)
     return command.name or "", words, options
 
 

@@ -29,7 +29,10 @@ def wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
     """
     width = max(width, _LEAST_WIDTH)
     for line in lines:
-        yield from [line] if len(line) <= width else _wrapped_line(line, width)
+        if len(line) <= width:
+            yield line
+        else:
+            yield from _wrapped_line(line, width)
 
 
 def _wrapped_line(line: str, width: int) -> Iterator[str]:
