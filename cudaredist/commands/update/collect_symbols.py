@@ -7,11 +7,11 @@ it, and the others continue.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.commands.update.report import BrokenManifest, SymbolArchive, SymbolReport
 from cudaredist.commands.update.table_run import TableRun
-from cudaredist.errors import EXIT_FINDINGS, InvalidFileError, ReadError
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, ReadError
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
@@ -33,13 +33,19 @@ _Place: TypeAlias = tuple[Provider, str]
 """The provider and the label of an archive. The provider is never marked as a stub."""
 
 
+class _ReadArchive(NamedTuple):
+    key: str
+    """The beginning of the archive's hash."""
+    libraries: list[LibraryBinary]
+
+
 @dataclass
 class SymbolRun(TableRun):
     """One run of update-symbols."""
 
     _tables: dict[str, SymbolColumns] = field(default_factory=dict)
-    _read: dict[_Place, tuple[str, list[LibraryBinary]]] = field(default_factory=dict)
-    """Of each archive that was read, the beginning of its hash, and its libraries."""
+    _read: dict[_Place, _ReadArchive] = field(default_factory=dict)
+    """The archives that were read."""
 
     def run(self) -> SymbolReport:
         """Bring the tables up to the releases of the run.
@@ -47,12 +53,12 @@ class SymbolRun(TableRun):
         Raises `InvalidFileError` for a broken table.
         """
         folder = SymbolFolder(self.store.symbol_path)
-        self._tables = {
-            soname: SymbolColumns.of(document)
-            for soname in folder.sonames()
-            if (document := folder.document(soname))
-        }
+        for soname in folder.sonames():
+            document = folder.document(soname)
+            if document is not None:
+                self._tables[soname] = SymbolColumns.of(document)
         plans = list(self._plans())
+        self._drop_removed_archives()
         service = self.service
         service.expect([0 if service.known(a.sha256) else a.size for _, a in plans])
         results = each(plans, self._examine, service.jobs, service.stop, fail_fast=self.fail_fast)
@@ -72,42 +78,55 @@ class SymbolRun(TableRun):
     # -- the archives
 
     def _plans(self) -> Iterator[_Plan]:
-        """Yield the archives to read. Other archives of a release leave the tables.
+        """Yield the archives that the tables do not have, or not completely.
 
         A run that was killed may have written some tables of an archive only.
         """
-        known: dict[_Place, set[str]] = defaultdict(set)
-        written: dict[tuple[_Place, str], set[str]] = defaultdict(set)
+        keys: dict[_Place, set[str]] = defaultdict(set)
+        sonames: dict[tuple[_Place, str], set[str]] = defaultdict(set)
         for soname, table in self._tables.items():
             for column in (*table.columns, *table.unread):
-                known[_place_of(column)].add(column.archive)
-                written[_place_of(column), column.archive].add(soname)
-        releases = {(m.target.redist.name, str(m.label)) for m in self.manifests.readable}
+                keys[_place_of(column)].add(column.archive)
+                sonames[_place_of(column), column.archive].add(soname)
+        for manifest in self.manifests.readable:
+            libraries = _libraries_by_archive(self.store, manifest)
+            for archive in manifest.manifest.archives:
+                expected = libraries.get(archive.sha256)
+                has_none = expected is not None and not expected
+                if not archive.sha256 or has_none:
+                    continue
+                place, key = self._place(manifest, archive), _key_of(archive)
+                is_only_key = keys[place] == {key}
+                is_complete = expected is None or expected <= sonames[place, key]
+                if not (is_only_key and is_complete):
+                    yield manifest, archive
+
+    def _drop_removed_archives(self) -> None:
+        """Drop the columns of archives that are no longer in the releases of the run."""
+        releases: set[tuple[str, str]] = set()
         current: set[tuple[_Place, str]] = set()
         for manifest in self.manifests.readable:
-            expected = _libraries_by_archive(self.store, manifest)
+            releases.add((manifest.target.redist.name, str(manifest.label)))
             for archive in manifest.manifest.archives:
-                place, key = self._place(manifest, archive), (archive.sha256 or "")[:KEY_SIZE]
-                current.add((place, key))
-                names = expected.get(archive.sha256)
-                is_known = known.get(place) == {key} and (names or set()) <= written[place, key]
-                if archive.sha256 and not is_known and names != set():
-                    yield manifest, archive
-        for table in self._tables.values():
-            table.drop(
-                lambda column: (
-                    column.provider.channel == self.store.channel
-                    and (column.provider.redist, column.label) in releases
-                    and (_place_of(column), column.archive) not in current
-                )
+                current.add((self._place(manifest, archive), _key_of(archive)))
+
+        def is_removed(column: Column) -> bool:
+            is_of_run = (
+                column.provider.channel == self.store.channel
+                and (column.provider.redist, column.label) in releases
             )
+            return is_of_run and (_place_of(column), column.archive) not in current
+
+        for table in self._tables.values():
+            table.drop(is_removed)
 
     def _examine(self, plan: _Plan) -> SymbolArchive:
         """Read the libraries of an archive."""
         manifest, archive = plan
         examined = self.service.examine(manifest.request(archive))
         libraries = libraries_of(examined.facts)
-        self._read[self._place(manifest, archive)] = str(archive.sha256)[:KEY_SIZE], libraries
+        place = self._place(manifest, archive)
+        self._read[place] = _ReadArchive(_key_of(archive), libraries)
         status = "read" if examined.is_read else "cached"
         unread = tuple(library.path for library in libraries if not library.has_symbols)
         return _outcome(plan, status=status, libraries=len(libraries), unread=unread)
@@ -125,12 +144,14 @@ class SymbolRun(TableRun):
             table.drop(lambda column: _place_of(column) in self._read)
         unnamed: set[str] = set()
         added: list[tuple[Column, LibraryBinary]] = []
-        for (place, label), (key, libraries) in sorted(self._read.items()):
-            for library in libraries:
+        for place in sorted(self._read):
+            provider, label = place
+            archive = self._read[place]
+            for library in archive.libraries:
                 if not can_be_stored(library.soname):
                     unnamed.add(library.soname)
                     continue
-                column = Column(place._replace(stub=library.is_stub), label, key)
+                column = Column(provider._replace(stub=library.is_stub), label, archive.key)
                 table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
                 if library.has_symbols:
                     table.add(column, library.exports())
@@ -169,7 +190,9 @@ class SymbolRun(TableRun):
             manifests=tuple(broken),
             archives_read=self.service.opened,
             fetched_bytes=self.service.fetched,
-            exit_code=exit_code_of([*outcomes, *broken], EXIT_FINDINGS * (status == "would-write")),
+            exit_code=exit_code_of(
+                [*outcomes, *broken], EXIT_FINDINGS if status == "would-write" else EXIT_OK
+            ),
         )
 
 
@@ -213,6 +236,11 @@ def _libraries_by_archive(store: Store, manifest: LocalManifest) -> dict[str | N
 def _outcome(plan: _Plan, **more: object) -> SymbolArchive:
     manifest, archive = plan
     return SymbolArchive.of(manifest.target.redist.name, manifest.label, archive, **more)
+
+
+def _key_of(archive: Archive) -> str:
+    """Return the beginning of an archive's hash, empty without one."""
+    return (archive.sha256 or "")[:KEY_SIZE]
 
 
 def _place_of(column: Column) -> _Place:

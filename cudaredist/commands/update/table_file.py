@@ -36,11 +36,12 @@ class TableFile(NamedTuple):
     @property
     def path(self) -> str:
         """Path relative to the archive's top folder."""
-        top = _WHEEL_TOP if self.archive.relative_path.endswith(".whl") else _ANY_TOP
         path = self.extract.name.removeprefix("./")
-        match = top.match(path)
-        is_below = match is not None and path not in EXTRACT_PATHS[self.extract.kind]
-        path = path[match.end() :] if match and is_below else path
+        if path not in EXTRACT_PATHS[self.extract.kind]:
+            top = _WHEEL_TOP if self.archive.relative_path.endswith(".whl") else _ANY_TOP
+            match = top.match(path)
+            if match is not None:
+                path = path[match.end() :]
         return path.encode("ascii", "backslashreplace").decode("ascii")
 
     @property

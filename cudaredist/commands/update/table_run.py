@@ -5,7 +5,7 @@ nothing may be written, because the run then reports the changes.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -83,7 +83,7 @@ def update_nvcc_table(
         return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
 
     current = {label for label in sources if _follows(known[label], policy)}
-    work = _Work(run, NVCC_TABLE, sources, current.__contains__, make, _compiler_bounds)
+    work = _Work(run, NVCC_TABLE, sources, current, make, _compiler_bounds)
     work.run_all()
     compat = make_compat(known | work.entries, policy)
     findings = bound_findings(table, compat)
@@ -114,7 +114,7 @@ def update_gpu_table(run: TableRun) -> TableReport:
         return KnownGpus(source=source, families=file.families)
 
     sources = {} if table is None else table.sources
-    work = _Work(run, GPU_TABLE, sources, sources.__contains__, make, _capability_bounds)
+    work = _Work(run, GPU_TABLE, sources, sources.keys(), make, _capability_bounds)
     work.run_all()
     known |= work.entries
     gpus, findings = make_table(known, policy)
@@ -131,8 +131,8 @@ class _Work(Generic[_Entry]):
     table: Table[OwnModel]
     sources: Mapping[str, BinarySource]
     """Source of each entry of the table."""
-    is_current: Callable[[str], bool]
-    """Whether a release's entry is up to date if its archive is unchanged."""
+    current: Collection[str]
+    """The labels of entries that are up to date if the archive is unchanged."""
     make: Callable[[LocalManifest, TableFile], _Entry]
     bounds: Callable[[_Entry], str]
     """Describes the entry of a release in a new table."""
@@ -173,15 +173,18 @@ class _Work(Generic[_Entry]):
 
     def _plan(self, manifest: LocalManifest) -> None:
         """Select the archives to read for a release, none if the table's entry is up to date."""
-        label, about, known = str(manifest.label), {}, None
+        label = str(manifest.label)
         source = self.sources.get(label)
+        about: dict[str, str] = {}
+        known_sha256: str | None = None
         if source is not None:
             about = {"package": source.package, "archive_sha256": source.archive_sha256}
-            if (source.channel, self.run.store.channel) == ("redist", "wheels"):
+            if source.channel == "redist" and self.run.store.channel == "wheels":
                 self._record(label, "stands", **about)
                 return
-            known = source.archive_sha256 if self.is_current(label) else None
-        archives = archives_to_read(self.run.service, manifest, self.table, known)
+            if label in self.current:
+                known_sha256 = source.archive_sha256
+        archives = archives_to_read(self.run.service, manifest, self.table, known_sha256)
         if archives:
             self.archives[label] = archives
         elif source is not None:
