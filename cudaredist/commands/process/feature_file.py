@@ -154,11 +154,13 @@ def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
 
 def share_parts(entries: list[Document]) -> Document:
     """Return a package's archives, with the fields that several share."""
-    tables: dict[str, dict[str, Document]] = defaultdict(dict)
+    parts: dict[str, dict[str, Document]] = defaultdict(dict)
 
-    def share(table: str, position: int, shared: Document) -> None:
-        key = json.dumps(shared, sort_keys=True)
-        tables[table].setdefault(key, {"archives": [], **shared})["archives"].append(position)
+    def share(name: str, position: int, part: Document) -> None:
+        """Add an archive's position to a part, which is equal in several archives."""
+        key = json.dumps(part, sort_keys=True)
+        shared = parts[name].setdefault(key, {"archives": [], **part})
+        shared["archives"].append(position)
 
     for position, entry in enumerate(entries):
         for output, folders in entry.get("files", {}).items():
@@ -166,7 +168,7 @@ def share_parts(entries: list[Document]) -> Document:
         if "missing_headers" in entry:
             share("missing_headers", position, {"headers": entry["missing_headers"]})
     packed = [{key: entry[key] for key in entry if key not in _SHARED} for entry in entries]
-    return {"archives": packed, **{name: list(table.values()) for name, table in tables.items()}}
+    return {"archives": packed, **{name: list(of_name.values()) for name, of_name in parts.items()}}
 
 
 def _identity(package: str, entry: Document) -> object:

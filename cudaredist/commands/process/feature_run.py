@@ -191,16 +191,17 @@ class FeatureRun:
     def _item(self, file: FeatureFile, archive: Archive, jobs: dict[str, Job]) -> ArchiveItem:
         """Return an archive's item, and add a job if necessary."""
         item = ArchiveItem(archive=archive, status="known")
-        option = self._filter.excluding(archive)
+        excluding_option = self._filter.excluding(archive)
         item.features = known_features(self.cache, archive.sha256)
         if item.features is not None:
             return item
         # Archives without a hash are never cached.
-        is_filling = self.options.fill_cache and archive.sha256 is not None
-        if (not is_filling or option is not None) and self._is_in_file(file, item):
+        can_be_cached = archive.sha256 is not None
+        fills_cache = self.options.fill_cache and can_be_cached and excluding_option is None
+        if not fills_cache and self._is_in_file(file, item):
             return item
-        if option is not None:
-            item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
+        if excluding_option is not None:
+            item.status, item.reason = "skipped", f"{EXCLUDED}{excluding_option}"
         elif archive.sha256 is None and not self.options.allow_unverified:
             item.status, item.reason = "skipped", _NO_HASH
         else:
@@ -221,17 +222,26 @@ class FeatureRun:
         return False
 
     def _within_budget(self, jobs: list[Job]) -> list[Job]:
+        """Return the archives within --max-download, largest first.
+
+        The smallest archives are selected first. Those in the cache do not count.
+        """
         jobs.sort(key=lambda job: (job.request.size or 0, job.request.name))
-        selection, budget = [], self.max_download
+        selection: list[Job] = []
+        budget = self.max_download
         for job in jobs:
             if budget is not None and self.service.kept_at(job.request) is None:
                 size = job.request.size
-                if size is None or size > budget:
-                    job.mark("skipped", _UNKNOWN_SIZE if size is None else _BEYOND)
+                if size is None:
+                    job.mark("skipped", _UNKNOWN_SIZE)
+                    continue
+                if size > budget:
+                    job.mark("skipped", _BEYOND)
                     continue
                 budget -= size
             selection.append(job)
-        return selection[::-1]
+        selection.reverse()
+        return selection
 
     # -- results, reported by an engine from any thread
 
@@ -301,7 +311,8 @@ class FeatureRun:
             return "unchanged", len(file.items), None
         before = file.read()
         document = file.document(self.cache, is_new=self.options.legacy)
-        entries = [e for p in document["packages"].values() for e in p["archives"]]
+        packages = document["packages"].values()
+        entries = [entry for package in packages for entry in package["archives"]]
         examined = sum(entry["status"] == "examined" for entry in entries)
         if not examined and before is None:
             if statuses["failed"]:
