@@ -239,13 +239,15 @@ class ManifestDownload:
         """
         if not listing.is_complete:
             return ()
-        changed = {
-            text: entry.model_copy(update={"gone": not entry.gone})
-            for text, entry in target.recorded.items()
-            if (Version.parse(text) not in listing.labels) is not entry.gone
-        }
-        target.changed.update(changed)
-        return tuple(sorted((n for n, entry in changed.items() if entry.gone), key=Version.parse))
+        labels = listing.labels
+        newly_gone: list[str] = []
+        for text, entry in target.recorded.items():
+            is_gone = Version.parse(text) not in labels
+            if is_gone != entry.gone:
+                target.changed[text] = entry.model_copy(update={"gone": is_gone})
+                if is_gone:
+                    newly_gone.append(text)
+        return tuple(sorted(newly_gone, key=Version.parse))
 
     def _fetch(self, target: Target, label: Version, listing: Listing) -> None:
         """Fetch one manifest and pass it to a writer, or record the failure."""
@@ -269,15 +271,15 @@ class ManifestDownload:
             self.begin()
             # Before this run locked the folder, another one may have written the file.
             local = target.folder.read(label)
-        recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
         is_recorded = entry is None or entry.sha256 == upstream.sha256
         if local == upstream.data + b"\n" and is_recorded:
             return upstream, "unchanged"  # nixpkgs' copy, with one more line feed
-        is_changed = recorded not in {None, upstream.sha256}
-        is_edited = recorded is not None and local not in {None, upstream.data}
-        is_moved = (
-            is_changed and recorded == sha256_of(local or b"") and _is_moved(entry, local, upstream)
-        )
+        local_sha256 = None if local is None else sha256_of(local)
+        # Without an entry in the lock, the local file is the record.
+        recorded = local_sha256 if entry is None else entry.sha256
+        is_changed = recorded is not None and recorded != upstream.sha256
+        is_edited = recorded is not None and local is not None and local != upstream.data
+        is_moved = is_changed and recorded == local_sha256 and _is_moved(entry, local, upstream)
         if (is_changed or is_edited) and not self.accept_changed and not is_moved:
             error = ManifestChangedError if is_changed else EditedLocallyError
             raise error(self._redownload(target, label), describe_changes(local, upstream.data))
