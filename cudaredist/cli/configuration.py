@@ -144,7 +144,8 @@ def _wrong_settings(path: Path, error: "ValidationError") -> UsageError:
     for problem in error.errors(include_url=False):
         *parents, name = map(str, problem["loc"] or ("",))
         place = str(path)
-        is_in_set = parents[:1] == ["sets"]
+        # A set that is not a table has no keys.
+        is_in_set = len(parents) > 1 and parents[0] == "sets"
         if is_in_set:
             place = place_in_sets(path, int(parents[1]), name)
         if problem["type"] == "extra_forbidden":

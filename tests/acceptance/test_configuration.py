@@ -121,6 +121,7 @@ def test_ignored_finding_has_a_reason_and_does_not_count(run: Run) -> None:
         ("jobs = 'x'", "jobs: expected an integer, got 'x'", "schema"),
         ("retries = -1", "retries: expected at least 0, got -1", "schema"),
         ("sets = 3", "sets: expected a list, got 3", "schema"),
+        ("sets = [1]", "cudaredist.toml: sets.0: expected a table, got 1", "schema"),
         (
             "[[sets]]\nname = 'A b'\ncuda = []\nplatforms = []",
             "name: expected a text that matches ^[a-z][a-z0-9_]*$, got 'A b'",
