@@ -106,10 +106,19 @@ def newer_command(
     `known` are the wheels of the library's project. None: the installed version does, no newer one
     is known, or other packages require this one.
     """
-    versions = [(version, lib) for lib in known if (version := wheel_version(lib)) is not None]
-    own = [lib for version, lib in versions if str(version) == package.version]
-    newer = [v for v, lib in versions if lib.finds_parts and v > WheelVersion(package.version)]
-    if not newer or not own or own[0].finds_parts:
+    own: list[KnownLibrary] = []
+    with_parts: list[WheelVersion] = []
+    for library in known:
+        version = wheel_version(library)
+        if version is not None and str(version) == package.version:
+            own.append(library)
+        if version is not None and library.finds_parts:
+            with_parts.append(version)
+    # The version of an unknown wheel may be invalid.
+    if not own or own[0].finds_parts:
+        return None
+    newer = [version for version in with_parts if version > WheelVersion(package.version)]
+    if not newer:
         return None
     return repairs.install(package.project, SpecifierSet(f">={min(newer)}"))
 

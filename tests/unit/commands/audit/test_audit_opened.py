@@ -162,6 +162,12 @@ def test_optional_name_in_a_library_of_nvidia(
     assert [each.exit_code for each in findings(tmp_path)] == codes
 
 
+def test_wheel_with_invalid_version_keeps_the_fix_of_its_folder(tmp_path: Path) -> None:
+    put_nvrtc(tmp_path, "unknown")
+    (finding,) = findings(tmp_path)
+    assert finding.hint == f"export LD_LIBRARY_PATH={tmp_path}/{FOLDER}"
+
+
 # -- libraries of others
 
 
