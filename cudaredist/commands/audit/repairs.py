@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import islice, product
-from operator import itemgetter
 from shlex import quote
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -200,10 +199,16 @@ def _merged(parts: Iterable[SpecifierSet], known: Collection[WheelVersion]) -> S
 def _installer(environment: Environment, projects: Collection[str]) -> Installer:
     """Return the program that installed NVIDIA's wheels, or else most packages."""
     packages = environment.distributions.values()
-    counts = Counter((n.project in projects, n.installer) for n in packages if n.installer)
-    if environment.kind == "conda environment" and not any(is_wheel for is_wheel, _ in counts):
+    of_all = Counter(package.installer for package in packages if package.installer)
+    of_nvidias = Counter(
+        package.installer
+        for package in packages
+        if package.installer and package.project in projects
+    )
+    if environment.kind == "conda environment" and not of_nvidias:
         return "conda"
-    (_, name), _ = max(counts.items(), key=itemgetter(0, 1), default=((False, "pip"), 0))
+    counts = of_nvidias or of_all
+    name = max(counts, key=lambda name: counts[name], default="pip")
     return name if name in _COMMANDS else "pip"  # type: ignore[return-value] # one of the keys
 
 

@@ -157,3 +157,12 @@ def test_conda_environment_with_wheels_keeps_their_installer(
     (hint,) = hints(audit(tmp_path))
     assert hint is not None
     assert hint.startswith(f"{command} ")
+
+
+def test_installer_of_most_packages_is_used(tmp_path: Path) -> None:
+    put_example(tmp_path, CUBLAS)
+    install(tmp_path, "torch", "2.6.0", {})
+    made_by(tmp_path, "pip")
+    install(tmp_path, "other", "1.0", {})
+    (tmp_path / "other-1.0.dist-info/INSTALLER").write_text("uv\n")
+    assert hints(audit(tmp_path)) == ["pip install 'nvidia-cublas-cu12>=12.4.1.7'"]
