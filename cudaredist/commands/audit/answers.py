@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
@@ -10,7 +9,7 @@ from packaging.version import Version as WheelVersion
 
 from cudaredist.commands.audit.environment import JudgedEnvironment, Use
 from cudaredist.commands.audit.error_message import ErrorMessage
-from cudaredist.commands.audit.program import AuditData, KnownLibrary, majors_of
+from cudaredist.commands.audit.program import AuditData, KnownLibrary, ProgramFile, majors_of
 from cudaredist.commands.audit.program_findings import some_of
 from cudaredist.commands.audit.report import AuditFinding, ErrorAnswer
 from cudaredist.commands.audit.wheel_requirements import wheel_version
@@ -25,20 +24,6 @@ _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
 """Findings about libraries that the loader does not find or read."""
 _RUNTIME = "nvidia-cuda-runtime"
 _find_names = re.compile(r"[\w.+-]+\.so[.0-9]*").findall
-
-
-class _First(NamedTuple):
-    """The first release with a symbol."""
-
-    label: Version
-    library: KnownLibrary
-
-    @property
-    def title(self) -> str:
-        """The release, and the version of its wheel."""
-        title = f"{self.library.redist} {self.label}"
-        version = wheel_version(self.library)
-        return title if version is None else f"{title} ({self.library.project} {version})"
 
 
 class Answers:
@@ -74,7 +59,7 @@ class Answers:
         chosen = self._users_of(name, uses)
         if not chosen:
             firsts = [self._first_with(name, soname) for soname in sonames]
-            titles = [each.title for each in firsts if each is not None]
+            titles = [_release_title(library) for library in firsts if library is not None]
             message = f"no file of the environment needs a library with {name}"
             message += f", which is in {some_of(sonames)} since {some_of(titles)}" if titles else ""
             return ErrorAnswer(kind="symbol", name=name, message=message)
@@ -83,7 +68,8 @@ class Answers:
         file = use.loaded.file
         package = self._environment.package_of(file) or None
         title = use.loaded.display_path + (f" ({package})" if package else "")
-        since = f"; {use.soname} has it since {first.title}" if first is not None else ""
+        first_title = None if first is None else _release_title(first)
+        since = f"; {use.soname} has it since {first_title}" if first_title else ""
         is_exported = file is not None and self._environment.exports_symbol(file, name)
         if file is None:
             message = f"{use.user.display_path} needs {use.soname}, which is not found{since}"
@@ -100,60 +86,61 @@ class Answers:
             message=message,
             path=use.loaded.display_path or None,
             package=package,
-            first=None if first is None else first.title,
+            first=first_title,
             hint=hint,
         )
 
     def _users_of(self, name: str, uses: Sequence[Use]) -> list[Use]:
         """Return the uses of libraries by the files that lack a symbol, or may use it."""
-        names = {*self._message.users}
-        choices = (
-            [use for use in uses if name in use.lacking],
-            [use for use in uses if names & {use.user.name, *use.user.names}],
-            [use for use in uses if any(name in n for n, *_ in import_groups(use.user.binary))],
-            list(uses),
-        )
-        return next(filter(None, choices), [])
+        lacking = [use for use in uses if name in use.lacking]
+        if lacking:
+            return lacking
+        in_message = [use for use in uses if self._is_in_message(use.user)]
+        if in_message:
+            return in_message
+        importing = [use for use in uses if _imports(use.user, name)]
+        return importing or list(uses)
 
-    def _first_with(self, name: str, soname: str) -> _First | None:
-        """Return the first release of a library with a symbol."""
+    def _is_in_message(self, user: ProgramFile) -> bool:
+        """Check if the message names a file as one with undefined symbols."""
+        return not {user.name, *user.names}.isdisjoint(self._message.users)
+
+    def _first_with(self, name: str, soname: str) -> KnownLibrary | None:
+        """Return a library of the first release with a symbol, from an installed project if any."""
         table = self._data.tables([soname]).get(soname)
+        if table is None:
+            return None
         mask = 0
-        for export, bits in table.exports.items() if table is not None else ():
-            mask |= bits if export.name == name else 0
+        for export, bits in table.exports.items():
+            if export.name == name:
+                mask |= bits
         archives = {
             column.archive
-            for column, bit in (table.columns.items() if table is not None else ())
+            for column, bit in table.columns.items()
             if bit & mask and not column.provider.stub
         }
         known = self._data.catalog.providers(soname, self._platforms)
         fitting = [lib for lib in known if lib.archive in archives]
-        installed = self._environment.environment.distributions
-        fitting = [lib for lib in fitting if lib.project in installed] or fitting
-        library = min(fitting, key=lambda lib: lib.label, default=None)
-        return None if library is None else _First(library.label, library)
+        projects = self._environment.environment.distributions
+        installed = [lib for lib in fitting if lib.project in projects]
+        return min(installed or fitting, key=lambda lib: lib.label, default=None)
 
-    def _symbol_fix(self, uses: Sequence[Use], first: _First | None) -> str | None:
+    def _symbol_fix(self, uses: Sequence[Use], first: KnownLibrary | None) -> str | None:
         # Other symbols may need a later version.
         if any(use.lacking for use in uses) or uses[0].loaded.file is None:
             return self._environment.fix(uses[0].soname, uses).command
-        version = None if first is None else wheel_version(first.library)
-        if version is None or first is None or first.library.project is None:
+        if first is None or first.project is None:
             return None
-        versions = SpecifierSet(f">={version}")
-        return self._environment.repairs.install(first.library.project, versions)
+        version = wheel_version(first)
+        if version is None:
+            return None
+        return self._environment.repairs.install(first.project, SpecifierSet(f">={version}"))
 
     # -- libraries
 
     def _library(self, names: Sequence[str]) -> Iterator[ErrorAnswer]:
         """Yield the findings about a library, or else the file that is loaded."""
-        opened, stems = self._environment.opened_names, {*map(stem_of, names)}
-        reported = [
-            each
-            for each in self._findings
-            if each.kind in _KINDS
-            and ({*names} & {*_find_names(each.message)} or stems & opened.get(each.message, set()))
-        ]
+        reported = [finding for finding in self._findings if self._is_about(finding, names)]
         for finding in reported:
             yield ErrorAnswer(
                 kind="library",
@@ -184,6 +171,16 @@ class Answers:
             )
         else:
             yield self._absent(names)
+
+    def _is_about(self, finding: AuditFinding, names: Sequence[str]) -> bool:
+        """Check if a finding reports that a library is not found or read."""
+        if finding.kind not in _KINDS:
+            return False
+        if not {*names}.isdisjoint(_find_names(finding.message)):
+            return True
+        # Files may open a library by a name without its version.
+        opened = self._environment.opened_names.get(finding.message, frozenset())
+        return any(stem_of(name) in opened for name in names)
 
     def _absent(self, names: Sequence[str]) -> ErrorAnswer:
         """Return the answer for a library that no file needs by name."""
@@ -249,8 +246,9 @@ class Answers:
     def _driver(self) -> ErrorAnswer:
         installed = self._environment.environment.distributions.values()
         runtimes = [n for n in installed if n.project.startswith(_RUNTIME)]
-        titles = grouped((_minor(n.version), n.title) for n in runtimes)
-        minor = max(filter(None, titles), key=Version.parse, default=None)
+        titles_by_minor = grouped((_minor(n.version), n.title) for n in runtimes)
+        minors = [minor for minor in titles_by_minor if minor is not None]
+        minor = max(minors, key=Version.parse, default=None)
         supported = self._message.supported
         own = f"; the driver supports CUDA {supported}" if supported else ""
         if minor is None:
@@ -259,16 +257,29 @@ class Answers:
         labels = self._data.catalog.labels("cuda")
         label = max((n for n in labels if n.line == minor), default=Version.parse(minor))
         lowest = lowest_driver(label, "linux", self._data.drivers)
-        message = f"{titles[minor][0]} is of CUDA {minor}"
+        runtime = titles_by_minor[minor][0]
+        message = f"{runtime} is of CUDA {minor}"
         message += f", which needs driver {lowest} or later on Linux" if lowest else ""
         hint = command_line(f"explain cuda {minor}")
         return ErrorAnswer(
             kind="driver",
             name=minor,
             message=f"{message}{own}",
-            package=titles[minor][0],
+            package=runtime,
             hint=hint,
         )
+
+
+def _release_title(library: KnownLibrary) -> str:
+    """Return the release of a library, and the version of its wheel."""
+    title = f"{library.redist} {library.label}"
+    version = wheel_version(library)
+    return title if version is None else f"{title} ({library.project} {version})"
+
+
+def _imports(file: ProgramFile, symbol: str) -> bool:
+    """Check if a file needs a symbol in any version."""
+    return any(symbol in names for names, _, _ in import_groups(file.binary))
 
 
 def _minor(version: str) -> str | None:

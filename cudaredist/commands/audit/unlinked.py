@@ -1,6 +1,7 @@
 """Known libraries that files use without listing them as needed."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from cudaredist.commands.audit.lowest_release import exported_names
@@ -31,9 +32,8 @@ def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[Progr
     sonames = [name for name in catalog.sonames(platforms) if ".so." in name]
     fitting = [name for name in sonames if _fits(catalog, name, platforms, chosen)]
     owners = data.exporters(fitting)
-    # Only names of known libraries are kept, because files may have millions of others.
-    taken = [set().union(*map(owners.keys().__and__, _undefined(file))) for file in program]
-    own = exported_names(program, set().union(*taken))
+    undefined = [_undefined(file, owners.keys()) for file in program]
+    own = exported_names(program, set().union(*undefined))
 
     def owner_of(name: str, file: ProgramFile) -> str:
         """Return the library that a file takes a symbol from, or an empty string."""
@@ -44,17 +44,23 @@ def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[Progr
         return min(found, key=lambda soname: (".alt." in soname, soname), default="")
 
     files = []
-    for file, names in zip(program, taken, strict=True):
+    for file, names in zip(program, undefined, strict=True):
         unlinked = grouped((owner_of(name, file), name) for name in sorted(names - own))
         unlinked.pop("", None)
         files.append(replace(file, unlinked=unlinked))
     return files
 
 
-def _undefined(file: ProgramFile) -> Iterator[list[str]]:
-    """Yield groups of symbols that a file needs without naming a library."""
-    if file.binary.kind == "elf":
-        yield from (names for names, _, library in import_groups(file.binary) if not library)
+def _undefined(file: ProgramFile, known: AbstractSet[str]) -> set[str]:
+    """Return the known symbols that a file needs without naming a library."""
+    # Files may have millions of other symbols.
+    undefined: set[str] = set()
+    if file.binary.kind != "elf":
+        return undefined
+    for names, _, library in import_groups(file.binary):
+        if not library:
+            undefined.update(name for name in names if name in known)
+    return undefined
 
 
 def stated_majors(file: ProgramFile, catalog: Catalog) -> Majors:

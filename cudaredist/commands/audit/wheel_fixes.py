@@ -86,10 +86,10 @@ def _extra_command(
     It also installs the other wheels that the package needs.
     """
     all_owners = environment.owners()
-    owners = {owner.project: owner for file in files if (owner := all_owners.get(file.path))}
-    if len(owners) != 1 or not repairs.has_wheels:
+    owners = [all_owners[file.path] for file in files if file.path in all_owners]
+    if len({owner.project for owner in owners}) != 1 or not repairs.has_wheels:
         return None
-    (owner,) = owners.values()
+    owner = owners[0]
     extra = owner.extra_with(project)
     stated = [n.specifier for n in owner.requires if canonicalize_name(n.name) == project]
     if extra is None or all(repairs.merge(project, [versions, each]) is None for each in stated):
@@ -134,15 +134,16 @@ def _providers(
     declared = {canonicalize_name(each.name) for owner in owners for each in owner.requirements()}
     paths = {path for owner in owners for path in owner.files}
     siblings = [file for file in environment.files if file.path in paths]
-    majors, of_siblings = (
-        common_majors(stated_majors(file, catalog) for file in part) for part in (files, siblings)
-    )
-    for chosen in (
+    majors = common_majors(stated_majors(file, catalog) for file in files)
+    sibling_majors = common_majors(stated_majors(file, catalog) for file in siblings)
+    # The surest evidence is first. It counts only if it selects a single project.
+    choices = (
         [library for library in known if library.project in declared],
         [library for library in known if library.major in majors],
-        [library for library in known if library.major in of_siblings],
+        [library for library in known if library.major in sibling_majors],
         [library for library in known if library.project in environment.distributions],
-    ):
+    )
+    for chosen in choices:
         if len({library.project for library in chosen}) == 1:
             return tuple(chosen)
     return tuple(known)
