@@ -11,7 +11,6 @@ from cudaredist.commands.audit.program import ProgramFile, paths_of
 from cudaredist.commands.audit.report import AuditedAlternative
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
-from cudaredist.grouping import grouped
 from cudaredist.primitives import Platform, Version
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
@@ -32,8 +31,12 @@ def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFi
         match = _RELEASE.search(file.display_path)
         if match is not None:
             by_path[_RELEASE.sub(r"\1*", file.display_path)][match[2]] = file
-    found = grouped(item for files in by_path.values() if len(files) > 1 for item in files.items())
-    return dict(sorted(found.items()))
+    by_release: dict[str, list[ProgramFile]] = defaultdict(list)
+    for files in by_path.values():
+        if len(files) > 1:
+            for release, file in files.items():
+                by_release[release].append(file)
+    return dict(sorted(by_release.items()))
 
 
 class Alternative(NamedTuple):
@@ -113,22 +116,26 @@ def cover(
 
 def codes_of(program: Iterable[ProgramFile]) -> list[FileCode]:
     """Return the device code of each file that has any. All files with only cubins are one."""
-    codes, cubins = [], list[DeviceImages]()
+    codes: list[FileCode] = []
+    only_cubins: list[DeviceImages] = []
     for file in program:
-        images, more = file.binary.images, file.binary.cubins
+        images, cubins = file.binary.images, file.binary.cubins
         if images is not None:
-            codes.append(FileCode.of("lib", _sum([images, more] if more else [images])))
-        elif more is not None:
-            cubins.append(more)
-    return [*codes, FileCode.of("lib", _sum(cubins))] if cubins else codes
+            codes.append(FileCode.of("lib", _sum([images, cubins] if cubins else [images])))
+        elif cubins is not None:
+            only_cubins.append(cubins)
+    if only_cubins:
+        codes.append(FileCode.of("lib", _sum(only_cubins)))
+    return codes
 
 
 def _sum(parts: Sequence[DeviceImages]) -> DeviceImages:
     """Return device code of several files or kinds as one."""
     packed, unpacked, modules = Counter[str](), Counter[str](), Counter[str]()
     for part in parts:
-        packed.update({name: size for name, (size, _) in part.sizes.items()})
-        unpacked.update({name: size for name, (_, size) in part.sizes.items()})
+        for name, (packed_size, unpacked_size) in part.sizes.items():
+            packed[name] += packed_size
+            unpacked[name] += unpacked_size
         modules.update(part.modules)
     sizes = {name: (packed[name], unpacked[name]) for name in packed}
     return DeviceImages(sizes=sizes, modules=dict(modules))
@@ -136,8 +143,14 @@ def _sum(parts: Sequence[DeviceImages]) -> DeviceImages:
 
 def best_coverage(parts: Iterable[AuditedAlternative]) -> dict[str, Coverage]:
     """Return the best coverage of each GPU. It is empty without alternatives."""
-    chosen = [part.coverage for part in parts]
-    return {
-        gpu: min((each[gpu] for each in chosen), key=lambda part: _BEST_FIRST.index(part.value))
-        for gpu in (chosen[0] if chosen else ())
-    }
+    best: dict[str, Coverage] = {}
+    for part in parts:
+        for gpu, coverage in part.coverage.items():
+            if gpu not in best or _rank(coverage) < _rank(best[gpu]):
+                best[gpu] = coverage
+    return best
+
+
+def _rank(coverage: Coverage) -> int:
+    """Return the position of a coverage, 0 for the best."""
+    return _BEST_FIRST.index(coverage.value)

@@ -5,7 +5,13 @@ from functools import reduce
 from typing import NamedTuple
 
 from cudaredist.commands.audit.needs import LibraryNeed
-from cudaredist.commands.audit.program import Catalog, Majors, ProgramFile, majors_of
+from cudaredist.commands.audit.program import (
+    Catalog,
+    Majors,
+    ProgramFile,
+    common_majors,
+    majors_of,
+)
 from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import key_of
 
@@ -44,8 +50,9 @@ def file_majors(
         return found
     for need in needs:
         majors = majors_of(need.libraries)
-        for path in need.by if need.kind == "opened" and majors else ():
-            stated[path][need.soname] = majors
+        if need.kind == "opened" and majors:
+            for path in need.by:
+                stated[path][need.soname] = majors
     return tuple(_majors_of(path, names) for path, names in stated.items() if names)
 
 
@@ -70,10 +77,12 @@ def _with_loaded(
     while queue:
         library = found[queue.pop()]
         for user in users.get(library.path, ()):
-            before = found.get(user, library)
-            single = {**library.single, **before.single}
-            joined = FileMajors(user, before.common & library.common, single)
-            if joined != found.get(user):
+            known = found.get(user)
+            joined = FileMajors(user, library.common, library.single)
+            if known is not None:
+                single = {**library.single, **known.single}
+                joined = FileMajors(user, known.common & library.common, single)
+            if joined != known:
                 found[user] = joined
                 queue.append(user)
     return tuple(found[file.display_path] for file in program if file.display_path in found)
@@ -84,11 +93,13 @@ def major_groups(majors: Sequence[FileMajors]) -> tuple[Majors, ...]:
 
     A program may contain a library for each of several majors, and load one of them.
     """
-    fitting = [file.common for file in majors if file.common]
-    pinned = {next(iter(common)) for common in fitting if len(common) == 1}
+    pinned: set[int] = set()
+    for file in majors:
+        if len(file.common) == 1:
+            pinned |= file.common
     if pinned:
         return tuple(frozenset({major}) for major in sorted(pinned))
-    return (reduce(frozenset.intersection, fitting),) if fitting else (frozenset(),)
+    return (common_majors(file.common for file in majors),)
 
 
 def needs_of(
@@ -98,7 +109,7 @@ def needs_of(
 
     They are the provided libraries that fit these majors, and the missing ones.
     """
-    found = []
+    found: list[LibraryNeed] = []
     for need in needs:
         by = tuple(path for path in need.by if path not in excluded)
         fitting = tuple(lib for lib in need.libraries if not majors or lib.major in {None, *majors})

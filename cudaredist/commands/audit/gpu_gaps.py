@@ -77,19 +77,19 @@ def find_gaps(
     """Return the code that a GPU does not run, None if there is no device code."""
     capability = Capability.parse(gpu).base
     with_code = (file for file in files if file.binary.images or file.binary.cubins)
-    parts = [part for file in with_code if (part := _split(file, capability, rules)).total]
+    split = [_split(file, capability, rules) for file in with_code]
+    parts = [part for part in split if part.total]
     if not parts:
         return None
     runs = sum(part.runs for part in parts)
-    mixed = [part for part in parts if part.runs]
-    lacking = sum(sum(part.general.values()) for part in mixed)
-    is_most = sum(part.runs for part in mixed) > lacking
+    lacking = sum(sum(part.general.values()) for part in parts if part.runs)
+    runs_most = runs > lacking
     gaps = []
     for part in parts:
         is_critical = bool(part.general)
         if is_package:
-            same = any(rules.is_same_architecture(name, capability) for name in part.general)
-            is_critical = same or bool(part.general and part.runs and not is_most)
+            is_same = any(rules.is_same_architecture(name, capability) for name in part.general)
+            is_critical = is_same or bool(part.general and part.runs and not runs_most)
         # A file without any code for the GPU is named, even if the program selects it.
         modules = Counter(part.general)
         if not part.runs:
@@ -110,8 +110,10 @@ def _split(file: ProgramFile, gpu: Capability, rules: CoverageRules) -> _FileMod
     for module, count in _modules(file.binary.images):
         if rules.runs(module, gpu):
             runs += count
+        elif rules.is_specific(module):
+            selected[module] = count
         else:
-            (selected if rules.is_specific(module) else general)[module] = count
+            general[module] = count
     for module, count in _modules(file.binary.cubins):
         if rules.runs(module, gpu):
             runs += count
@@ -125,5 +127,6 @@ def _modules(images: DeviceImages | None) -> Iterator[tuple[str, int]]:
     if images is None:
         return
     for module, count in images.modules.items():
-        if (left := count - images.empty.get(module, 0)) > 0:
-            yield module, left
+        with_kernels = count - images.empty.get(module, 0)
+        if with_kernels > 0:
+            yield module, with_kernels
