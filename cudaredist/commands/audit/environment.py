@@ -87,9 +87,13 @@ class JudgedEnvironment:
         self._tables = data.tables(sorted(self._cuda))
         self._exports = lru_cache(maxsize=None)(_exports)
         self._required_by = lru_cache(maxsize=None)(environment.required_by)
-        self._calls: list[tuple[Distribution, Preload]] = []
+        rules = list(self._preload_rules())
+        self._calls = [(package, rule) for package, rule in rules if rule.is_called]
         """Packages with a function that loads libraries if a program calls it."""
-        self._preloads = list(self._loading_packages())
+        self._preloads = [
+            (package, dict(self._loaded_by(rule))) for package, rule in rules if not rule.is_called
+        ]
+        """Packages that load libraries, with these by soname."""
         self._loader = Loader(environment, self._cuda)
         elf = [file for file in self._files if file.binary.kind == "elf"]
         self._loadings = {
@@ -97,13 +101,13 @@ class JudgedEnvironment:
         }
         self.opened_names: dict[str, frozenset[str]] = {}
         """The libraries of findings about opened libraries, without versions, by message."""
-        self.uses = list(self._found_files(elf))
-        first = {name for _, by_name in self._preloads for name in by_name}
+        self.uses = list(self._all_uses(elf))
+        preloaded = {name for _, by_name in self._preloads for name in by_name}
         opened = OpenedLibraries(
-            environment, data, self._loader, self._loadings, first, self._owners
+            environment, data, self._loader, self._loadings, preloaded, self._owners
         )
-        cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
-        self._unopened = list(opened.unopened(cuda))
+        opened_cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
+        self._unopened = list(opened.unopened(opened_cuda))
         self._damaged = [
             *((use.user, use.loaded) for use in self.uses if use.loaded.found_by == "damaged"),
             *opened.damaged,
@@ -129,7 +133,7 @@ class JudgedEnvironment:
                     package=self.package_of(uses[0].loaded.file) or None,
                     rule=rule or None,
                     by=paths_of(use.user for use in uses),
-                    undefined=tuple(_lacking(uses)),
+                    undefined=tuple(_lacking_names(uses)),
                 )
                 for (soname, found_by, path, rule), uses in sorted(found.items())
             ),
@@ -146,6 +150,10 @@ class JudgedEnvironment:
     def _owner(self, file: ProgramFile | None) -> Distribution | None:
         return None if file is None else self._owners.get(file.path)
 
+    def _projects_of(self, files: Iterable[ProgramFile]) -> set[str]:
+        owners = map(self._owner, files)
+        return {owner.project for owner in owners if owner is not None}
+
     def package_of(self, file: ProgramFile | None) -> str:
         """Return the package of a file and its version, or an empty string."""
         owner = self._owner(file)
@@ -153,7 +161,7 @@ class JudgedEnvironment:
 
     # -- the files
 
-    def _found_files(self, files: Sequence[ProgramFile]) -> Iterator[Use]:
+    def _all_uses(self, files: Sequence[ProgramFile]) -> Iterator[Use]:
         """Yield each needed library of each file with the file that is loaded for it.
 
         A library that other files load is loaded with their run paths.
@@ -173,11 +181,11 @@ class JudgedEnvironment:
             symbols = symbols_by_library([user], cuda, self._tables) if cuda else {}
             for name in dict.fromkeys(user.binary.needed):
                 key = (user.path, name)
-                file = direct.get(key) or indirect.get(key) or self._elsewhere(name, user)
-                lacking = self._lacking(symbols.get(name, ()), file.file, scope)
-                yield Use(user, name, file, lacking)
+                loaded = direct.get(key) or indirect.get(key) or self._without_loader(name, user)
+                lacking = self._not_exported(symbols.get(name, ()), loaded.file, scope)
+                yield Use(user, name, loaded, lacking)
 
-    def _lacking(
+    def _not_exported(
         self, symbols: Iterable[Import], file: ProgramFile | None, scope: Sequence[ProgramFile]
     ) -> set[str]:
         """Return the symbols that neither a library nor another loaded file exports."""
@@ -190,12 +198,13 @@ class JudgedEnvironment:
             if not any(_is_exported(symbol, self._exports(each)) for each in files)
         }
 
-    def _elsewhere(self, name: str, user: ProgramFile) -> FoundFile:
-        """Return a file with a name in a folder that the loader does not search."""
+    def _without_loader(self, name: str, user: ProgramFile) -> FoundFile:
+        """Return the file for a library that the loader does not find, if there is one."""
         if self._data.owner_of(name) in DRIVER_OWNERS:
             return FoundFile(found_by="driver")
         if name in self._cuda:
-            for _, preloaded in self._preloads[::-1]:
+            # If several packages load it, the last one counts, as in `_preloaded_for`.
+            for _, preloaded in reversed(self._preloads):
                 if name in preloaded:
                     return preloaded[name]
         for file in self._by_name.get(name, ()):
@@ -205,18 +214,16 @@ class JudgedEnvironment:
 
     # -- libraries that packages load first
 
-    def _loading_packages(self) -> Iterator[tuple[Distribution, dict[str, FoundFile]]]:
-        """Yield the packages that load libraries, with these by soname."""
+    def _preload_rules(self) -> Iterator[tuple[Distribution, Preload]]:
+        """Yield the installed packages with a function that loads libraries, and its rule."""
         for rule in self._data.policy.preloads:
-            for package in map(self.environment.distributions.get, rule.projects):
-                text = "" if package is None else _module_text(package, rule)
-                if package is None or rule.function not in text:
+            for project in rule.projects:
+                package = self.environment.distributions.get(project)
+                if package is None:
                     continue
-                chosen = _named_in(text, rule)
-                if rule.is_called:
-                    self._calls.append((package, chosen))
-                else:
-                    yield package, dict(self._loaded_by(chosen))
+                text = _module_text(package, rule)
+                if rule.function in text:
+                    yield package, _named_in(text, rule)
 
     def _loaded_by(self, rule: Preload) -> Iterator[tuple[str, FoundFile]]:
         """Yield the files that a rule loads. Folders such as `nvidia/cu13` are searched last."""
@@ -237,11 +244,13 @@ class JudgedEnvironment:
         if package is None or not self._preloads:
             return {}
         # An extension of torch without requirements needs torch's libraries.
-        needed = (each for name in file.binary.needed for each in self._by_name.get(name, ()))
-        others = {owner.project for each in needed if (owner := self._owner(each)) is not None}
-        required = self._required_by(package.project) | others
-        sure = (by_name for loader, by_name in self._preloads if loader.project in required)
-        return {name: loaded for by_name in sure for name, loaded in by_name.items()}
+        needed = [each for name in file.binary.needed for each in self._by_name.get(name, ())]
+        required = self._required_by(package.project) | self._projects_of(needed)
+        preloaded: dict[str, FoundFile] = {}
+        for loader, by_name in self._preloads:
+            if loader.project in required:
+                preloaded.update(by_name)
+        return preloaded
 
     # -- findings
 
@@ -297,20 +306,27 @@ class JudgedEnvironment:
 
         A wheel for one CUDA major is of no use to files that also load libraries of another one.
         """
-        packages: dict[str, None] = {}
+        builds = self._builds_for_one_major(soname, uses)
+        if builds:
+            return WheelFix(conflict=f"the environment needs {' and '.join(builds)}")
+        files = [use.user for use in self.uses if use.soname == soname]
+        return fix_for(soname, files, self.environment, self._data, self.repairs)
+
+    def _builds_for_one_major(self, soname: str, uses: Iterable[Use]) -> list[str]:
+        """Return the builds that resolve a mixture of CUDA majors.
+
+        There are none if any file is not mixed, or is in no package that could have another build.
+        """
+        builds: dict[str, None] = {}
         for use in uses:
             mixed = self._mixed.get(use.user.display_path)
             owner = self._owner(use.user)
             if mixed is None or owner is None or owner.project in self._data.catalog.projects():
-                break
+                return []
             own = majors_of(self._data.catalog.providers(soname, use.user.platforms))
             for major in sorted(mixed.single.keys() - own):
-                packages[f"the build of {owner.title} for CUDA {major}"] = None
-        else:
-            if packages:
-                return WheelFix(conflict=f"the environment needs {' and '.join(packages)}")
-        files = [use.user for use in self.uses if use.soname == soname]
-        return fix_for(soname, files, self.environment, self._data, self.repairs)
+                builds[f"the build of {owner.title} for CUDA {major}"] = None
+        return list(builds)
 
     def _run_path_fix(self, files: Iterable[ProgramFile], folder: str) -> str | None:
         """Return the command that adds a run path to files. A toolkit records changed files."""
@@ -398,13 +414,13 @@ class JudgedEnvironment:
 
     def _call_for(self, soname: str, users: Iterable[ProgramFile]) -> str | None:
         """Return the call that loads a library for the package of some files."""
-        owners = {owner.project for user in users if (owner := self._owner(user)) is not None}
+        projects = self._projects_of(users)
         for package, rule in self._calls:
             # An opened name may have no version.
             is_loaded = any(
                 fnmatchcase(soname, n) or n.startswith(f"{soname}.") for n in rule.names
             )
-            if owners == {package.project} and is_loaded:
+            if projects == {package.project} and is_loaded:
                 module = rule.module.removesuffix(".py").removesuffix("/__init__")
                 return f"{module.replace('/', '.')}.{rule.function}()"
         return None
@@ -415,19 +431,24 @@ class JudgedEnvironment:
         Damaged files have findings of their own. Run paths and symbols only count in files that
         need or open CUDA libraries.
         """
-        unread = []
-        for file in self._files:
-            lost = {*file.binary.unread}
-            needed = self._cuda.intersection(file.binary.needed)
-            uses = needed or any(map(self._is_cuda, file.binary.opens))
-            if file.path in damaged:
-                continue
-            if "needed" in lost or ("runpath" in lost and uses) or ("symbols" in lost and needed):
-                unread.append(file)
+        unread = [
+            file for file in self._files if file.path not in damaged and self._is_cuda_unknown(file)
+        ]
         paths = [*paths_of(unread), *self.environment.unreadable]
         if paths:
             message = f"the CUDA libraries of {some_of(paths)} are unknown: not read"
             yield make_finding("unknown", message, paths[0])
+
+    def _is_cuda_unknown(self, file: ProgramFile) -> bool:
+        """Check if the CUDA libraries of a file, or the used parts of them, are unknown."""
+        unread = file.binary.unread
+        if "needed" in unread:
+            return True
+        needs_cuda = not self._cuda.isdisjoint(file.binary.needed)
+        if "symbols" in unread and needs_cuda:
+            return True
+        opens_cuda = any(map(self._is_cuda, file.binary.opens))
+        return "runpath" in unread and (needs_cuda or opens_cuda)
 
     def _damage_findings(self) -> Iterator[AuditFinding]:
         """Yield a finding for each library that is not a whole ELF file."""
@@ -468,10 +489,11 @@ class JudgedEnvironment:
             elif files:
                 message += f", although the environment has {some_of(paths_of({*files}))}"
                 hint = self._opened_fix(group[0], files)
+            elif is_required:
+                hint = self._missing_fix(group)
             else:
                 packages = sorted({self.package_of(each.user) for each in group} - {""})
-                message += "" if is_required else f"; optional for {', '.join(packages)}"
-                hint = self._missing_fix(group) if is_required else None
+                message += f"; optional for {', '.join(packages)}"
             self.opened_names[message] = frozenset(map(stem_of, names))
             finding = make_finding("missing-library", message, paths[0], hint)
             yield finding if is_required and not has_caller else as_warning(finding)
@@ -514,7 +536,7 @@ class JudgedEnvironment:
 
     def _symbol_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
         """Yield a finding if a found library does not export all symbols."""
-        file, lacking = uses[0].loaded.file, _lacking(uses)
+        file, lacking = uses[0].loaded.file, _lacking_names(uses)
         if lacking and file is not None:
             paths = paths_of(use.user for use in uses if use.lacking)
             package = self.package_of(file)
@@ -558,7 +580,8 @@ class JudgedEnvironment:
     def gpu_findings(self, gpus: Sequence[str]) -> Iterator[AuditFinding]:
         """Yield a finding for each package whose device code GPUs do not run.
 
-        Libraries of NVIDIA have code for some GPUs only in addition, so only none is a finding.
+        A library of NVIDIA's has extra code for some GPUs. It is a finding only if no code of its
+        package runs on a GPU.
         """
         rules = self._data.rules
         if rules is None:
@@ -598,7 +621,7 @@ def _by_severity(item: tuple[tuple[str, bool, bool], object]) -> tuple[bool, str
     return not is_required or has_caller, package
 
 
-def _lacking(uses: Iterable[Use]) -> list[str]:
+def _lacking_names(uses: Iterable[Use]) -> list[str]:
     """Return the symbols that no loaded file exports, sorted."""
     return sorted({name for use in uses for name in use.lacking})
 

@@ -64,34 +64,54 @@ class OpenedLibraries:
         """Files that open a library that is not a whole ELF file."""
 
     def unopened(self, names: Mapping[str, Collection[str]]) -> Iterator[Unopened]:
-        """Yield the names that the loader does not find. `names` has those of files by path."""
-        lacking = []
+        """Yield the libraries that the loader does not find, and that count.
+
+        `names` are the opened names of files by path.
+        """
+        # The opened libraries of all files are known before `_caller` uses them.
+        not_found = list(self._not_found(names))
+        for user, name in not_found:
+            opened = self._unopened(user, name)
+            if opened is not None:
+                yield opened
+
+    def _not_found(self, names: Mapping[str, Collection[str]]) -> Iterator[tuple[ProgramFile, str]]:
+        """Remember the files for opened names, and yield the names without a file."""
         for path, opened in names.items():
             loading = self._loadings[path]
-            found = {name: self._found_alone(name, loading) for name in opened}
-            self._opened[path] = list(filter(None, found.values()))
             user = loading.files[0].file
-            damaged = (each for each in self._opened[path] if each.found_by == "damaged")
-            self.damaged += ((user, each) for each in damaged)
-            lacking += [(user, name) for name in opened if found[name] is None]
-        for user, name in lacking:
-            # It may open an older version of itself, such as `libcustatevec.so.0`.
-            is_own_name = name in possible_sonames(user.name) or stem_of(name) == stem_of(user.name)
-            if is_own_name or _is_variant(user) or self._is_own(user, name):
-                continue
-            is_required = self._is_required(user, name)
-            caller, elsewhere = self._caller(user, name), tuple(self._elsewhere(user, name))
+            self._opened[path] = []
+            for name in opened:
+                found = self._found_alone(name, loading)
+                if found is None:
+                    yield user, name
+                    continue
+                self._opened[path].append(found)
+                if found.found_by == "damaged":
+                    self.damaged.append((user, found))
+
+    def _unopened(self, user: ProgramFile, name: str) -> Unopened | None:
+        """Return an opened library without a file, None if it does not count."""
+        # It may open an older version of itself, such as `libcustatevec.so.0`.
+        is_itself = name in possible_sonames(user.name) or stem_of(name) == stem_of(user.name)
+        if is_itself or _is_variant(user) or self._is_in_own_package(user, name):
+            return None
+        is_required = self._is_required(user, name)
+        caller, elsewhere = self._caller(user, name), tuple(self._elsewhere(user, name))
+        if caller is not None:
             # A library should find the parts of its own package without its callers.
             is_part = self._has_rule(user, name) and self._has_one_owner(user, elsewhere)
-            is_found = caller is not None or fitting_names(name, self._preloaded)
-            if is_found and not (is_part and caller is not None):
-                continue
-            if not is_required and not elsewhere and self._has_other_version(user, name):
-                continue
-            # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
-            is_own = stem_of(name) in self._data.catalog.package_stems(user)
-            if is_required or not self._is_nvidias(user) or (elsewhere and is_own):
-                yield Unopened(user, name, is_required, caller, elsewhere)
+            if not is_part:
+                return None
+        elif fitting_names(name, self._preloaded):
+            return None
+        if not is_required and not elsewhere and self._has_other_version(user, name):
+            return None
+        # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
+        is_of_product = stem_of(name) in self._data.catalog.package_stems(user)
+        if is_required or not self._is_nvidias(user) or (elsewhere and is_of_product):
+            return Unopened(user, name, is_required, caller, elsewhere)
+        return None
 
     def _has_other_version(self, user: ProgramFile, name: str) -> bool:
         """Check if a file also needs or opens another version of a library, which is installed.
@@ -117,7 +137,7 @@ class OpenedLibraries:
             return self._loader.open_in_own_folder(name, user)
         return found
 
-    def _is_own(self, user: ProgramFile, name: str) -> bool:
+    def _is_in_own_package(self, user: ProgramFile, name: str) -> bool:
         """Check if a package opens a library of its own, which it may do by a path."""
         owner = self._owners.get(user.path)
         if owner is None or self._is_nvidias(user):

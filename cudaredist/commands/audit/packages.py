@@ -57,14 +57,15 @@ class InstalledPackages:
         yield from self._size_findings(damaged)
 
     def _requirement_findings(self, package: Distribution) -> Iterator[AuditFinding]:
-        """Yield a finding for each wheel that a package requires in another version, or at all.
+        """Yield a finding for required wheels of another version, and for missing ones.
 
-        A wheel of NVIDIA's that is not installed counts if most of the others are.
+        Missing wheels of NVIDIA's are a finding if more of the required ones are installed.
         """
         required = list(self._environment.requirements_in_use(package, self._projects))
         nvidias = [each for each in required if canonicalize_name(each.name) in self._projects]
         missing = [n for n in nvidias if canonicalize_name(n.name) not in self._packages]
-        if 0 < len(missing) < len(nvidias) - len(missing):
+        installed_count = len(nvidias) - len(missing)
+        if missing and installed_count > len(missing):
             names = some_of([_plain(each) for each in missing])
             message = f"{package.title} requires {names}, which is not installed"
             yield make_finding("requirement", message, hint=self._install(missing))
@@ -131,22 +132,27 @@ class InstalledPackages:
         Files of other packages than NVIDIA's may be changed on purpose, such as their run paths, or
         after RECORD was written. To install these again may change nothing.
         """
-        changed: dict[str, list[str]] = defaultdict(list)
+        changed: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for path, file in self._files.items():
             owner = self.owners.get(path)
-            size = None if owner is None else owner.files[path].size
-            if owner is not None and size is not None and path not in damaged:
-                with contextlib.suppress(OSError):
-                    actual = Path(path).stat().st_size
-                    if actual != size:
-                        text = f"{file.display_path} ({actual:,} bytes instead of {size:,})"
-                        changed[owner.project].append(text)
-        for project, texts in changed.items():
+            if owner is None or path in damaged:
+                continue
+            size = owner.files[path].size
+            if size is None:
+                continue
+            with contextlib.suppress(OSError):
+                actual = Path(path).stat().st_size
+                if actual != size:
+                    sizes = f"{actual:,} bytes instead of {size:,}"
+                    changed[owner.project].append((file.display_path, sizes))
+        for project, sizes_of_files in changed.items():
             owner = self._packages[project]
+            texts = [f"{path} ({sizes})" for path, sizes in sizes_of_files]
             message = f"RECORD of {owner.title} has another size of {some_of(texts)}"
-            path, is_nvidias = texts[0].rpartition(" (")[0], project in self._projects
+            is_nvidias = project in self._projects
             hint = self._repairs.reinstall(owner) if is_nvidias else None
-            finding = make_finding("changed-file", message, path, hint)
+            first_path, _ = sizes_of_files[0]
+            finding = make_finding("changed-file", message, first_path, hint)
             yield finding if is_nvidias else as_warning(finding)
 
 
