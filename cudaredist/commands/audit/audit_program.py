@@ -215,9 +215,10 @@ def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrar
         ORDER BY redist, sort_key, archives.id, binaries.id"""
     lost = frozenset(_without_parts(index, policy))
     for row in index.rows(query):
-        contents, path, soname, redist, label, *archive, sha256, file = row
+        contents, path, soname, redist, label, package, platform, variant, sha256, file = row
         name = name_in_tables(path, soname)
-        library = _known_library(name, redist, label, ArchiveId(*archive), sha256, file)
+        archive = ArchiveId(package, platform, variant)
+        library = _known_library(name, redist, label, archive, sha256, file)
         yield library._replace(finds_parts=(contents, path) not in lost)
 
 
@@ -250,10 +251,11 @@ def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
         if archive is None or redist is None or label is None:
             continue
         key = ArchiveId(package.pname, platform, archive.cuda_variant)
-        details = (redist, label, key, archive.sha256, archive.relative_path)
         for library in package.provides:
             if not library.stub:
-                yield _known_library(library.soname, *details)
+                yield _known_library(
+                    library.soname, redist, label, key, archive.sha256, archive.relative_path
+                )
 
 
 def _known_library(

@@ -72,14 +72,18 @@ class AuditOptions(Options):
         """Return the paths, or the active environment. Raises `UsageError` if there is none."""
         if self.paths:
             return self.paths
-        active = next(filter(None, map(os.environ.get, ACTIVE)), None)
-        if active is None:
-            message = f"missing PATH: no environment is active ({' or '.join(ACTIVE)})"
-            raise UsageError(message, hint=f"run `{again('.venv')}`")
-        return [Path(active)]
+        for variable in ACTIVE:
+            folder = os.environ.get(variable)
+            if folder:
+                return [Path(folder)]
+        message = f"missing PATH: no environment is active ({' or '.join(ACTIVE)})"
+        raise UsageError(message, hint=f"run `{again('.venv')}`")
 
     def message(self) -> str | None:
-        """Return the message of an error. Raises `UsageError` if it is too large."""
+        """Return the message of an error.
+
+        Of standard input, at most one byte more than the limit is read.
+        """
         from cudaredist.commands.audit.error_message import SIZE_LIMIT
 
         if self.error != "-":
@@ -129,10 +133,8 @@ def audit(options: AuditOptions, session: Session) -> int:
     from cudaredist.commands.audit import needed_lists, text
     from cudaredist.commands.audit.audit_program import audit_programs
 
-    store, cache = (
-        session.read_store(options.data, reads_features=True),
-        open_cache(options.cache_dir),
-    )
+    store = session.read_store(options.data, reads_features=True)
+    cache = open_cache(options.cache_dir)
     cache.sweep()
     report = audit_programs(
         options.programs(),

@@ -3,7 +3,7 @@
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,7 +115,7 @@ def _program_text(report: AuditReport) -> Iterator[str]:
     yield from ["", *answers, ""] if answers else ()
     yield from _verdict(report)
     yield from _findings(report)
-    yield from _section_lines(_answers(report))
+    yield from _section_lines(_wheels_and_gpus(report))
     notes = list(_notes(report))
     yield from ["", *notes] if notes else ()
     yield from _section_lines(_details(report))
@@ -135,7 +135,7 @@ def _program_markdown(report: AuditReport) -> Iterator[str]:
     yield ""
     lines = chain(_verdict(report), _findings(report))
     yield from (f"- {escape_markdown(line.strip())}" for line in lines)
-    yield from _section_markdown(_answers(report))
+    yield from _section_markdown(_wheels_and_gpus(report))
     notes = [f"- {escape_markdown(line)}" for line in _notes(report)]
     yield from ["", *notes] if notes else ()
     yield from _section_markdown(_details(report))
@@ -152,18 +152,26 @@ def _summary(report: AuditReport) -> tuple[str, ...]:
     """Return the row of a program in the table of all programs."""
     coverage = report.coverage or {}
     runs = [gpu for gpu, part in coverage.items() if part.value in {"native", "ptx"}]
-    is_range = " ".join(runs) in " ".join(coverage)
     kinds = [f.kind for f in report.findings if f.exit_code] + [e.kind for e in report.errors]
     return (
         printable(_short(report.paths, 1)),
         " ".join(map(str, report.cuda_majors)) or "-",
-        f"{runs[0]} to {runs[-1]}" if runs and is_range else " ".join(runs) or "-",
+        _gpu_range(runs, list(coverage)) or "-",
         report.glibc.version or "-",
         ", ".join(dict.fromkeys(kinds)) or "no findings",
     )
 
 
-def _answers(report: AuditReport) -> Iterator[_Section]:
+def _gpu_range(gpus: Sequence[str], known: Sequence[str]) -> str:
+    """Return the first and last GPU if no known one between them is missing, or else all."""
+    if not gpus:
+        return ""
+    first, last = known.index(gpus[0]), known.index(gpus[-1])
+    is_complete = len(gpus) == last - first + 1
+    return f"{gpus[0]} to {gpus[-1]}" if is_complete else " ".join(gpus)
+
+
+def _wheels_and_gpus(report: AuditReport) -> Iterator[_Section]:
     """Yield the wheels or packages that the program needs, and the GPUs that run it."""
     if not any(part.binaries for part in report.inputs):
         if report.inputs:
@@ -177,13 +185,18 @@ def _answers(report: AuditReport) -> Iterator[_Section]:
         yield _Section(f"Its device code is unknown: {_short(report.unread)} cannot be read")
     elif values <= {"host-only"}:
         yield _Section("It has no device code of its own")
+    elif not report.alternatives:
+        yield _gpu_section("Its device code", report.coverage)
     else:
         by_coverage = grouped((tuple(n.coverage.items()), n.files) for n in report.alternatives)
-        for coverage, parts in (by_coverage or {(*report.coverage.items(),): [()]}).items():
+        for coverage, parts in by_coverage.items():
             files = _short(list(chain.from_iterable(parts)))
-            title = f"Its device code {f'with {files} ' if files else ''}runs on GPUs of compute "
-            rows = list(_gpu_rows(dict(coverage)))
-            yield _Section(f"{title}capability", ("code", "GPUs"), rows)
+            yield _gpu_section(f"Its device code with {files}", dict(coverage))
+
+
+def _gpu_section(code: str, coverage: Mapping[str, Coverage]) -> _Section:
+    title = f"{code} runs on GPUs of compute capability"
+    return _Section(title, ("code", "GPUs"), list(_gpu_rows(coverage)))
 
 
 def _wheels(report: AuditReport) -> Iterator[_Section]:
@@ -367,8 +380,9 @@ def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:
             if part.value == value
         )
         for share, names in shares.items():
-            lines = textwrap.wrap(f"{' '.join(names)}{share}", _GPU_WIDTH)
-            yield from zip(chain([words], repeat("")), lines, strict=False)
+            first, *others = textwrap.wrap(f"{' '.join(names)}{share}", _GPU_WIDTH)
+            yield words, first
+            yield from (("", line) for line in others)
 
 
 def _verdict(report: AuditReport) -> Iterator[str]:
@@ -415,7 +429,8 @@ def _findings(report: AuditReport) -> Iterator[str]:
     """Yield the findings with their hints."""
     for finding in report.findings:
         level = "ignored" if finding.ignored else _LEVELS.get(finding.exit_code, "finding")
-        yield f"{': '.join(dict.fromkeys((level, finding.kind)))}: {finding.message}"
+        title = level if level == finding.kind else f"{level}: {finding.kind}"
+        yield f"{title}: {finding.message}"
         if finding.ignored:
             yield f"    reason: {printable(finding.ignored)}"
         elif finding.hint:
