@@ -106,7 +106,10 @@ class Answers:
         return not {user.name, *user.names}.isdisjoint(self._message.users)
 
     def _first_with(self, name: str, soname: str) -> KnownLibrary | None:
-        """Return a library of the first release with a symbol, from an installed project if any."""
+        """Return a library of the first release with a symbol.
+
+        Libraries of installed projects are preferred.
+        """
         table = self._data.tables([soname]).get(soname)
         if table is None:
             return None

@@ -19,7 +19,6 @@ from cudaredist.commands.audit.program_findings import make_finding, some_of
 from cudaredist.commands.audit.report import AuditFinding, DeclaredWheel
 from cudaredist.commands.audit.wheel_requirements import wheel_version
 from cudaredist.errors import InvalidArchiveError
-from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
@@ -46,17 +45,23 @@ class Declared(NamedTuple):
         """Check if it names the wheel with a library, in any version."""
         if self.project not in METAPACKAGES:
             return self.project == library.project
-        major = self.project.rpartition("-cu")[2]
-        return self.names_other_major(library) and major in {self.project, str(library.major)}
+        # The version of a metapackage without a major in its name states the major.
+        _, mark, major = self.project.rpartition("-cu")
+        has_major = not mark or major == str(library.major)
+        return has_major and self.names_any_major(library)
 
-    def names_other_major(self, library: KnownLibrary) -> bool:
+    def names_any_major(self, library: KnownLibrary) -> bool:
         """Check if it names the wheel with a library, for any CUDA major."""
         redist = METAPACKAGES.get(self.project)
         if redist is None:
             return _without_major(self.project) == _without_major(library.project or "")
+        if library.redist != redist:
+            return False
+        if redist != CUDA:
+            return True
+        # The extras of the toolkit's metapackage select its components.
         component = library.package.removeprefix("lib").removeprefix("cuda_")
-        has_component = redist != CUDA or {component, "all"} & self.requirement.extras
-        return library.redist == redist and bool(has_component)
+        return not self.requirement.extras.isdisjoint({component, "all"})
 
     def allows(self, library: KnownLibrary) -> bool:
         """Check if the required versions include that of a library's wheel."""
@@ -124,25 +129,27 @@ def _findings(
     known = [library for library in need.libraries if library.project is not None]
     if not known:
         return
-    named = [each for each in declared if any(map(each.names, known))]
-    allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
-    others = [each for each in declared if any(map(each.names_other_major, known))]
-    releases = {(library.redist, library.label) for library in allowed}
-    newest = max(known, key=lambda library: library.label)
-    nearest = named or others
-    shown = ", ".join(map(str, nearest))
     users = f"{need.soname}, which {some_of(need.by)} needs"
     projects = " or ".join(sorted({library.project or "" for library in known}))
-    kind: AuditFindingKind = "declared" if nearest else "undeclared"
+    named = [each for each in declared if any(map(each.names, known))]
+    nearest = named or [each for each in declared if any(map(each.names_any_major, known))]
     if not nearest:
         message = f"no declared requirement has {users}; it is in {projects}"
-    elif not allowed:
-        message = f"the declared {shown} does not have {users}; it is in {projects}"
-    elif fitting is None or newest in allowed or not fitting.isdisjoint(releases):
+        yield make_finding("undeclared", message, need.by[0])
         return
-    else:
+    shown = ", ".join(map(str, nearest))
+    allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
+    if not allowed:
+        message = f"the declared {shown} does not have {users}; it is in {projects}"
+        yield make_finding("declared", message, need.by[0])
+        return
+    newest = max(known, key=lambda library: library.label)
+    if fitting is None or newest in allowed:
+        return
+    releases = {(library.redist, library.label) for library in allowed}
+    if fitting.isdisjoint(releases):
         message = f"no known version of the declared {shown} has all symbols of {users}"
-    yield make_finding(kind, message, need.by[0])
+        yield make_finding("declared", message, need.by[0])
 
 
 def _without_major(project: str) -> str:

@@ -69,17 +69,22 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
     if len(text.encode(errors="replace")) > SIZE_LIMIT:
         message = f"--error: the message is larger than {SIZE_LIMIT:,} bytes"
         raise UsageError(message, hint=f"{hint} with the last lines of the message")
-    words = text.split()
-    named = [*_find_symbols(text), *(words if len(words) == 1 and _is_word(text.strip()) else ())]
-    symbols = {
-        name: sonames for name in _first(named) if (sonames := index.exporting(SymbolPattern(name)))
-    }
+    named: list[str] = _find_symbols(text)
+    # A message of one word may be a symbol alone.
+    if _is_word(text.strip()):
+        named.append(text.strip())
+    symbols: dict[str, Names] = {}
+    for name in _first(named):
+        sonames = index.exporting(SymbolPattern(name))
+        if sonames:
+            symbols[name] = sonames
     users = _first(_find_users(text))
     libraries: dict[str, list[str]] = {}
     for name in _first(_find_libraries(text)):
         is_known = catalog.has_family(name) or _is_of_driver(name, policy)
         if is_known and not (symbols and name in users):
             libraries.setdefault(stem_of(name), []).append(name)
+    supported = [_cuda_of(number) for number in _find_supported(text)]
     found = ErrorMessage(
         symbols=symbols,
         libraries=tuple(map(tuple, libraries.values())),
@@ -87,10 +92,10 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
         is_gpu=_is_gpu(text) is not None,
         is_driver=_is_driver(text) is not None,
         capabilities=_first(
-            f"{major or first}.{minor or second}"
-            for major, minor, first, second in _find_capabilities(text)
+            f"{sm_major or major}.{sm_minor or minor}"
+            for sm_major, sm_minor, major, minor in _find_capabilities(text)
         ),
-        supported=next(map(_cuda_of, _find_supported(text)), None),
+        supported=supported[0] if supported else None,
     )
     if not (found.symbols or found.libraries or found.is_gpu or found.is_driver):
         message = "--error: the message names no symbol, library or error of CUDA"

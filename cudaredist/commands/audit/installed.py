@@ -64,28 +64,26 @@ class Distribution(NamedTuple):
                 yield requirement
                 continue
             named = _extras_of(marker)
+            tried = [written[extra] for extra in named if extra in written]
             # Only unusual markers, such as `extra in "a b"`, name no extra of their own.
-            tried = [written[x] for x in named & written.keys()] if named else extras
-            if any(_applies(marker, extra) for extra in tried):
+            if any(_applies(marker, extra) for extra in (tried if named else extras)):
                 yield requirement
 
     def extra_with(self, project: str) -> str | None:
         """Return the extra that requires a project, the one with the fewest others."""
-        sizes = {
-            (len(names), extra): extra
-            for extra, names in self.names_by_extra().items()
-            if project in names
-        }
-        return sizes[min(sizes)] if sizes else None
+        names_by_extra = self.names_by_extra()
+        fitting = [extra for extra, names in names_by_extra.items() if project in names]
+        return min(fitting, key=lambda extra: (len(names_by_extra[extra]), extra), default=None)
 
     def names_by_extra(self) -> dict[str, set[str]]:
         """Return the projects that only an extra requires, by extra."""
         names: dict[str, set[str]] = {extra: set() for extra in self.extras}
         written: dict[str, str] = {canonicalize_name(extra): extra for extra in self.extras}
         for requirement in self.requires:
-            named = () if requirement.marker is None else _extras_of(requirement.marker)
-            for extra in named & written.keys() if named else ():
-                if _is_of_extra(requirement, written[extra]):
+            if requirement.marker is None:
+                continue
+            for extra in _extras_of(requirement.marker):
+                if extra in written and _is_of_extra(requirement, written[extra]):
                     names[written[extra]].add(canonicalize_name(requirement.name))
         return names
 
@@ -148,8 +146,9 @@ class Environment:
                 other = self.distributions.get(canonicalize_name(requirement.name))
                 if other is not None and requirement.extras:
                     known = self._extras.setdefault(other.project, set())
-                    queue += [] if known >= requirement.extras else [other]
-                    known |= requirement.extras
+                    if not known >= requirement.extras:
+                        known |= requirement.extras
+                        queue.append(other)
         return self._extras
 
     def required_by(self, project: str) -> set[str]:
@@ -202,7 +201,12 @@ def _distribution(folder: Path) -> Distribution:
     name, _, version = folder.name.removesuffix(_DIST_INFO).partition("-")
     site = os.path.realpath(folder.parent)
     record = foreign_text(folder / "RECORD", _TEXT_LIMIT).splitlines()
-    lines = (line for line in record if ".py" not in line and len(line) <= _LINE_LIMIT)
+    files: dict[str, RecordedFile] = {}
+    for line in record:
+        row = _row(line) if ".py" not in line and len(line) <= _LINE_LIMIT else []
+        if row:
+            name_in_site, *digest_and_size = row
+            files[os.path.normpath(f"{site}/{name_in_site}")] = _recorded(*digest_and_size[:2])
     return Distribution(
         project=canonicalize_name(headers.get("Name", name)),
         version=headers.get("Version", version),
@@ -210,11 +214,7 @@ def _distribution(folder: Path) -> Distribution:
         requires=tuple(parse_requirements(headers)),
         extras=tuple(headers.get_all("Provides-Extra", ())),
         installer=foreign_text(folder / "INSTALLER", _LINE_LIMIT).strip(),
-        files={
-            os.path.normpath(f"{site}/{row[0]}"): _recorded(*row[1:3])
-            for row in map(_row, lines)
-            if row
-        },
+        files=files,
     )
 
 

@@ -213,11 +213,12 @@ def _own_gaps(judged: JudgedProgram) -> Callable[[str], GpuGaps | None]:
         rules = judged.data.rules
         if rules is None:
             return None
-        found = [
-            gaps
-            for files in judged.programs
-            if (gaps := find_gaps(files, gpu, rules, is_package=all(f.is_packaged for f in files)))
-        ]
+        found: list[GpuGaps] = []
+        for files in judged.programs:
+            is_package = all(file.is_packaged for file in files)
+            gaps = find_gaps(files, gpu, rules, is_package=is_package)
+            if gaps is not None:
+                found.append(gaps)
         return min(found, key=lambda gaps: (gaps.is_critical, len(gaps.files)), default=None)
 
     return gaps_of
@@ -239,9 +240,10 @@ def _required_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
         for release in fitting:
             if release.redist == "cuda":
                 yield from _cuda_findings(release, cuda, judged.data.channel)
-    for file in judged.copies if judged.required.no_bundled else ():
-        path = file.display_path
-        yield make_finding("bundled", f"{path} is a copy of an NVIDIA library", path)
+    if judged.required.no_bundled:
+        for file in judged.copies:
+            path = file.display_path
+            yield make_finding("bundled", f"{path} is a copy of an NVIDIA library", path)
 
 
 def _cuda_findings(
@@ -297,8 +299,10 @@ def _ptx_findings(judged: JudgedProgram) -> Iterator[AuditFinding]:
     driver, policy = parse_driver(name, judged.data.drivers), judged.data.drivers
     found: dict[tuple[Version, Support, bool], dict[str, None]] = defaultdict(dict)
     for file in judged.own:
-        is_windows = file.platforms[:1] and file.platforms[0].startswith("windows")
-        for module, text in file.binary.images.ptx.items() if file.binary.images else ():
+        if file.binary.images is None:
+            continue
+        is_windows = bool(file.platforms) and file.platforms[0].startswith("windows")
+        for module, text in file.binary.images.ptx.items():
             ptx = Version.parse(text)
             support = ptx_support(driver, ptx, "windows" if is_windows else "linux", policy)
             has_machine_code = any(part.startswith("sm_") for part in module.split())

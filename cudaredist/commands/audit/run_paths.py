@@ -152,9 +152,11 @@ def _folders_of(need: LibraryNeed, majors: Majors, files: Mapping[str, ProgramFi
 def wheel_folder(library: KnownLibrary) -> str:
     """Return the folder of a library in its wheel, below site-packages."""
     match = _without_major(library.project or "")
-    name, major = match[1].replace("-", "_") if match else "", library.major or 0
+    name = match[1].replace("-", "_") if match else ""
+    major = library.major or 0
     if library.redist == "cuda":
-        return f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
+        folder = name if major < _MAJOR_WITH_COMMON_FOLDER else f"cu{major}"
+        return f"nvidia/{folder}/lib"
     folder, later = _FOLDERS.get(library.redist, (f"nvidia/{name}/lib", {}))
     for first, changed in later.items():
         if library.label >= Version.parse(first):
