@@ -72,8 +72,11 @@ def diff(options: DiffOptions, session: Session) -> int:
     if options.new is None:
         session.console.lines(symbol_lines(Path(options.old)))
         return EXIT_OK
-    named = [*filter(is_local_release, (options.old, options.new))]
-    releases = [(redist, label) for redist, _, label in (text.partition("@") for text in named)]
+    releases: list[tuple[str, str]] = []
+    for text in (options.old, options.new):
+        if is_local_release(text):
+            redist, _, label = text.partition("@")
+            releases.append((redist, label))
     redists = {redist for redist, _ in releases} or {CUDA}
     store = session.read_store(options.data, is_channel_used=False, redists=redists)
     if releases:

@@ -59,9 +59,10 @@ def of_platforms(side: Comparable, platforms: Collection[str]) -> Comparable:
         kept = {key: value for key, value in fields.items() if not key[1] or is_selected(key[1])}
         places = kept.get(("platforms", ""))
         if isinstance(places, frozenset):
-            kept["platforms", ""] = selected = frozenset(filter(is_selected, places))
+            selected = frozenset(filter(is_selected, places))
             if not selected:
                 continue
+            kept["platforms", ""] = selected
         packages[name] = kept
     return replace(
         side,

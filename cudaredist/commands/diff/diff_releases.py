@@ -90,7 +90,8 @@ def compare_releases(
     tables = functools.cache(
         lambda: ComparedTables(read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE))
     )
-    first, second = (_read(text, store, cache, tables) for text in (old, new))
+    first = _read(old, store, cache, tables)
+    second = _read(new, store, cache, tables)
     if first.kind != second.kind:
         hint = "compare two manifests, two feature files or two package sets"
         raise UsageError(f"{old} is a {first.kind}, but {new} is a {second.kind}", hint=hint)
@@ -98,7 +99,7 @@ def compare_releases(
     if is_local_release(old) and is_local_release(new):
         add_exports(first, second, Index(store, cache, progress))
     if platforms:
-        first, second = (of_platforms(side, platforms) for side in (first, second))
+        first, second = of_platforms(first, platforms), of_platforms(second, platforms)
     report = compare(first, second, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"

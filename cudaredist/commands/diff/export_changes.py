@@ -45,6 +45,7 @@ class ReleaseExports:
         self._index = index
         self._archives: dict[str, dict[tuple[str, Place], dict[str, frozenset[int]]]]
         self._archives = defaultdict(lambda: defaultdict(dict))
+        """The groups of exported symbols by release, archive and library."""
         self._names_of = cache(self._read_names)
         query = f"""
             SELECT redist || '@' || label AS name, package, platform, variant, library, (
@@ -78,15 +79,23 @@ class ReleaseExports:
         places: dict[tuple[str, str, _Names, _Names], list[Place]] = defaultdict(list)
         unknown = set()
         for package, place in sorted(before.keys() & after.keys()):
-            ones, others = before[package, place], after[package, place]
-            for library in ones.keys() & others.keys() | {""} & (ones.keys() | others.keys()):
-                first, second = ones.get(library), others.get(library)
-                if not first or not second:
+            old_libraries, new_libraries = before[package, place], after[package, place]
+            # An archive that was not inspected has one library without a name.
+            if "" in old_libraries or "" in new_libraries:
+                unknown.add((package, place))
+            for library in old_libraries.keys() & new_libraries.keys():
+                old_groups, new_groups = old_libraries[library], new_libraries[library]
+                if not old_groups or not new_groups:
                     unknown.add((package, place))
-                elif first != second:
-                    change = self._without(first, second), self._without(second, first)
-                    places[package, library, *change].append(place)
-        changes = (ExportChange(*key, tuple(same)) for key, same in places.items() if any(key[2:]))
+                elif old_groups != new_groups:
+                    removed = self._without(old_groups, new_groups)
+                    added = self._without(new_groups, old_groups)
+                    if removed or added:
+                        places[package, library, removed, added].append(place)
+        changes = [
+            ExportChange(package, library, removed, added, tuple(same))
+            for (package, library, removed, added), same in places.items()
+        ]
         ordered = sorted(changes, key=lambda change: (not change.removed, change))
         return ExportChanges(tuple(ordered), frozenset(unknown))
 
@@ -107,7 +116,7 @@ def add_exports(old: Comparable, new: Comparable, index: Index) -> None:
     for change in changes.changes:
         for place in change.places:
             if (change.package, place) not in changes.unknown:
-                for side, added in ((old, change.removed), (new, change.added)):
+                for side, own in ((old, change.removed), (new, change.added)):
                     fields, key = side.packages[change.package], (EXPORTS, place)
-                    exports = {f"{change.library}:{name}" for name in added}
+                    exports = {f"{change.library}:{name}" for name in own}
                     fields[key] = frozenset(exports.union(fields.get(key, ())))

@@ -34,9 +34,10 @@ def moved_files(old: Comparable, new: Comparable) -> tuple[Move, ...]:
     left, arrived = _by_name(gone, came), _by_name(came, gone)
     for name in left.keys() & arrived.keys():
         if len(left[name]) == len(arrived[name]) == 1:
-            (before, path), (after, other) = left[name][0], arrived[name][0]
+            before, old_path = left[name][0]
+            after, new_path = arrived[name][0]
             if before != after:
-                moves[before, after].append((path, other))
+                moves[before, after].append((old_path, new_path))
     return tuple(
         Move(
             old=before,
@@ -86,6 +87,9 @@ def origins_by_files(
         counts[move.old][move.new] = counts[move.new][move.old] = count
     for side, other in ((old, new), (new, old)):
         for name in sorted(side.files.keys() - other.packages.keys()):
-            most = max(sorted(counts[name].items()), key=lambda item: item[1], default=("", 0))
-            if most[1] and 2 * most[1] >= len(side.files[name]):
-                yield name, most[0]
+            in_common = counts[name]
+            if not in_common:
+                continue
+            origin = max(sorted(in_common), key=lambda package: in_common[package])
+            if 2 * in_common[origin] >= len(side.files[name]):
+                yield name, origin

@@ -15,11 +15,11 @@ def align_variants(before: Fields, after: Fields) -> tuple[Fields, Fields]:
     If only one side nests a platform by variant, its variants become the field `variants`.
     """
     old, new = places_of(before), places_of(after)
-    one_sided = {(True, False), (False, True)}
     nested = {
         platform
         for platform in old | new
-        if {_shape(platform, old), _shape(platform, new)} == one_sided
+        if (_is_flat(platform, old) and _is_nested(platform, new))
+        or (_is_nested(platform, old) and _is_flat(platform, new))
     }
     return _with_variants(before, old, nested), _with_variants(after, new, nested)
 
@@ -32,18 +32,29 @@ def places_of(fields: Fields) -> frozenset[Place]:
 
 def without_platforms_of(places: Collection[Place], other: Collection[Place]) -> frozenset[Place]:
     """Return the places that the other side lacks, nested or flat."""
-    platforms = {place.partition("/")[0] for place in other}
-    return frozenset(
-        place
-        for place in places
-        if place not in other
-        and (place.partition("/")[0] not in other if "/" in place else place not in platforms)
-    )
+    other_platforms = {place.partition("/")[0] for place in other}
+    lacking = set()
+    for place in places:
+        platform, is_variant, _ = place.partition("/")
+        # The other side may have the platform without its variants, or only with variants.
+        same = other if is_variant else other_platforms
+        if place not in other and platform not in same:
+            lacking.add(place)
+    return frozenset(lacking)
 
 
-def _shape(platform: str, places: Collection[Place]) -> tuple[bool, bool]:
-    """Check if a platform exists without variants, and with variants."""
-    return platform in places, any(place.startswith(f"{platform}/") for place in places)
+def _is_flat(platform: str, places: Collection[Place]) -> bool:
+    """Check if a platform exists without variants only."""
+    return platform in places and not _has_variants(platform, places)
+
+
+def _is_nested(platform: str, places: Collection[Place]) -> bool:
+    """Check if a platform exists with variants only."""
+    return platform not in places and _has_variants(platform, places)
+
+
+def _has_variants(platform: str, places: Collection[Place]) -> bool:
+    return any(place.startswith(f"{platform}/") for place in places)
 
 
 def _with_variants(fields: Fields, places: frozenset[Place], platforms: Collection[str]) -> Fields:
