@@ -96,7 +96,8 @@ def _unique_pairs(
     rule: Callable[[PackageFile], Hashable],
 ) -> Iterator[FilePair]:
     """Yield the files that have something in common with exactly one other."""
-    lost, gained = (grouped((rule(file), file) for file in files) for files in (gone, came))
+    lost = grouped((rule(file), file) for file in gone)
+    gained = grouped((rule(file), file) for file in came)
     for key in lost.keys() & gained.keys():
         if len(lost[key]) == len(gained[key]) == 1:
             yield FilePair(lost[key][0], gained[key][0])
@@ -148,8 +149,10 @@ def _prefixes(old: str, new: str) -> tuple[str, str]:
     size = 0
     while size < min(len(before), len(after)) and before[-size - 1] == after[-size - 1]:
         size += 1
-    rest = "/".join(before[len(before) - size :])
-    return (old[: len(old) - len(rest)], new[: len(new) - len(rest)]) if size else (old, new)
+    if size == 0:
+        return old, new
+    end = "/".join(before[-size:])
+    return old.removesuffix(end), new.removesuffix(end)
 
 
 def _moves(
@@ -157,15 +160,13 @@ def _moves(
 ) -> Iterator[FileChange]:
     """Yield the moved files of one pair of folders, with one entry for each folder below."""
     target = None if other == package else other
-    for top, files in grouped(
-        (old[len(start) :].partition("/")[0] if "/" in old[len(start) :] else "", (old, new))
-        for old, new in pairs
-    ).items():
-        is_renamed = posixpath.dirname(start) == posixpath.dirname(end) and not target
-        status: FileStatus = "renamed" if is_renamed else "moved"
+    is_renamed = posixpath.dirname(start) == posixpath.dirname(end) and not target
+    status: FileStatus = "renamed" if is_renamed else "moved"
+    by_folder = grouped((_top_folder(old.removeprefix(start)), (old, new)) for old, new in pairs)
+    for top, files in by_folder.items():
         for kind, of_kind in grouped((kind_of(new), (old, new)) for old, new in files).items():
-            whole = top and len(of_kind) >= _FOLDED
-            folded = [(f"{start}{top}/**", f"{end}{top}/**")] if whole else sorted(of_kind)
+            is_folded = bool(top) and len(of_kind) >= _FOLDED
+            folded = [(f"{start}{top}/**", f"{end}{top}/**")] if is_folded else sorted(of_kind)
             for old, new in folded:
                 yield FileChange(
                     status=status,
@@ -174,8 +175,14 @@ def _moves(
                     new_package=target,
                     old=old,
                     new=new,
-                    files=len(of_kind) if whole else 1,
+                    files=len(of_kind) if is_folded else 1,
                 )
+
+
+def _top_folder(path: str) -> str:
+    """Return the first folder of a path, empty for a file at the top."""
+    folder, mark, _ = path.partition("/")
+    return folder if mark else ""
 
 
 def _one_sided(
@@ -188,21 +195,22 @@ def _one_sided(
     for package, paths in packages.items():
         if package not in other:
             continue
-        existing = {parent for path in other.get(package, ()) for parent in _parents(path)}
-        by_folder = grouped(
-            ((next((p for p in _parents(path) if p not in existing), ""), kind_of(path)), path)
-            for path in paths
-        )
+        existing = {parent for path in other[package] for parent in _parents(path)}
+        by_folder: dict[tuple[str, FileKind], list[str]] = defaultdict(list)
+        for path in paths:
+            lacking = [parent for parent in _parents(path) if parent not in existing]
+            highest = lacking[0] if lacking else ""
+            by_folder[highest, kind_of(path)].append(path)
         for (folder, kind), files in by_folder.items():
-            whole = folder and len(files) >= _FOLDED
-            for path in [f"{folder}/**"] if whole else sorted(files):
+            is_folded = bool(folder) and len(files) >= _FOLDED
+            for path in [f"{folder}/**"] if is_folded else sorted(files):
                 yield FileChange(
                     status=status,
                     kind=kind,
                     package=package,
                     old=path if status == "gone" else None,
                     new=path if status == "added" else None,
-                    files=len(files) if whole else 1,
+                    files=len(files) if is_folded else 1,
                 )
 
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from cudaredist.commands.diff.compare import may_break
-from cudaredist.commands.diff.report import DiffReport, FileChange, FileKind
+from cudaredist.commands.diff.report import DiffReport, FileChange, FileKind, FileStatus
 from cudaredist.commands.diff.style import DiffStyle
 from cudaredist.grouping import grouped
 from cudaredist.primitives import natural_order
@@ -26,20 +26,19 @@ def summary_lines(report: DiffReport) -> Iterator[str]:
     for package in report.packages:
         for delta in package.deltas:
             if delta.field == "sonames":
-                lost.update(dict.fromkeys(delta.places, 0))
                 for place in delta.places:
                     lost[place] += len(delta.gone)
-    files = {status: _most(report, status) for status in ("gone", "moved")}
     run_paths = {(change.package, path) for change in report.run_paths for path in change.files}
     counts = (
         (len(gone), "package", "gone"),
         (len(split), "package", "split"),
         (max(lost.values(), default=0), "soname", "gone or renamed"),
-        (files["moved"], "file", "moved"),
-        (files["gone"], "file", "gone"),
+        (_most_files(report, "moved"), "file", "moved"),
+        (_most_files(report, "gone"), "file", "gone"),
         (len(run_paths), "run path", "changed"),
     )
-    if words := [f"{plural(count, noun)} {verb}" for count, noun, verb in counts if count]:
+    words = [f"{plural(count, noun)} {verb}" for count, noun, verb in counts if count]
+    if words:
         yield ", ".join(words)
     for delta in report.tables:
         if delta.field == "supported capabilities":
@@ -51,20 +50,21 @@ def summary_lines(report: DiffReport) -> Iterator[str]:
         for delta in package.deltas
         if delta.field == "glibc" and delta.new and may_break(delta)
     )
-    words = [
-        f"{version} for {', '.join(shortened([*dict.fromkeys(raised[version])], _FEW))}"
-        for version in sorted(raised, key=natural_order, reverse=True)
-    ]
-    if words:
-        yield f"newer glibc required: {'; '.join(words)}"
+    versions = []
+    for version in sorted(raised, key=natural_order, reverse=True):
+        packages = list(dict.fromkeys(raised[version]))
+        versions.append(f"{version} for {', '.join(shortened(packages, _FEW))}")
+    if versions:
+        yield f"newer glibc required: {'; '.join(versions)}"
 
 
-def _most(report: DiffReport, status: str) -> int:
+def _most_files(report: DiffReport, status: FileStatus) -> int:
     """Return the number of changed files on the platform with most."""
     counts: Counter[str] = Counter()
     for change in report.files:
-        for place in change.places if change.status == status else ():
-            counts[place] += change.files
+        if change.status == status:
+            for place in change.places:
+                counts[place] += change.files
     return max(counts.values(), default=0)
 
 

@@ -26,10 +26,23 @@ from cudaredist.words import shortened
 
 _OTHER_BYTES = "warning: other bytes under the same version"
 _TITLES = (
-    *(_OTHER_BYTES, "summary", "platforms", "gone", "renamed", "may break", "files gone"),
-    *("files moved", "run paths", "added", "moved", "files added", "changed", "sizes"),
+    _OTHER_BYTES,
+    "summary",
+    "platforms",
+    "gone",
+    "renamed",
+    "may break",
+    "files gone",
+    "files moved",
+    "run paths",
+    "added",
+    "moved",
+    "files added",
+    "changed",
+    "sizes",
     "CUDA release",
 )
+"""The titles in a reviewer's order."""
 _FEW = 3
 """Maximum number of packages to list for one gained or lost platform."""
 _NAMES_SHOWN = 12
@@ -191,17 +204,20 @@ def _platform_lines(
 
     def order(key: tuple[str, str]) -> tuple[object, ...]:
         sign, platform = key
-        return (key not in whole or sign == "+", sign == "+", natural_order(platform))
+        is_removed = sign == "-" and key in whole
+        return (not is_removed, sign == "+", natural_order(platform))
 
     for key in sorted(shared.keys() | whole, key=order):
         sign, platform = key
         names = shared.get(key, [])
         count = len(names)
         listed = ", ".join(map(style.name, names)) if count <= _FEW else f"{count} packages"
-        words = f"{'gone from' if sign == '-' else 'new in'} {listed}"
-        if key in whole:
-            words = "no archives any more" if sign == "-" else "new"
-            words += f" ({'of' if sign == '-' else 'in'} {listed})" if listed else ""
+        if key not in whole:
+            words = f"gone from {listed}" if sign == "-" else f"new in {listed}"
+        elif sign == "-":
+            words = "no archives any more" + (f" (of {listed})" if listed else "")
+        else:
+            words = "new" + (f" (in {listed})" if listed else "")
         yield f"{style.name(platform)}: {words}"
 
 
@@ -255,7 +271,7 @@ def _package_line(package: PackageDelta, style: DiffStyle) -> str:
         platforms = [name for d in package.deltas for name in (*d.added, *d.gone)]
         words.append(f"({', '.join(map(style.value, platforms))})" if platforms else "")
     if package.origin:
-        words.append(f"{'from' if package.status == 'added' else 'now in'}")
+        words.append("from" if package.status == "added" else "now in")
         words.append(style.name(package.origin))
     if package.parts:
         words.append(f"split: {', '.join(map(style.name, package.parts))}")
