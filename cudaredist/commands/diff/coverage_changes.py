@@ -51,20 +51,25 @@ def coverage_deltas(
     """
     places: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for field, place in before.keys() & after.keys():
+        if not is_coverage(field):
+            continue
         old, new = str(before[field, place]), str(after[field, place])
         ranks = {_rank(old), _rank(new)}
-        if is_coverage(field) and len(ranks - {_UNKNOWN}) > 1:
+        if len(ranks) > 1 and _UNKNOWN not in ranks:
             places[field.removeprefix(_PREFIX), old, new].append(place)
-    names = grouped(
-        ((old, new, tuple(sorted(filter(None, same)))), name)
-        for (name, old, new), same in places.items()
+    gpus_by_change = grouped(
+        ((old, new, tuple(sorted(filter(None, same)))), gpu)
+        for (gpu, old, new), same in places.items()
     )
-    ordered = {key: tuple(sorted(same, key=natural_order)) for key, same in names.items()}
-    for key in sorted(ordered, key=lambda key: ([*map(natural_order, ordered[key])], key)):
-        old, new, common_places = key
+    for gpus in gpus_by_change.values():
+        gpus.sort(key=natural_order)
+    in_order = sorted(
+        gpus_by_change.items(), key=lambda item: (list(map(natural_order, item[1])), item[0])
+    )
+    for (old, new, common_places), gpus in in_order:
         side = "gone" if _rank(old) < _rank(new) else "added"
         change = Delta(field=COVERAGE, places=common_places, old=old, new=new)
-        yield change.model_copy(update={side: ordered[key]})
+        yield change.model_copy(update={side: tuple(gpus)})
 
 
 def _rank(text: str) -> int:
