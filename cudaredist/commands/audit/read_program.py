@@ -68,7 +68,8 @@ class ProgramReader:
         sizes = [size_of(path) for path in self.paths]
         self.progress.expect(len(sizes), sum(sizes))
         for path, size in zip(self.paths, sizes, strict=True):
-            number, is_done = self.progress.begin(path.name, size), False
+            number = self.progress.begin(path.name, size)
+            is_done = False
             try:
                 prefix = "" if len(sizes) == 1 else f"{_name_of(path)}/"
                 before = len(self.files)
@@ -128,13 +129,15 @@ class ProgramReader:
         real = os.path.realpath(path).rstrip("/")
         unreadable: dict[str, str] = {}
         links = self._links_in(path, prefix, environment, unreadable)
-        first, files, archives = len(self.files), 0, 0
+        first = len(self.files)
+        files = archives = 0
         packages: list[Path] = []
         for each in _walk(path, unreadable):
             if each.is_symlink():
                 continue
             files += 1
-            archives += each.name.lower().endswith(SUFFIXES)
+            if each.name.lower().endswith(SUFFIXES):
+                archives += 1
             if each.name == "METADATA":
                 packages.append(Path(each).parent)
             try:

@@ -15,23 +15,31 @@ def audited_sizes(
     files: Iterable[ProgramFile], gpus: Collection[str], rules: CoverageRules | None
 ) -> AuditedSizes:
     """Return the sizes of files, largest first, and the device code that some GPUs do not use."""
-    found, total, unused, unknown = [], Counter[str](), 0, []
+    found: list[FileSizes] = []
+    total = Counter[str]()
+    unknown: list[str] = []
+    unused = 0
     for file in files:
         code = Counter[str]()
-        left: int | None = 0 if gpus and rules is not None else None
+        unused_of_file: int | None = 0 if gpus and rules is not None else None
         for part in codes_of([file]):
             # Images that are compressed together have no size of their own.
             if 0 in part.bytes.values():
                 unknown.append(file.display_path)
-                left = None
+                unused_of_file = None
                 continue
             code.update(part.bytes)
-            if left is not None and rules is not None:
-                left += _unused(part, gpus, rules)
+            if unused_of_file is not None and rules is not None:
+                unused_of_file += _unused(part, gpus, rules)
         total.update(code)
-        unused += left or 0
+        unused += unused_of_file or 0
         found.append(
-            FileSizes(path=file.display_path, size=file.size, code=code.total(), unused=left)
+            FileSizes(
+                path=file.display_path,
+                size=file.size,
+                code=code.total(),
+                unused=unused_of_file,
+            )
         )
     found.sort(key=lambda each: (-each.size, each.path))
     return AuditedSizes(
