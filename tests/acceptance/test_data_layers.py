@@ -192,7 +192,9 @@ def test_local_release_hides_no_shipped_release(run: Run) -> None:
     put_wheels()
     local = run(*question)
     assert local.stdout == shipped.stdout
-    assert local.stderr == "using --channel wheels of data and the data shipped with cudaredist\n"
+    assert local.stderr.startswith(
+        "using --channel wheels of data and the data shipped with cudaredist\n"
+    )
     assert run("build", "--cuda", "12.9").exit_code == 0
     assert run("diff", "cuda@12.9.1", "cuda@13.0.2").exit_code == 0
     found = json.loads(run(*question, "--no-shipped-data").stdout)
@@ -240,7 +242,8 @@ def test_channel_of_diff_is_that_of_its_releases(run: Run) -> None:
         data = manifest(label, packages=("cudnn",))
         path.with_name(f"redistrib_{label}.json").write_bytes(data)
     result = run("diff", "cudnn@9.98", "cudnn@9.99")
-    assert (result.exit_code, result.stderr) == (0, "using --channel redist of data\n")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("using --channel redist of data\n")
 
 
 def test_diff_takes_the_channel_that_has_both_releases(run: Run) -> None:
@@ -249,7 +252,7 @@ def test_diff_takes_the_channel_that_has_both_releases(run: Run) -> None:
     assert result.exit_code == 0
     assert result.stderr.startswith("using --channel wheels of the data shipped with cudaredist; ")
     same = run("diff", "cuda@12.9.1", "cuda@12.9.1")
-    assert same.stderr == "using --channel redist of data\n"
+    assert same.stderr.startswith("using --channel redist of data\n")
 
 
 @pytest.mark.parametrize(
