@@ -40,9 +40,8 @@ def select(
     a package that is not available, with its reasons.
     """
     packages = package_set.packages
-    components, exclude = (
-        [_without_project(name, package_set) for name in names] for names in (components, exclude)
-    )
+    components = [_without_project(name, package_set) for name in components]
+    exclude = [_without_project(name, package_set) for name in exclude]
     component_names = {ALL, *sets, *packages}
     names: set[str] = set()
     warnings: list[str] = []
@@ -54,12 +53,7 @@ def select(
             names |= {name for name, package in available if name == package.pname}
         elif component in sets:
             names |= _of_set(component, sets[component], packages)
-            warnings += [
-                f"{component} will not include {name}, which is {packages[name].status}: "
-                f"{_reasons(packages[name])}"
-                for name in sets[component].packages
-                if name in packages and packages[name].status in {"broken", "withheld"}
-            ]
+            warnings += _left_out_warnings(component, sets[component], packages)
         else:
             names.add(_single(component, packages))
     excluded = {find_name("package", name, packages).alias_of or name for name in exclude}
@@ -69,11 +63,14 @@ def select(
         warnings += _excluded_warnings(names, excluded, packages)
     if not names:
         raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
-    selected = [sets[name] for name in dict.fromkeys(components) if name in sets]
-    whole = (s for s in selected if excluded.isdisjoint(_real(n, packages) for n in s.packages))
-    return SelectedPackages(
-        {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)
-    )
+    required = []
+    for component in dict.fromkeys(components):
+        if component in sets:
+            members = {_real(name, packages) for name in sets[component].packages}
+            if members.isdisjoint(excluded):
+                required.append(sets[component])
+    selected = {name: packages[name] for name in sorted(names)}
+    return SelectedPackages(selected, tuple(required), tuple(warnings))
 
 
 def _without_project(name: str, package_set: PackageSet) -> str:
@@ -82,6 +79,16 @@ def _without_project(name: str, package_set: PackageSet) -> str:
     _, of_major, major = name.rpartition("-cu")
     is_for_other = of_major and major != package_set.cuda.release.partition(".")[0]
     return name if is_for_other or package not in package_set.packages else package
+
+
+def _left_out_warnings(
+    component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
+) -> Iterator[str]:
+    """Yield a warning for each broken or withheld member of a named set."""
+    for name in members.packages:
+        if name in packages and packages[name].status in {"broken", "withheld"}:
+            status, reasons = packages[name].status, _reasons(packages[name])
+            yield f"{component} will not include {name}, which is {status}: {reasons}"
 
 
 def _excluded_warnings(
@@ -116,6 +123,7 @@ def _closure(
 
 
 def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
+    """Return the package to which an alias refers. Other names stay unchanged."""
     return packages[name].alias_of or name if name in packages else name
 
 
