@@ -23,7 +23,7 @@ def check_pair(
     if (pair.host, pair.target) in {(HOST, SBSA), (HOST, JETSON)}:
         return
     hint = f"{host_option} must be for {HOST}, and {target_option} for {SBSA} or {JETSON}"
-    if pair.target == HOST != pair.host:
+    if pair.target == HOST and pair.host != HOST:
         hint += f"; exchange {host_option} and {target_option}"
     raise UsageError(f"CUDA has no compilers for {pair.target} on {pair.host}", hint=hint)
 
@@ -49,20 +49,7 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
                 hint=f"{solution}; `cudaredist build --target` writes both",
             )
     check_pair(pair)
-    differences = [
-        f"{what} {ours} and {theirs}"
-        for what, ours, theirs in (
-            ("CUDA", host.cuda.release, target.cuda.release),
-            ("channel", host.channel, target.channel),
-        )
-        if ours != theirs
-    ] or [
-        f"{name} {package.version} and {other.version}"
-        for name, package in host.packages.items()
-        if package.redist == "cuda" and package.status == "available"
-        if (other := target.packages.get(name)) is not None and other.status == "available"
-        if package.version != other.version
-    ]
+    differences = _differences(host, target)
     if differences:
         command = command_line(
             "build", channel=host.channel, cuda=host.cuda.release, platform=platform, output=path
@@ -70,3 +57,26 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
         message = f"the sets for {host_platform} and {platform} differ: {listed(differences)}"
         raise UsageError(message, hint=f"run `{command}` to build a set for the target")
     return target, sha256
+
+
+def _differences(host: PackageSet, target: PackageSet) -> list[str]:
+    """Return the differences between a host's set and a target's set.
+
+    Packages are only compared if the CUDA release and the channel are the same.
+    """
+    differences = []
+    if host.cuda.release != target.cuda.release:
+        differences.append(f"CUDA {host.cuda.release} and {target.cuda.release}")
+    if host.channel != target.channel:
+        differences.append(f"channel {host.channel} and {target.channel}")
+    if differences:
+        return differences
+    for name, package in host.packages.items():
+        other = target.packages.get(name)
+        if package.redist != "cuda" or package.status != "available":
+            continue
+        if other is None or other.status != "available":
+            continue
+        if package.version != other.version:
+            differences.append(f"{name} {package.version} and {other.version}")
+    return differences

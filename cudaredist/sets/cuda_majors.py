@@ -48,14 +48,16 @@ class CudaMajors:
         stated = sorted(self._stated_from(redist, label, archive.package), key=_by_label)
         for release, majors in stated:
             if max(majors) < cuda.components[0]:
-                what = "its wheels support"
+                supporter = "its wheels support"
                 if release.label != label:
-                    what = f"the later release {release.label} supports"
-                known = " and ".join(map(str, sorted(majors)))
-                text = f"{archive.package} of {redist} {label} has no variants, and {what} CUDA "
+                    supporter = f"the later release {release.label} supports"
+                text = (
+                    f"{archive.package} of {redist} {label} has no variants, and {supporter} CUDA "
+                    f"{' and '.join(map(str, sorted(majors)))}, not CUDA {cuda}"
+                )
                 path = f"{redist}/{manifest_name(release.label)}"
                 source = f"shipped wheels {path}" if release.is_wheel else path
-                return CudaEvidence(f"{text}{known}, not CUDA {cuda}", source)
+                return CudaEvidence(text, source)
         return None
 
     def is_stated(self, redist: str, label: Version, package: str, cuda: Version) -> bool:
@@ -68,11 +70,16 @@ class CudaMajors:
     ) -> Iterator[tuple[StatedRelease, frozenset[int]]]:
         """Yield the releases from a label on that state CUDA majors of a package."""
         for release in self._releases_of(redist):
-            archives = release.manifest.archives if release.label >= label else ()
-            variants = (a.variant for a in archives if a.package == package and a.variant)
-            majors = frozenset(int(match[1]) for name in variants if (match := _MAJOR.match(name)))
+            if release.label < label:
+                continue
+            majors = set()
+            for archive in release.manifest.archives:
+                if archive.package == package and archive.variant is not None:
+                    match = _MAJOR.match(archive.variant)
+                    if match is not None:
+                        majors.add(int(match[1]))
             if majors:
-                yield release, majors
+                yield release, frozenset(majors)
 
 
 def states_cuda(redist: str, label: Version, archive: ArchiveId) -> bool:

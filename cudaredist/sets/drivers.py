@@ -29,10 +29,13 @@ def find_driver(spec: SetSpec) -> SetDriver:
     archives = () if package is None else package.archives
     versions = {str(archive.version) for archive in archives if archive.platform == spec.platform}
     policy, is_windows = spec.policies.drivers, spec.platform.os == "windows"
+    lowest = native = None
     entry = policy.lowest.get(str(spec.cuda.components[0]))
-    lowest = (entry.windows if is_windows else entry.version) if entry else None
+    if entry is not None:
+        lowest = entry.windows if is_windows else entry.version
     release = policy.releases.get(str(spec.cuda))
-    native = (release.windows if is_windows else release.linux) if release else None
+    if release is not None:
+        native = release.windows if is_windows else release.linux
     published = versions.pop() if len(versions) == 1 else None
     return SetDriver(
         published=_driver(published, f"{DRIVER} in {manifest_name(spec.cuda)}"),
@@ -51,7 +54,9 @@ def driver_facts(
     """Yield the drivers in the manifests of a CUDA minor, and the lowest documented ones."""
     for label, packages in manifests.items():
         for package in packages:
-            for version in package.versions if package.name in _TITLES else ():
+            if package.name not in _TITLES:
+                continue
+            for version in package.versions:
                 platforms = {a.platform for a in package.archives if a.version == version}
                 yield make_fact(
                     f"driver.{package.name}",

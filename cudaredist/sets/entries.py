@@ -1,12 +1,12 @@
 """Packages of a set, with reasons against unavailable ones."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.packageset import ReasonCode, Status
+from cudaredist.formats.packageset import ReasonCode, RejectedRelease, Status
 from cudaredist.formats.policy import Fixup
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version
@@ -67,19 +67,23 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
         groups[data.policies.root(name)].append(name)
     aliases: dict[str, str] = {}
     for root, names in groups.items():
-        published = {name: package for name in names if (package := entries[name].package)}
+        published: dict[str, Package] = {}
+        for name in names:
+            package = entries[name].package
+            if package is not None:
+                published[name] = package
         main = next(iter(published)) if len(published) == 1 else root
-        is_one = root in published and _are_one(published.values())
-        apart = {main} if is_one else {main, *published}
-        aliases |= {
-            name: main
-            for name in names
-            if name not in apart and (published or name in data.policies.names.aliases)
-        }
+        with_own_entry = {main, *published}
+        if root in published and _have_same_archives(published.values()):
+            with_own_entry = {main}
+        for name in names:
+            is_alias = bool(published) or name in data.policies.names.aliases
+            if is_alias and name not in with_own_entry:
+                aliases[name] = main
     return aliases
 
 
-def _are_one(packages: Iterable[Package]) -> bool:
+def _have_same_archives(packages: Iterable[Package]) -> bool:
     """Check if all packages have the same archives."""
     archives = {frozenset((a.platform, a.variant, a.sha256) for a in p.archives) for p in packages}
     return len(archives) == 1 and all(sha256 for each in archives for *_, sha256 in each)
@@ -167,16 +171,20 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec) -> Draf
 
     The reason is the one against the newest release.
     """
-    uncovered = choice.uncovered if choice else None
-    newer = choice.chosen.newer_rejected if choice else ()
-    for rejected in (uncovered,) if uncovered else newer:
+    code: ReasonCode = "cuda-version-unsupported"
+    rejected_releases: Sequence[RejectedRelease] = ()
+    if choice is not None and choice.uncovered is not None:
+        code = "capability-unsupported"
+        rejected_releases = (choice.uncovered,)
+    elif choice is not None:
+        rejected_releases = choice.chosen.newer_rejected
+    for rejected in rejected_releases:
         manifest = spec.data.manifests[draft.redist or ""][Version.parse(rejected.release)]
         package = manifest.packages.get(draft.pname)
         if package is None:
             continue
         selection = select_archive(package, spec.platform, spec.cuda)
         if not isinstance(selection, Absence):
-            code: ReasonCode = "capability-unsupported" if uncovered else "cuda-version-unsupported"
             selection = Absence(code, rejected.reason)
         newest = f"no release of {draft.redist} supports this set; the newest, {manifest.label}"
         text = f"{newest}: {selection.text}"

@@ -67,7 +67,8 @@ def make_flags(
         raise UsageError(message, hint=hint)
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]
-    real, virtual = (tuple(f"{kind}_{number}" for number in numbers) for kind in ("sm", "compute"))
+    real = tuple(f"sm_{number}" for number in numbers)
+    virtual = tuple(f"compute_{number}" for number in numbers)
     # nvcc has LTO code for every architecture that it supports.
     lto = tuple(f"lto_{number}" for number in numbers)
     last = (f"compute_{_digits(plain[-1])}",) if portable else ()
@@ -117,4 +118,6 @@ def _digits(name: str) -> str:
 
 def _supported_by(entry: CapabilityEntry) -> str:
     last = last_release(entry)
-    return f"{entry.first_cuda} {'and newer' if last is None else f'to {last}'} do"
+    if last is None:
+        return f"{entry.first_cuda} and newer do"
+    return f"{entry.first_cuda} to {last} do"

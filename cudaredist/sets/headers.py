@@ -91,11 +91,12 @@ def _included(
 ) -> Iterator[Included]:
     if draft.headers is None or not draft.has_files:
         return
-    for name, ways in sorted(draft.headers.missing.items()):
-        for path, condition in ways.items():
+    for name, includers in sorted(draft.headers.missing.items()):
+        for path, condition in includers.items():
             # An include in quotes prefers a header in the folder of the including one.
-            sibling = f"{path.rpartition('/')[0].removeprefix('include').lstrip('/')}/{name}"
-            attrs = index.get(sibling.lstrip("/")) or index.get(name, [])
+            folder = path.rpartition("/")[0].removeprefix("include").lstrip("/")
+            sibling = f"{folder}/{name}" if folder else name
+            attrs = index.get(sibling) or index.get(name, [])
             others = (attr for attr in attrs if attr != draft.attr)
             providers = [attr for attr in others if draft.can_use(drafts[attr])]
             if providers and holds(condition, platform):

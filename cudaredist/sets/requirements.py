@@ -62,13 +62,18 @@ def requirement_problems(
 
 def target_problems(entry: Requirement, target: SetTarget) -> Iterator[tuple[ReasonCode, str]]:
     """Yield the reasons why a target does not meet a requirement."""
-    names, exact, only = target.capabilities, entry.exact_capabilities, entry.only_capabilities
+    names = target.capabilities
     bases = {name: Capability.parse(name).base for name in names}
-    least = entry.min_capability and Capability.parse(entry.min_capability)
-    low = [name for name in names if least and bases[name] < least]
-    others = [name for name in names if only is not None and name not in only]
-    for beyond in filter(None, (low, others)):
-        yield "capability-unsupported", f"the set is also for {', '.join(beyond)}"
+    if entry.min_capability:
+        least = Capability.parse(entry.min_capability)
+        lower = [name for name in names if bases[name] < least]
+        if lower:
+            yield "capability-unsupported", f"the set is also for {', '.join(lower)}"
+    if entry.only_capabilities is not None:
+        others = [name for name in names if name not in entry.only_capabilities]
+        if others:
+            yield "capability-unsupported", f"the set is also for {', '.join(others)}"
+    exact = entry.exact_capabilities
     if exact is not None and set(names) != set(exact):
         text = f"requires exactly {', '.join(exact)}, but the set is for {', '.join(names)}"
         yield "capability-unsupported", text

@@ -48,17 +48,17 @@ class UsableWithCuda:
         if self._majors.refusal(redist, label, archive, self.cuda):
             return False
         target = SetTarget(self.cuda, Platform(archive.platform), ())
-        problems = (
+        codes = {
             code
             for entry in requirements_of(archive.package, label, target, self._requirements)
             for code, _ in target_problems(entry, target)
-        )
+        }
         return (
             archive.variant in {None, *variants_of(self.cuda)}
             and built_for_other(label, self.cuda) is None
             and not is_for_later_cuda(label, self.cuda)
             and not broken_constraints(redist, label, self.cuda, self._constraints)
-            and "cuda-version-unsupported" not in problems
+            and "cuda-version-unsupported" not in codes
         )
 
     def _releases(self, redist: str) -> Iterator[StatedRelease]:
