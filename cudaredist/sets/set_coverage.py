@@ -22,11 +22,11 @@ COVERAGE_WARNINGS = frozenset({"coverage-none", "coverage-partial"})
 """Codes of diagnostics that can refuse a set if its capabilities were requested."""
 
 _TEXTS: dict[CoverageValue, str] = {
-    "none": "no code for {{}}",
-    "partial": "partial code for {{}}{share}",
-    "lto": "only LTO code for {{}}",
-    "ptx": "only PTX for {{}}",
-    "unknown": "coverage of {{}} is unknown",
+    "none": "no code for {names}",
+    "partial": "partial code for {names}{share}",
+    "lto": "only LTO code for {names}",
+    "ptx": "only PTX for {names}",
+    "unknown": "coverage of {names} is unknown",
 }
 _ACCEPTED: dict[RequiredCoverage, frozenset[CoverageValue]] = {
     "native": frozenset({"native", "host-only"}),
@@ -75,9 +75,9 @@ def coverage_diagnostics(packages: Mapping[str, SetPackage]) -> Iterator[Diagnos
 
 def _reasons(lacking: Mapping[str, Coverage]) -> Iterator[str]:
     """Yield the gaps in coverage, each with its capabilities."""
-    names: dict[str, list[str]] = {}
+    groups: dict[tuple[CoverageValue, str], list[str]] = {}
     for name, coverage in lacking.items():
         share = f" ({describe_share(coverage)})" if coverage.value == "partial" else ""
-        names.setdefault(_TEXTS[coverage.value].format(share=share), []).append(name)
-    for text, found in names.items():
-        yield text.replace("{}", ", ".join(found))
+        groups.setdefault((coverage.value, share), []).append(name)
+    for (value, share), names in groups.items():
+        yield _TEXTS[value].format(names=", ".join(names), share=share)
