@@ -132,26 +132,38 @@ def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec) -> set[str]:
 
 
 def _cuda_release(spec: SetSpec) -> CudaRelease:
-    cuda, data, short = spec.cuda, spec.data, spec.policies.names.sets
-    major = str(cuda.components[0])
+    cuda, data = spec.cuda, spec.data
     # Only the newest local patch of a minor for the platform gets the minor's name.
     newer = [label for label in data.cuda_labels if label.line == cuda.line and label > cuda]
     is_newest = not any(spec.platform in data.cuda_platforms(label) for label in newer)
-    aliases = [f"cudaPackages_{major}", *(["cudaPackages"] if short.default == major else [])]
-    if spec.request.aliases:
-        declared = spec.request.aliases.items()
-        aliases = [name for name, text in declared if find_release(text, data.cuda_labels) == cuda]
-    elif spec.request.name or not is_newest or _alias_line(spec) != cuda.line:
-        aliases = []
     return CudaRelease(
         release=str(cuda),
         major_minor=cuda.line,
-        major=major,
+        major=str(cuda.components[0]),
         attribute=set_attribute(cuda.line if is_newest else str(cuda)),
         name_prefix=f"cuda{cuda.line}",
-        aliases=tuple(aliases),
+        aliases=tuple(_attribute_aliases(spec, is_newest=is_newest)),
         early_access=data.manifests[CUDA][cuda].is_preview,
     )
+
+
+def _attribute_aliases(spec: SetSpec, *, is_newest: bool) -> list[str]:
+    """Return the other names of a set, such as `cudaPackages_13`.
+
+    `is_newest` is whether the set has the newest patch of its CUDA minor.
+    """
+    cuda, short = spec.cuda, spec.policies.names.sets
+    if spec.request.aliases:
+        labels = spec.data.cuda_labels
+        declared = spec.request.aliases.items()
+        return [name for name, text in declared if find_release(text, labels) == cuda]
+    if spec.request.name or not is_newest or _alias_line(spec) != cuda.line:
+        return []
+    major = str(cuda.components[0])
+    aliases = [f"cudaPackages_{major}"]
+    if short.default == major:
+        aliases.append("cudaPackages")
+    return aliases
 
 
 def _alias_line(spec: SetSpec) -> str | None:
@@ -191,16 +203,23 @@ def _jetson_capabilities(spec: SetSpec) -> list[str]:
 
 def _inputs(choices: Mapping[str, Choice], spec: SetSpec) -> Iterable[Input]:
     for manifest in _manifests_of(choices, spec):
-        features = spec.data.read_features(manifest.redist, manifest.label)
-        for file in (manifest, features):
-            if file is not None:
-                yield Input(
-                    kind="manifest" if file is manifest else "features",
-                    name=manifest.redist,
-                    label=str(manifest.label),
-                    sha256=file.sha256,
-                    overlay=file.is_overlay,
-                )
+        redist, label = manifest.redist, str(manifest.label)
+        yield Input(
+            kind="manifest",
+            name=redist,
+            label=label,
+            sha256=manifest.sha256,
+            overlay=manifest.is_overlay,
+        )
+        features = spec.data.read_features(redist, manifest.label)
+        if features is not None:
+            yield Input(
+                kind="features",
+                name=redist,
+                label=label,
+                sha256=features.sha256,
+                overlay=features.is_overlay,
+            )
     yield from spec.data.inputs
 
 
@@ -251,8 +270,9 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
     for load in draft.opens:
         if load.satisfied_by is None and not load.is_optional:
             yield note("unresolved-opens", draft.attr, f"{load.by_path} may open {load.soname}")
-    split = draft.split
-    for file, path, _ in split.placed(split.binaries) if split is not None else ():
+    if draft.split is None:
+        return
+    for file, path, _ in draft.split.placed(draft.split.binaries):
         if file.unread:
             text = f"{path}: {', '.join(file.unread)} could not be read and are unknown"
             yield warning("unread", draft.attr, text)

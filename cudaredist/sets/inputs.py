@@ -272,13 +272,18 @@ class SetData:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """Contradictions in the policies, and unknown names in them."""
-        platforms = (
-            _unknown("platform", platform, self.platforms, f"{path}.platform")
-            for path, entry in self.policies.entries()
-            if isinstance(platform := getattr(entry, "platform", None), str)
-            and platform not in self.platforms
+        return (
+            *_contradictions(self.policies),
+            *self._unknown_platforms(),
+            *self._mistyped_names(),
         )
-        return (*_contradictions(self.policies), *platforms, *self._mistyped_names())
+
+    def _unknown_platforms(self) -> Iterator[Problem]:
+        """Yield the platforms in policies that are not known."""
+        for path, entry in self.policies.entries():
+            platform = getattr(entry, "platform", None)
+            if isinstance(platform, str) and platform not in self.platforms:
+                yield _unknown("platform", platform, self.platforms, f"{path}.platform")
 
     def _mistyped_names(self) -> Iterator[Problem]:
         """Yield names in overlay policies that resemble known names.

@@ -38,8 +38,11 @@ _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
 def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPackage:
     """Return the finished entry of a package."""
-    files = draft if draft.has_files else Draft(attr=draft.attr, pname=draft.pname, redist=None)
-    split, outputs = files.split, files.outputs
+    # The set does not describe the files and dependencies of, for example, withheld packages.
+    with_contents = draft
+    if not draft.has_files:
+        with_contents = Draft(attr=draft.attr, pname=draft.pname, redist=None)
+    split, outputs = with_contents.split, with_contents.outputs
     package = draft.package or _NO_PACKAGE
     versions, manifest, archive = package.versions, draft.manifest, draft.archive
     address = _address(draft, spec)
@@ -68,14 +71,14 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
         outputs=outputs,
         collapsed=split.collapsed if split else None,
         contents=dict(split.contents) if split else {},
-        files=_files(files, spec),
-        links=_links(files, spec),
+        files=_files(with_contents, spec),
+        links=_links(with_contents, spec),
         normalise=split.changes if split else (),
         propagates=propagated(draft.pname, outputs, policies.outputs),
-        provides=tuple(sorted(files.provides, key=lambda p: (p.stub, p.path))),
-        needs=files.needs,
-        opens=files.opens,
-        depends=files.depends,
+        provides=tuple(sorted(with_contents.provides, key=lambda p: (p.stub, p.path))),
+        needs=with_contents.needs,
+        opens=with_contents.opens,
+        depends=with_contents.depends,
         driver_runpath=draft.has_files and spec.platform.os == "linux" and has_binaries,
         compat_runpath=compat_runpath,
         gpu_architectures={} if split is None else _architectures(split),
@@ -235,9 +238,15 @@ def _license(
 
 
 def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:
+    """Return a package's metadata, with that of its redistributable if the package has none."""
+    homepage = changelog = None
+    for entry in (own, of_redist):
+        if entry is not None:
+            homepage = homepage or entry.homepage or None
+            changelog = changelog or entry.changelog or None
     return SetMeta(
-        homepage=(own and own.homepage) or (of_redist and of_redist.homepage) or None,
-        changelog=(own and own.changelog) or (of_redist and of_redist.changelog) or None,
+        homepage=homepage,
+        changelog=changelog,
         main_program=own.main_program if own else None,
         fhs_exempt=bool(own and own.fhs_exempt),
     )
@@ -245,15 +254,14 @@ def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:
 
 def _architectures(split: OutputSplit) -> dict[str, tuple[str, ...]]:
     """Return the device code's targets by folder."""
-    by_folder = {
-        split.place(f"{folder}/x"): _targets(code)
-        for folder, code in split.examined.device_code.items()
-    }
-    return {
-        place.removesuffix("/x"): targets
-        for place, targets in by_folder.items()
-        if place is not None and targets
-    }
+    architectures = {}
+    for folder, code in split.examined.device_code.items():
+        # `place` takes the path of a file: the folder of any file in it is the folder's new path.
+        path = split.place(f"{folder}/x")
+        targets = _targets(code)
+        if path is not None and targets:
+            architectures[path.removesuffix("/x")] = targets
+    return architectures
 
 
 def _targets(code: DeviceCode) -> tuple[str, ...]:
