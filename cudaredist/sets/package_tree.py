@@ -148,21 +148,32 @@ def _without(tree: Tree, is_removed: Callable[[str], bool]) -> Tree:
 
 
 def _moved(tree: Tree, old: str, new: str) -> Tree:
-    """Move the contents of all folders of a pattern."""
-    count = old.count("/")
+    """Move the contents of all folders of a pattern.
+
+    Both `old` and `new` end with a slash, but `new` is empty for the top of the tree.
+    """
+    depth = old.count("/")
     pattern = old.rstrip("/")
 
-    def at(path: str, least: int = 1) -> str:
+    def new_path(path: str) -> str:
         parts = path.split("/")
-        if len(parts) < count + least or not fnmatchcase("/".join(parts[:count]), pattern):
+        if len(parts) <= depth or not fnmatchcase("/".join(parts[:depth]), pattern):
             return path
-        return (new + "/".join(parts[count:])).rstrip("/") or "."
+        return new + "/".join(parts[depth:])
 
-    files = {at(path): entry for path, entry in tree.files.items() if at(path) == path}
+    def new_target(target: str) -> str:
+        # A link's target may be the folder itself.
+        is_at_depth = len(target.split("/")) == depth
+        if target not in tree.files and is_at_depth and fnmatchcase(target, pattern):
+            return new.rstrip("/") or "."
+        return new_path(target)
+
+    files = {path: entry for path, entry in tree.files.items() if new_path(path) == path}
     # Moved files replace existing ones: both folders may have the same headers.
-    files |= {at(path): entry for path, entry in tree.files.items() if at(path) != path}
-    # A link's target may be the folder itself.
-    links = {at(link): at(end, 1 if end in tree.files else 0) for link, end in tree.links.items()}
+    for path, entry in tree.files.items():
+        if new_path(path) != path:
+            files[new_path(path)] = entry
+    links = {new_path(link): new_target(end) for link, end in tree.links.items()}
     return Tree(files, links)
 
 
