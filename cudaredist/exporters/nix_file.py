@@ -71,11 +71,13 @@ class NixFile:
         return binding
 
     def _find(self, name: str, start: int, end: int) -> Binding | None:
+        """Return the first attribute with a name in a part of the text, or None."""
         for word, sign in pairwise(self._words(start, end)):
             if sign["word"] == "=" and word["word"].strip('"') == name:
-                outer = self._outer_words(sign.end(), end)
-                ends = (token.end() for token in outer if token["word"] == ";")
-                return next((Binding(word.start(), sign.end(), last) for last in ends), None)
+                for token in self._outer_words(sign.end(), end):
+                    if token["word"] == ";":
+                        return Binding(word.start(), sign.end(), token.end())
+                return None
         return None
 
     def _words(self, start: int, end: int) -> Iterator[re.Match[str]]:
@@ -85,20 +87,23 @@ class NixFile:
         """Yield the outermost brackets, and the words outside of them."""
         depth = 0
         for token in self._words(start, end):
-            depth -= token["word"] in _CLOSING
+            if token["word"] in _CLOSING:
+                depth -= 1
             if depth == 0:
                 yield token
-            depth += token["word"] in _OPENING
+            if token["word"] in _OPENING:
+                depth += 1
 
     def body(self, *names: str) -> tuple[int, int]:
         """Return the offsets of the last braces in the value of an attribute."""
         binding = self.find(*names)
         start, braces = 0, None
-        for token in self._outer_words(*(binding or (0, 0, 0))[1:]):
-            if token["word"] == "{":
-                start = token.start()
-            elif token["word"] == "}":
-                braces = start, token.end()
+        if binding is not None:
+            for token in self._outer_words(binding.value, binding.end):
+                if token["word"] == "{":
+                    start = token.start()
+                elif token["word"] == "}":
+                    braces = start, token.end()
         if braces is None:
             raise ContentError(f"{self.path}: no attributes in {'.'.join(names)}")
         return braces

@@ -192,25 +192,29 @@ def target_versions(
     selected = {(s.attribute, machine): s.redists for s in sets for machine in s.machines}
     rejections = {(s.attribute, machine): s.redists for s in others for machine in s.machines}
     for attribute, redists in set_versions(sets).items():
-        if only not in {None, attribute} or (only is None and natural_order(attribute) < oldest):
+        if only is None and natural_order(attribute) < oldest:
+            continue
+        if only is not None and attribute != only:
             continue
         is_new = attribute not in known
-        before = current.get(model_of(attribute, current) if is_new else attribute, {})
+        model = model_of(attribute, current) if is_new else attribute
+        before = current.get(model, {})
         rows: dict[str, Labels] = {}
         for redist in sorted({*redists, *before}):
-            own, old = dict(redists.get(redist, {})), before.get(redist, {})
+            old = before.get(redist, {})
+            own: dict[str, str] = {}
             for machine, label in redists.get(redist, {}).items():
                 own_choice = selected[attribute, machine][redist]
-                is_free = is_new or allow_downgrade
-                if not is_free and is_downgrade(label, old.get(machine), own_choice):
-                    del own[machine]
-                    skip = Skipped(attribute, redist, machine, old[machine], label)
-                    skipped.append(skip)
-            choices = {
-                machine: choice
-                for machine in MACHINES
-                if (choice := rejections.get((attribute, machine), {}).get(redist))
-            }
+                may_replace = is_new or allow_downgrade
+                if may_replace or not is_downgrade(label, old.get(machine), own_choice):
+                    own[machine] = label
+                else:
+                    skipped.append(Skipped(attribute, redist, machine, old[machine], label))
+            choices = {}
+            for machine in MACHINES:
+                choice = rejections.get((attribute, machine), {}).get(redist)
+                if choice is not None:
+                    choices[machine] = choice
             new = _moved(old, own, choices, has_thor=attribute >= _FIRST_WITH_THOR)
             rows[redist] = new
             changed |= {(attribute, redist, m) for m in new if new[m] != old.get(m)}
@@ -266,9 +270,13 @@ def release_code(labels: Labels, orin_test: str = _ORIN_TEST) -> NixValue:
     server = labels.get(SERVER_ARM, fallback)
     thor = labels.get(THOR, labels.get(ORIN, server))
     orin = labels.get(ORIN, thor)
-    tests = [(orin_test, orin)] * (orin != thor)
-    tests += [(_JETSON_TEST, thor)] * (thor != server)
-    tests += [(_ARM_TEST, server)] * (server != fallback)
+    tests = []
+    if orin != thor:
+        tests.append((orin_test, orin))
+    if thor != server:
+        tests.append((_JETSON_TEST, thor))
+    if server != fallback:
+        tests.append((_ARM_TEST, server))
     if not tests:
         return fallback
     branches = [f"if {test} then\n  {nix_string(label)}\nelse" for test, label in tests]
@@ -321,13 +329,17 @@ def _put_release(
 ) -> None:
     """Set a release. Keeps the conditions of the file if they fit."""
     binding = file.find(*names)
-    renamed = {(label, new[machine]) for machine, label in old.items()}
     if binding is None:
         attribute, redist = names
         lines = nix_binding(redist, _code(file, new))
         file.add([attribute], redist, lines, siblings=siblings)
-    elif old and len(renamed) == len(dict(renamed)) == len(set(new.values())):
-        file.rename_strings(binding, dict(renamed))
+        return
+    pairs = {(label, new[machine]) for machine, label in old.items()}
+    renamed = dict(pairs)
+    # The conditions fit if each old label becomes one new label, which differs from all others.
+    is_one_to_one = len(pairs) == len(renamed) == len(set(new.values()))
+    if old and is_one_to_one:
+        file.rename_strings(binding, renamed)
     else:
         file.put(names, _code(file, new))
 
@@ -406,7 +418,9 @@ def rejection_comments(sets: Iterable[SetReleases], target: Target) -> dict[str,
         for redist, choice in sorted(package_set.redists.items()):
             for machine in package_set.machines:
                 label = versions.get(attribute, {}).get(redist, {}).get(machine)
-                for entry in choice.newer_rejected if label is not None else ():
+                if label is None:
+                    continue
+                for entry in choice.newer_rejected:
                     release = (redist, entry.release)
                     is_new = (attribute, redist, machine) in target.changed or release in added
                     reason = re.split("; published: |, not for CUDA ", entry.reason)[0]

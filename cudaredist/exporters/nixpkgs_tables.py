@@ -300,12 +300,13 @@ def nvcc_bounds(compat: NvccCompat) -> dict[str, dict[str, CompilerBounds]]:
     rows: dict[str, dict[str, CompilerBounds]] = {}
     for minor in minors:
         compilers = compat.releases[newest_release(minor, compat)].compilers
-        row: dict[str, CompilerBounds] = {
-            name: {"maxMajorVersion": f"{bounds.max}", "minMajorVersion": f"{bounds.min}"}
-            for name in HOST_COMPILERS
-            if isinstance(bounds := compilers.get(name), CompilerRange)
-            and None not in {bounds.min, bounds.max}
-        }
+        row: dict[str, CompilerBounds] = {}
+        for name in HOST_COMPILERS:
+            bounds = compilers.get(name)
+            if not isinstance(bounds, CompilerRange):
+                continue
+            if bounds.min is not None and bounds.max is not None:
+                row[name] = {"maxMajorVersion": f"{bounds.max}", "minMajorVersion": f"{bounds.min}"}
         if len(row) == len(HOST_COMPILERS):
             rows[minor] = row
     return rows
@@ -379,8 +380,9 @@ def manifest_files(versions: Versions, tables: SharedTables) -> dict[str, bytes]
 
     nixpkgs' formatter requires a line feed at the end.
     """
-    return {
-        f"{MANIFEST_FOLDER}/{redist}/redistrib_{label}.json": with_line_feed(data)
-        for redist, label in released(versions)
-        if (data := tables.manifests.get((redist, label))) is not None
-    }
+    files = {}
+    for redist, label in released(versions):
+        data = tables.manifests.get((redist, label))
+        if data is not None:
+            files[f"{MANIFEST_FOLDER}/{redist}/redistrib_{label}.json"] = with_line_feed(data)
+    return files
