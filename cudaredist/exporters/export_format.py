@@ -136,15 +136,18 @@ class ExportedSet:
     def require_addresses(self) -> None:
         """Raise `UsageError` if the URL of an archive is unknown."""
         unknown = [package.attr for package in self.packages if package.archive.url is None]
-        if unknown:
-            raise UsageError(
-                f"unknown URLs of {plural(len(unknown), 'archive')}: {listed(unknown)}",
-                hint=f"run `{again('--resolve')}` to use the package index, or add --wheel-base "
-                "URL to use a mirror"
-                if self.package_set.channel == "wheels"
-                else "add the URLs to `urls` in policy/fixups.json of an overlay, and build the "
-                "set again with --overlay FOLDER",
+        if not unknown:
+            return
+        if self.package_set.channel == "wheels":
+            call = again("--resolve")
+            hint = f"run `{call}` to use the package index, or add --wheel-base URL to use a mirror"
+        else:
+            hint = (
+                "add the URLs to `urls` in policy/fixups.json of an overlay, and build the "
+                "set again with --overlay FOLDER"
             )
+        message = f"unknown URLs of {plural(len(unknown), 'archive')}: {listed(unknown)}"
+        raise UsageError(message, hint=hint)
 
 
 class Exporter(NamedTuple):

@@ -31,9 +31,11 @@ def nix_index(sets: Mapping[str, PackageSet]) -> bytes:
     """
     by_platform: dict[str, dict[str, NixValue]] = defaultdict(dict)
     for folder, package_set in sets.items():
-        cuda, own = package_set.cuda, package_set.full_name
-        is_alias_free = own != cuda.attribute and package_set.name is None
-        names = [own, *(() if is_alias_free else cuda.aliases)]
+        cuda, names = package_set.cuda, [package_set.full_name]
+        # An alias refers to the set with the default capabilities, or to a declared set.
+        has_default_name = package_set.full_name == cuda.attribute
+        if has_default_name or package_set.name is not None:
+            names += cuda.aliases
         code = NixExpression(f"import ./{folder} args")
         by_platform[package_set.platform.redist_system] |= dict.fromkeys(names, code)
     lines = [

@@ -1,7 +1,7 @@
 """Tables of rules_ml_toolchain for Bazel: manifests, and templates of distributions."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from cudaredist.exporters.export_format import Files, exporter, filled_template
@@ -106,11 +106,19 @@ def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
         for package in manifest.packages:
             majors[package.name] |= {version.components[0] for version in package.versions}
     distributions = {
-        f"{prefix}REDIST_VERSIONS_TO_BUILD_TEMPLATES": [
-            (name, distribution, distribution.versions(majors[distribution.package or name]))
-            for name, distribution in of_prefix.items()
-            if (distribution.package or name) in majors
-        ]
-        for prefix, of_prefix in (("", _DISTRIBUTIONS), ("NVSHMEM_", _OF_NVSHMEM))
+        "REDIST_VERSIONS_TO_BUILD_TEMPLATES": _rows(_DISTRIBUTIONS, majors),
+        "NVSHMEM_REDIST_VERSIONS_TO_BUILD_TEMPLATES": _rows(_OF_NVSHMEM, majors),
     }
     return {_FILE: filled_template(_FILE, manifests=tables, distributions=distributions)}
+
+
+def _rows(
+    distributions: Mapping[str, _Distribution], majors: Mapping[str, set[int]]
+) -> list[tuple[str, _Distribution, dict[str, str]]]:
+    """Return the distributions of known packages, with their templates by version."""
+    rows = []
+    for name, distribution in distributions.items():
+        package = distribution.package or name
+        if package in majors:
+            rows.append((name, distribution, distribution.versions(majors[package])))
+    return rows

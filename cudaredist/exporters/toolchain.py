@@ -40,13 +40,12 @@ def _nvcc(exported: ExportedSet) -> str | None:
     """
     package_set = exported.host or exported.package_set
     package = package_set.packages.get("cuda_nvcc")
-    name = "nvcc.exe" if _is_windows(exported) else "nvcc"
     if package is None or package.status != "available":
         return None
-    record = exported.record
-    if record is None and package_set.lacks_nvcc:
-        return None
-    return name if record is None or f"bin/{name}" in record.files else None
+    name = "nvcc.exe" if _is_windows(exported) else "nvcc"
+    if exported.record is None:
+        return None if package_set.lacks_nvcc else name
+    return name if f"bin/{name}" in exported.record.files else None
 
 
 def _library_folders(exported: ExportedSet) -> list[str]:
@@ -69,11 +68,14 @@ def _host_compiler(exported: ExportedSet) -> str | None:
     always a cross compiler.
     """
     gcc = exported.package_set.host_compiler.gcc
-    name = f"{_MACHINE}-linux-gnu-g++" if exported.host else "g++"
-    is_set = gcc is not None and gcc.default is not None and not gcc.uses_default
-    if gcc is None or not is_set or gcc.selected is None or _is_windows(exported):
-        return name if exported.host else None
-    return f"{name}-{gcc.selected}"
+    version = None
+    if gcc is not None and not _is_windows(exported):
+        is_default_refused = gcc.default is not None and not gcc.uses_default
+        version = gcc.selected if is_default_refused else None
+    if exported.host is None:
+        return None if version is None else f"g++-{version}"
+    cross_compiler = f"{_MACHINE}-linux-gnu-g++"
+    return cross_compiler if version is None else f"{cross_compiler}-{version}"
 
 
 def _accepted_compilers(exported: ExportedSet) -> str:
