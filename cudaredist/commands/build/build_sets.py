@@ -62,22 +62,16 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     affects every set.
     """
     selected, pins = _selected_releases(request, data, cuda)
-    request = replace(request, pins=pins)
-    labels = selected or (data.cuda_labels if ALL in cuda else newest_patches(data))
-    is_for_all = request.platform is None and request.system is None
-    requests = [request]
-    if (cross := request.cross) is not None:
-        check_pair(cross, host_option="--platform", target_option="--target")
-        host = replace(request, capabilities=(), forward_compat=None)
-        requests = [host, replace(request, platform=cross.target)]
-    resolved = [
-        resolve_set(single, label, data)
-        for label in dict.fromkeys(labels)
-        for own in requests
-        for platform in (data.cuda_platforms(label) if is_for_all else [own.platform])
-        for single in requests_by_capability(replace(own, platform=platform), label, data)
-    ]
-    if cross is not None:
+    labels = selected
+    if not selected:
+        labels = data.cuda_labels if ALL in cuda else newest_patches(data)
+    requests = _requests_of_pair(replace(request, pins=pins))
+    resolved: list[Spec] = []
+    for label in dict.fromkeys(labels):
+        singles = _requests_for_release(requests, label, data)
+        resolved += [resolve_set(single, label, data) for single in singles]
+    if request.cross is not None:
+        # If one set of a pair is refused, the other one is useless.
         refused = {spec.cuda for spec in resolved if isinstance(spec, RefusedSet)}
         resolved = [s for s in resolved if isinstance(s, RefusedSet) or s.cuda not in refused]
     if not resolved:
@@ -92,6 +86,28 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
         # The newest release has the same error as all others.
         raise resolved[-1].error
     return specs
+
+
+def _requests_of_pair(request: Request) -> list[Request]:
+    """Return the requests for both sets of a pair, or only the request without a pair."""
+    cross = request.cross
+    if cross is None:
+        return [request]
+    check_pair(cross, host_option="--platform", target_option="--target")
+    host = replace(request, capabilities=(), forward_compat=None)
+    return [host, replace(request, platform=cross.target)]
+
+
+def _requests_for_release(
+    requests: Iterable[Request], label: Version, data: SetData
+) -> Iterator[Request]:
+    """Yield a request for each set of a CUDA release."""
+    for request in requests:
+        platforms: Sequence[str | None] = [request.platform]
+        if request.platform is None and request.system is None:
+            platforms = data.cuda_platforms(label)
+        for platform in platforms:
+            yield from requests_by_capability(replace(request, platform=platform), label, data)
 
 
 def skipped_releases(data: SetData, cuda: Sequence[str]) -> tuple[SkippedRelease, ...]:
@@ -163,11 +179,16 @@ def write_sets(
     be written has the error. Raises `WriteError` if the index cannot be written.
     """
     is_folder = output.suffix != ".json"
-    outcomes, indexed, wanted = [], [], set()
+    outcomes, indexed = [], []
+    built_paths: set[str] = set()
+    refused_releases: set[str] = set()
     for spec, result in attempts:
         if isinstance(spec, RefusedSet) and spec.platform is None and is_folder:
             raise spec.error
-        wanted.add(set_path(spec).as_posix() if isinstance(spec, SetSpec) else str(spec.cuda))
+        if isinstance(spec, SetSpec):
+            built_paths.add(set_path(spec).as_posix())
+        else:
+            refused_releases.add(str(spec.cuda))
         try:
             outcome, entry = _write(spec, result, output, may_write=may_write)
             indexed.append(entry)
@@ -178,13 +199,18 @@ def write_sets(
     if is_folder:
         existing = _read_index(output)
         if is_complete:
-            others = [x for x in existing.sets if not {x.path, x.cuda} & wanted]
-            kept = tuple(x for x in existing.sets if x not in others)
-            existing = existing.model_copy(update={"sets": kept, "skipped": ()})
-            outcomes += [_remove(entry, output, may_write=may_write) for entry in others]
+            kept = []
+            for entry in existing.sets:
+                # The path of a refused set is unknown, so all sets of its release stay.
+                if entry.path in built_paths or entry.cuda in refused_releases:
+                    kept.append(entry)
+                else:
+                    outcomes.append(_remove(entry, output, may_write=may_write))
+            existing = existing.model_copy(update={"sets": tuple(kept), "skipped": ()})
         index = _write_index(output, existing, indexed, outcomes, may_write=may_write)
     codes = [outcome.exit_code for outcome in outcomes]
-    codes += [EXIT_FINDINGS] * (index == "would-write")
+    if index == "would-write":
+        codes.append(EXIT_FINDINGS)
     return BuildReport(
         output=str(output),
         sets=tuple(outcomes),

@@ -105,7 +105,7 @@ REFUSED: tuple[Refusal[BuildOptions], ...] = (
     ),
     (lambda o: o.target and not o.platform, "--target requires --platform", ["--target"]),
     (
-        lambda o: "all" in (names := o.gpu or []) and (o.forward_compat or len(names) > 1),
+        lambda o: o.gpu and "all" in o.gpu and (o.forward_compat or len(o.gpu) > 1),
         "--gpu all cannot be combined with other capabilities or --forward-compat",
         ["--gpu"],
     ),
@@ -258,7 +258,10 @@ def _overlay(path: Path, channel: "Channel") -> "Store":
 def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
     """Return the pinned releases. The command line overrides the file."""
     pins: dict[str, str] = {}
-    for name, label in (_pair(text, "--redist") for text in texts or () if text != "auto"):
+    for text in texts or ():
+        if text == "auto":
+            continue
+        name, label = _pair(text, "--redist")
         if name == "cuda":
             hint = f"run `{again(without=['--redist'], cuda=label)}`"
             raise UsageError("--redist cannot pin cuda", hint=hint)
@@ -267,7 +270,9 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
             call = again(*pinned, f"--also {name}={shlex.quote(label)}", without=["--redist"])
             hint = f"to add the other release under a versioned name, run `{call}`"
             raise UsageError(f"--redist pins {name} to {pins[name]} and {label}", hint=hint)
-    return (_read_map(file) if file else {}) | pins
+    if file is None:
+        return pins
+    return _read_map(file) | pins
 
 
 def _read_map(file: Path) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from cudaredist.cli.configuration import DeclaredSets, place_in_sets, read_configuration
@@ -40,14 +39,16 @@ def declared_groups(declared: DeclaredSets, store: Store, template: Request) -> 
     no release or platform fits, for an overlay that is missing, and for two sets with one name and
     platform, each with its line.
     """
-    places: dict[Path, str] = {}
+    place_by_path: dict[str, str] = {}
     groups = []
     for number in range(len(declared.sets)):
         group = _group(declared, number, store, template)
         place = place_in_sets(declared.path, number)
         for spec in group.specs:
-            path = set_path(spec) if isinstance(spec, SetSpec) else Path()
-            other = places.setdefault(path, place) if path.name else place
+            if isinstance(spec, RefusedSet):
+                continue
+            path = str(set_path(spec))
+            other = place_by_path.setdefault(path, place)
             if other != place:
                 message = f"{place}: {path} is the name of two sets, the other in {other}"
                 raise UsageError(message, hint="give one of them another `name`")
