@@ -86,6 +86,11 @@ class ExportOptions(Options):
     replace: bool = safety_option("Replace newer releases of a nixpkgs checkout.")
 
     @property
+    def selects_addresses(self) -> bool:
+        """Whether an option selects the addresses of archives."""
+        return self.resolve or self.wheel_base is not None or self.base_url is not None
+
+    @property
     def exporter(self) -> "Exporter":
         """The exporter of the format. Raises `UnknownNameError`."""
         from cudaredist.exporters import find_exporter
@@ -234,11 +239,13 @@ def export(options: ExportOptions, session: Session) -> int:
     if paths != [path]:
         return _export_index(path, paths, options, session)
     package_set, sha256 = read_package_set(path)
-    if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
+    if options.selects_addresses:
         package_set = _with_addresses(package_set, options, session)
     host = None
     if options.target_set is not None:
-        host, package_set = package_set, read_target_set(package_set, options.target_set)[0]
+        # The set to export is the target's, and SET is that of its compilers.
+        host = package_set
+        package_set, _ = read_target_set(host, options.target_set)
     record = _root_record(options, sha256)
     exported = ExportedSet(
         package_set, options.root, host=host, record=record, nvidia_channel=channel
@@ -269,7 +276,7 @@ def _export_index(
     sets = {}
     for path in paths:
         package_set, _ = read_package_set(path)
-        if options.resolve or not {options.wheel_base, options.base_url} <= {None}:
+        if options.selects_addresses:
             package_set = _with_addresses(package_set, options, session)
         folder = path.relative_to(index.parent).with_suffix("").as_posix()
         sets[folder] = package_set

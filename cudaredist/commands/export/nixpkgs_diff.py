@@ -97,7 +97,11 @@ class Checkout:
         """The tables to compare."""
         if self.only is None:
             return frozenset(TABLES)
-        return frozenset(table for table in TABLES if table == self.only) or frozenset({"releases"})
+        for table in TABLES:
+            if table == self.only:
+                return frozenset({table})
+        # The name of a package set selects its releases.
+        return frozenset({"releases"})
 
     @cached_property
     def _theirs(self) -> NixpkgsTables:
@@ -197,22 +201,23 @@ class Checkout:
         compilers, capabilities = flat_cells(theirs.compilers), flat_cells(theirs.capabilities)
         own = set_versions(self.sets)
         for_sets = {(s.attribute, machine) for s in self.sets for machine in s.machines}
-        all_compilers = flat_cells(nvcc_bounds(self.tables.compat))
-        all_capabilities = flat_cells(capability_fields(self.tables.gpus))
-        new = flat_cells(update.compilers), flat_cells(update.capabilities)
-        parts = self.parts
+        new_compilers = flat_cells(update.compilers)
+        new_capabilities = flat_cells(update.capabilities)
         changes = (
-            *_changed("compilers", compilers, new[0], self._bound_reason),
-            *_changed("capabilities", capabilities, new[1], self._capability_reason),
+            *_changed("compilers", compilers, new_compilers, self._bound_reason),
+            *_changed("capabilities", capabilities, new_capabilities, self._capability_reason),
             *self._releases(releases, flat_cells(requested), reason),
             *self._manifest_cells(folder, versions),
         )
         kept: list[TableCell] = []
-        if "compilers" in parts:
-            kept += _kept("compilers", compilers, new[0], all_compilers, self._bound_reason)
-        if "capabilities" in parts:
-            ours = all_capabilities
-            kept += _kept("capabilities", capabilities, new[1], ours, self._capability_reason)
+        if "compilers" in self.parts:
+            ours = flat_cells(nvcc_bounds(self.tables.compat))
+            kept += _kept("compilers", compilers, new_compilers, ours, self._bound_reason)
+        if "capabilities" in self.parts:
+            ours = flat_cells(capability_fields(self.tables.gpus))
+            kept += _kept(
+                "capabilities", capabilities, new_capabilities, ours, self._capability_reason
+            )
         kept += (
             _cell("releases", cell, label, None, reason(*cell))
             for cell, label in releases.items()
@@ -264,10 +269,12 @@ class Checkout:
         topic = explain_gpu(name, self.tables.gpus, self.gpu_policy)
         fact = _fact(topic, _FACTS[field])
         value = capability_fields(self.tables.gpus)[name][field]
-        for claim in fact.otherwise if fact is not None and fact.value != value else ():
+        if fact is None or fact.value == value:
+            return _in_words(fact)
+        for claim in fact.otherwise:
             if claim.value == value:
                 because = f"; {claim.reason}" if claim.reason else ""
-                words = f"{fact.statement} ({fact.basis}: {fact.source})" if fact else ""
+                words = f"{fact.statement} ({fact.basis}: {fact.source})"
                 return f"{value} (policy: {claim.source}{because}); otherwise {words}"
         return _in_words(fact)
 
@@ -371,12 +378,13 @@ def evaluate_tables(folder: Path, library: Path | None = None) -> NixpkgsTables:
         raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}", hint=hint)
     document = load_json(process.stdout.encode())
     paths = {"compilers": NVCC_PATH, "capabilities": CAPABILITY_PATH, "releases": VERSIONS_PATH}
+    attributes = {"compilers": "nvccCompatibilities", "capabilities": "cudaCapabilityToInfo"}
     tables = {}
     for name, path in paths.items():
         table = document[name]
-        if table is None and (folder / path).exists():
-            attribute = {"compilers": "nvccCompatibilities"}.get(name, "cudaCapabilityToInfo")
-            raise ContentError(f"{checkout}: {path} has no {attribute}")
+        # Without a table of releases, its file is missing.
+        if table is None and name in attributes and (folder / path).exists():
+            raise ContentError(f"{checkout}: {path} has no {attributes[name]}")
         tables[name] = {} if table is None else table
         problem = _table_problem(tables[name], is_releases=name == "releases")
         if problem:

@@ -68,17 +68,15 @@ def read_checkout(
             warnings.append(f"machines without a package set are not compared: {error.message}")
         needed = released(set_versions(sets))
     tables = _read_shared_tables(store, needed)
-    local = {
-        (redist, label): content
-        for redist, label in released(set_versions(others))
-        if (redist, label) not in tables.manifests
-        and (content := _read_shared_tables(store, [(redist, label)]).manifests[redist, label])
-    }
+    manifests = dict(tables.manifests)
+    for release in released(set_versions(others)):
+        if release not in manifests:
+            manifests[release] = _read_manifest(store, *release)
     checkout = Checkout(
         folder=folder,
         sets=tuple(sets),
         others=tuple(others),
-        tables=tables._replace(manifests={**tables.manifests, **local}),
+        tables=tables._replace(manifests=manifests),
         nvcc_policy=read_nvcc_policy(store),
         gpu_policy=read_gpu_policy(store),
         lines=frozenset(lines),
@@ -126,14 +124,17 @@ def _read_shared_tables(store: Store, releases: Iterable[tuple[str, str]]) -> Sh
 
     Raises `IncompleteError` if a table or a manifest is missing.
     """
-    manifests = {}
-    for redist, label in releases:
-        data = store.manifests(redist).read(parse_label(label))
-        if data is None:
-            message = f"no manifest for {redist} {label} in {store.root}"
-            download = command_line("download-manifests", redist=redist, version=label)
-            raise IncompleteError(message, hint=f"run `{download}`")
-        manifests[redist, label] = data
+    manifests = {release: _read_manifest(store, *release) for release in releases}
     compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
     runfiles = read_runfiles(store.read_table(RUNFILES)).runfiles
     return SharedTables(compat.table, gpus.table, manifests, runfiles)
+
+
+def _read_manifest(store: Store, redist: str, label: str) -> bytes:
+    """Return the published bytes of a manifest. Raises `IncompleteError` if it is missing."""
+    data = store.manifests(redist).read(parse_label(label))
+    if data is None:
+        message = f"no manifest for {redist} {label} in {store.root}"
+        download = command_line("download-manifests", redist=redist, version=label)
+        raise IncompleteError(message, hint=f"run `{download}`")
+    return data

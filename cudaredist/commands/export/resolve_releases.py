@@ -33,12 +33,13 @@ def local_sets(data: SetData, pins: Mapping[str, str]) -> list[SetReleases]:
 
     They are for x86-64, ARM servers, and Jetsons with their own build.
     """
-    return [
-        resolved
-        for label in newest_patches(data)
-        for platform in (X86, SERVER_ARM, JETSON_PLATFORM)
-        if (resolved := _resolve(data, label, platform, (), pins)) is not None
-    ]
+    sets = []
+    for label in newest_patches(data):
+        for platform in (X86, SERVER_ARM, JETSON_PLATFORM):
+            resolved = _resolve(data, label, platform, (), pins)
+            if resolved is not None:
+                sets.append(resolved)
+    return sets
 
 
 def sets_to_compare(data: SetData, sets: Iterable[SetReleases]) -> Iterator[SetReleases]:
@@ -52,18 +53,18 @@ def sets_to_compare(data: SetData, sets: Iterable[SetReleases]) -> Iterator[SetR
     labels = {str(label) for label in data.cuda_labels}
     for group in by_attribute.values():
         own = {machine for package_set in group for machine in package_set.machines}
-        cuda = group[-1].cuda
-        if cuda not in labels:
+        last = group[-1]
+        if last.cuda not in labels:
             continue
         for machine in MACHINES:
-            if machine not in own:
-                pins = _pins(group, data)
-                targets = (
-                    _resolve(data, find_cuda(cuda, data), *t, pins) for t in _TARGETS[machine]
-                )
-                resolved = next(filter(None, targets), None)
+            if machine in own:
+                continue
+            pins, label = _pins(group, data), find_cuda(last.cuda, data)
+            for platform, capabilities in _TARGETS[machine]:
+                resolved = _resolve(data, label, platform, capabilities, pins)
                 if resolved is not None:
-                    yield resolved._replace(attribute=group[-1].attribute, machines=(machine,))
+                    yield resolved._replace(attribute=last.attribute, machines=(machine,))
+                    break
 
 
 def _pins(group: Iterable[SetReleases], data: SetData) -> dict[str, str]:
