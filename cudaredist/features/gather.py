@@ -32,16 +32,22 @@ def gather(
     record = Record() if is_wheel else None
     facts = _MemberFacts(storage, only_binaries=only_binaries)
     for member, content in members:
+        if record is None:
+            entries.append(facts.read(member, content))
+            continue
         # A RECORD has no folders.
-        is_recorded = record is not None and member.kind != "directory"
-        passing = record.following(member.name, content) if record and is_recorded else content
+        is_recorded = member.kind != "directory"
+        passing = record.following(member.name, content) if is_recorded else content
         entries.append(facts.read(member, passing))
-        if record is not None:
-            # A hash requires the complete file.
-            for _ in passing:
-                pass
-    notes, extracts = () if record is None else record.notes(), facts.extracts.result()
-    return Facts(schema=FACTS_SCHEMA, members=tuple(entries), notes=notes, extracts=extracts)
+        # A hash requires the complete file.
+        for _ in passing:
+            pass
+    return Facts(
+        schema=FACTS_SCHEMA,
+        members=tuple(entries),
+        notes=() if record is None else record.notes(),
+        extracts=facts.extracts.result(),
+    )
 
 
 class _MemberFacts:

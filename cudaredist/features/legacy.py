@@ -42,9 +42,11 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
             if isinstance(archive, ExaminedArchive):
                 outputs = _outputs(archive, package.files_of(position))
             if outputs is not None:
-                entry = {"outputs": outputs}
-                by_variant = packages.setdefault(name, {}).setdefault(archive.platform, {})
-                by_variant |= entry if archive.variant is None else {archive.variant: entry}
+                of_platform = packages.setdefault(name, {}).setdefault(archive.platform, {})
+                if archive.variant is None:
+                    of_platform["outputs"] = outputs
+                else:
+                    of_platform[archive.variant] = {"outputs": outputs}
     return (json.dumps(packages, indent=2, sort_keys=True) + "\n").encode()
 
 
@@ -104,8 +106,11 @@ def _stored_outputs(document: object) -> Iterator[tuple[ArchiveId, Any]]:
         return
     for name, platforms in packages.items():
         for platform, value in platforms.items():
-            nested = value if isinstance(value, dict) else {}
+            if not isinstance(value, dict):
+                continue
             # Without variants, `outputs` is directly below the platform.
-            for variant, entry in {None: nested, **nested}.items():
+            if "outputs" in value:
+                yield ArchiveId(name, platform, None), value["outputs"]
+            for variant, entry in value.items():
                 if isinstance(entry, dict) and "outputs" in entry:
                     yield ArchiveId(name, platform, variant), entry["outputs"]

@@ -68,8 +68,11 @@ def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
 
     The marks that a linker makes for the versions themselves are left out.
     """
-    for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
+    if not binary.symbols:
+        return
+    for group in unpack_groups(binary.symbols.packed):
         if group.kind == EXPORTED:
+            # A line is a name and an ordinal, or only an ordinal.
             parts = (line.rpartition(" ") for line in group.names)
             yield [_plain(name or f"#{ordinal}") for name, _, ordinal in parts], ""
         elif group.kind == DEFINED:
@@ -84,7 +87,9 @@ def import_groups(binary: Binary) -> Iterator[tuple[list[str], str, str]]:
 
     Weak symbols are skipped.
     """
-    for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
+    if not binary.symbols:
+        return
+    for group in unpack_groups(binary.symbols.packed):
         if group.kind == IMPORTED:
             yield [_plain(name) for name in group.names], "", group.properties[0]
         elif group.kind == UNDEFINED and group.properties[0] != "weak":

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 LICENSES_LIMIT = 1000
 """Limit for the number of license files per archive."""
-_begins_like_one = re.compile(
+_begins_like_license = re.compile(
     r"licen[cs]e|copying|copyright|eula|notice|third[-_ ]?party", re.IGNORECASE
 ).match
 _is_code = re.compile(
@@ -29,4 +29,4 @@ def main_license(paths: Iterable[str]) -> str | None:
 def is_license(path: str) -> bool:
     """Check if a file is named like a license."""
     name = path.rpartition("/")[2]
-    return _begins_like_one(name) is not None and _is_code(name) is None
+    return _begins_like_license(name) is not None and _is_code(name) is None

@@ -110,8 +110,8 @@ def _names(path: str, lines: IncludeLines) -> Iterator[tuple[str, str]]:
 def _own_headers(names: AbstractSet[str], paths: Iterable[str]) -> dict[str, str]:
     """Return the archive's header for each name, the topmost if several."""
     own: dict[str, str] = {}
-    for path in paths:
-        for name in names & set(_ends(path)) if is_header(path) else ():
+    for path in filter(is_header, paths):
+        for name in names & set(_ends(path)):
             own[name] = min(own.get(name, path), path, key=_rank)
     return own
 
@@ -124,7 +124,10 @@ def _ends(path: str) -> Iterator[str]:
 
 
 def _reached(headers: Mapping[str, IncludeLines], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the condition for including each header, empty for public ones."""
+    """Return the condition for including each header, empty for public ones.
+
+    This is Dijkstra's algorithm, with the rank of a condition as the distance from public headers.
+    """
     reached = {path: "" for path in headers if not _has_private_folder(path)}
     waiting = [(*_rank(""), path) for path in reached]
     while waiting:
