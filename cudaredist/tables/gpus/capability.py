@@ -47,15 +47,20 @@ class Capability(NamedTuple):
     @property
     def variant(self) -> Variant | None:
         """`a` for one architecture only, `f` for a family, or None."""
-        return next((variant for variant in _VARIANTS if variant == self.suffix), None)
+        for variant in _VARIANTS:
+            if variant == self.suffix:
+                return variant
+        return None
 
     def ptx_runs_on(self, gpu: Self, *, is_family: bool) -> bool:
         """Check if a GPU runs PTX of this target. `is_family` is whether it is of the same family.
 
         All later GPUs run plain PTX, only the same one that of `a`, and its family that of `f`.
         """
-        if gpu <= self.base or not self.suffix:
-            return gpu >= self.base
+        if gpu < self.base:
+            return False
+        if gpu == self.base or not self.suffix:
+            return True
         return self.suffix == "f" and is_family
 
     def __str__(self) -> str:

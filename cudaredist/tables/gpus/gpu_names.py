@@ -37,27 +37,49 @@ def capabilities_called(text: str, gpus: Gpus) -> list[str]:
     for entry in gpus.capabilities.values():
         for title in (*entry.products, entry.family):
             titles[title].add(entry.base)
+    matches = _matching_titles(_words(text), titles)
+    if not matches:
+        raise _no_gpu(text, titles, gpus)
+    names: set[str] = set()
+    for title in matches:
+        for base in titles[title]:
+            names.update(_names_of_chip(base, gpus))
+    return sorted(names, key=Capability.parse)
+
+
+def _matching_titles(words: Sequence[str], titles: Iterable[str]) -> list[str]:
+    """Return the titles with exactly these words, else with all of them, else within them."""
+    exact = []
+    parts = []
+    for title in titles:
+        title_words = _words(title)
+        if words in (title_words, ["nvidia", *title_words]):
+            exact.append(title)
+        if _is_part(_model(words), title_words):
+            parts.append(title)
+    return exact or parts or _contained(words, titles)
+
+
+def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
+    """Return the error for a name of no GPU."""
     words = _words(text)
-    exact = [title for title in titles if words in ((w := _words(title)), ["nvidia", *w])]
-    matches = exact or [title for title in titles if _is_part(_model(words), _words(title))]
-    matches = matches or _contained(words, titles)
-    if not matches and _is_like_target(text.lower()):
-        near = [major] if (major := f"{text}.0") in gpus.capabilities else []
-        near = near or difflib.get_close_matches(name, gpus.capabilities, cutoff=0.5)
-        raise UnknownNameError("compute capability", text, gpus.capabilities, near)
-    if not matches and not _BRANDS.isdisjoint(words):
+    if _is_like_target(text.lower()):
+        name, major = Capability.name_of(text.lower()), f"{text}.0"
+        if major in gpus.capabilities:
+            near = [major]
+        else:
+            near = difflib.get_close_matches(name, gpus.capabilities, cutoff=0.5)
+        return UnknownNameError("compute capability", text, gpus.capabilities, near)
+    if not _BRANDS.isdisjoint(words):
         # A similar name is another GPU.
         hint = f"name its compute capability, which `{_QUERY}` prints"
-        raise UsageError(f"no known GPU is called {shown(text)}", hint=hint)
-    if not matches:
-        spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
-        keys = difflib.get_close_matches("".join(words), spellings)
-        similar = tuple(dict.fromkeys(spellings[key] for key in keys))
-        # The list of all products is too long.
-        raise UnknownNameError("GPU", text, {e.family for e in gpus.capabilities.values()}, similar)
-    called = {base for title in matches for base in titles[title]}
-    names = {same for base in called for same in _names_of_chip(base, gpus)}
-    return sorted(names, key=Capability.parse)
+        return UsageError(f"no known GPU is called {shown(text)}", hint=hint)
+    spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
+    keys = difflib.get_close_matches("".join(words), spellings)
+    similar = tuple(dict.fromkeys(spellings[key] for key in keys))
+    # The list of all products is too long.
+    families = {entry.family for entry in gpus.capabilities.values()}
+    return UnknownNameError("GPU", text, families, similar)
 
 
 def capability_of(text: str, gpus: Gpus, cuda_minor: str | None = None) -> str:
@@ -96,10 +118,14 @@ def _model(words: Sequence[str]) -> list[str]:
 def _contained(words: Sequence[str], titles: Iterable[str]) -> list[str]:
     """Return the titles whose adjacent words are in a name, only those with the most words."""
     text = f" {' '.join(_model(words))} "
-    models = {title: _model(_words(title)) for title in titles}
-    found = {title: len(m) for title, m in models.items() if m and f" {' '.join(m)} " in text}
-    most = max(found.values(), default=0)
-    return [title for title, count in found.items() if count == most]
+    counts: dict[str, int] = {}
+    for title in titles:
+        model = _model(_words(title))
+        # The blanks prevent a match within a word.
+        if model and f" {' '.join(model)} " in text:
+            counts[title] = len(model)
+    most = max(counts.values(), default=0)
+    return [title for title, count in counts.items() if count == most]
 
 
 def _words(text: str) -> list[str]:

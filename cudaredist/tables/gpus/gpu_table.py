@@ -126,19 +126,20 @@ class _TableMaker:
             self._find("overlay-lacks", name, "policy/gpus.json has no entry for it")
         overlay = overlay or _NO_OVERLAY
         minors = list(self._newest)
-        at = [index for index, minor in enumerate(minors) if name in self._newest[minor]]
-        first, last = minors[at[0]], minors[at[-1]]
-        if len(at) != at[-1] - at[0] + 1:
+        known_in = [minor for minor in minors if name in self._newest[minor]]
+        first, last = known_in[0], known_in[-1]
+        if known_in != minors[minors.index(first) : minors.index(last) + 1]:
             message = f"in {first} and {last}, but not in all releases between"
             self._find("gone-in-between", name, message)
         facts = tuple(fact for fact in overlay.facts if is_plain or fact.field in _SHARED_FACTS)
         documented = fact_of(facts, "first_cuda")
-        if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
+        is_oldest = first == minors[0]
+        if is_oldest and documented and Version.parse(documented) < Version.parse(first):
             first = documented
         gpus = [gpu for gpu in self.known if gpu.variant is None]
         family = [gpu for gpu in gpus if self._group(gpu) == self._group(name)]
         return CapabilityEntry(
-            family=self._family(name, [minors[index] for index in at]),
+            family=self._family(name, known_in),
             base=str(name.base),
             variant=name.variant,
             first_cuda=first,
@@ -180,10 +181,11 @@ def default_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
     That is every supported capability without a letter, except Jetsons and those that policy has
     removed from the defaults.
     """
-    return tuple(
-        name
-        for name in supported_capabilities(cuda_minor, gpus)
-        if (entry := gpus.capabilities[name]).variant is None
-        and not entry.jetson
-        and is_between(cuda_minor, entry.first_cuda, entry.dont_default_after)
-    )
+    names = []
+    for name in supported_capabilities(cuda_minor, gpus):
+        entry = gpus.capabilities[name]
+        if entry.variant is not None or entry.jetson:
+            continue
+        if is_between(cuda_minor, entry.first_cuda, entry.dont_default_after):
+            names.append(name)
+    return tuple(names)
