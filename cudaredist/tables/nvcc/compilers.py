@@ -55,7 +55,19 @@ def _with_gcc(_version: int, gcc: int, _clang: int) -> dict[str, int]:
     return _LINUX | {"__GNUC__": gcc}
 
 
-def _clang(version: int, *_: int) -> dict[str, int]:
+def _with_clang(_version: int, _gcc: int, clang: int) -> dict[str, int]:
+    return _macros_of_clang(clang)
+
+
+def _as_clang(version: int, _gcc: int, _clang: int) -> dict[str, int]:
+    return _macros_of_clang(version)
+
+
+def _on_windows(_version: int, _gcc: int, _clang: int) -> dict[str, int]:
+    return _WINDOWS
+
+
+def _macros_of_clang(version: int) -> dict[str, int]:
     # Headers check minors only up to 3.3, so minor 9 passes for every major.
     named = {"__clang__": 1, "__clang_major__": version, "__clang_minor__": 9}
     return _LINUX | {"__GNUC__": _GCC_OF_CLANG} | named
@@ -64,13 +76,15 @@ def _clang(version: int, *_: int) -> dict[str, int]:
 COMPILERS: Mapping[Compiler, Simulation] = MappingProxyType(
     {
         "gcc": Simulation("__GNUC__", _MAJORS, _with_gcc),
-        "clang": Simulation("__clang_major__", _MAJORS, _clang),
-        "msvc": Simulation("_MSC_VER", range(1500, 2101), lambda *_: _WINDOWS, unit="_MSC_VER"),
-        "grace-clang": Simulation("__GRCO_CLANG_COMPILER__", _MAJORS, _clang, lambda _: 1),
-        "horizon-clang": Simulation("__HORIZON__", _MAJORS, _clang, lambda _: 1),
+        "clang": Simulation("__clang_major__", _MAJORS, _as_clang),
+        "msvc": Simulation("_MSC_VER", range(1500, 2101), _on_windows, unit="_MSC_VER"),
+        "grace-clang": Simulation(
+            "__GRCO_CLANG_COMPILER__", _MAJORS, _as_clang, value=lambda _version: 1
+        ),
+        "horizon-clang": Simulation("__HORIZON__", _MAJORS, _as_clang, value=lambda _version: 1),
         "icc": Simulation("__ICC", _ICC_VERSIONS, _with_gcc, unit="version"),
         "icx": Simulation(
-            "__INTEL_CLANG_COMPILER", _ICX_YEARS, lambda *of: _clang(of[2]), (10000).__mul__
+            "__INTEL_CLANG_COMPILER", _ICX_YEARS, _with_clang, value=lambda year: year * 10000
         ),
         "nvhpc": Simulation("__PGIC__", range(10, 60), _with_gcc),
     }
@@ -90,12 +104,20 @@ def read_header(data: bytes) -> dict[str, CompilerAnswer]:
     header = Header(data)
     answers: dict[str, CompilerAnswer] = {}
     for compiler, simulation in COMPILERS.items():
-        gcc, clang = (getattr(answers.get(name), "max", None) or 0 for name in ("gcc", "clang"))
+        gcc, clang = _newest_of("gcc", answers), _newest_of("clang", answers)
         answer = _evaluate(header, compiler, simulation, gcc=gcc, clang=clang)
         answers[compiler] = answer
         if compiler in _MUST_BE_RANGES and not isinstance(answer, CompilerRange):
             reject(None, f"{compiler} is {answer.status}: the header does not check it")
     return answers
+
+
+def _newest_of(compiler: str, answers: Mapping[str, CompilerAnswer]) -> int:
+    """Return the newest accepted version of a compiler, 0 if none is known."""
+    answer = answers.get(compiler)
+    if isinstance(answer, CompilerRange) and answer.max is not None:
+        return answer.max
+    return 0
 
 
 def _evaluate(
@@ -157,38 +179,46 @@ def _years(bottom: int, top: int) -> dict[str, str]:
     return {str(version): year for version, year in years.items() if year is not None}
 
 
-_LESS_THAN = (re.compile(r"\bless than (\d{1,9})\b"), lambda _, top: (top + 1,))
-_STATED: Mapping[str, tuple[re.Pattern[str], Callable[[int, int], tuple[int, ...]]]] = {
-    "gcc": (re.compile(r"\blater than (\d{1,9}) are not supported"), lambda _, top: (top,)),
+_LESS_THAN = re.compile(r"\bless than (\d{1,9})\b")
+_ERROR_TEXTS: Mapping[str, re.Pattern[str]] = {
+    "gcc": re.compile(r"\blater than (\d{1,9}) are not supported"),
     "clang": _LESS_THAN,
     "horizon-clang": _LESS_THAN,
-    "grace-clang": (
-        re.compile(r"\bmust be (\d{1,9})\.x(?: to (\d{1,9})\.x)?"),
-        lambda *ends: ends,
-    ),
-    "msvc": (
-        re.compile(r"\bbetween (\d{4}) and (\d{4}) \(inclusive\)"),
-        lambda *ends: tuple(int(visual_studio(end) or 0) for end in ends),
-    ),
+    "grace-clang": re.compile(r"\bmust be (\d{1,9})\.x(?: to (\d{1,9})\.x)?"),
+    "msvc": re.compile(r"\bbetween (\d{4}) and (\d{4}) \(inclusive\)"),
 }
-"""Patterns of error texts by compiler, with the right numbers for a lowest and highest version.
+"""Patterns of error texts that state bounds. For other compilers, the texts vary too much."""
 
-For other compilers, the texts vary too much.
-"""
+
+def _right_numbers(compiler: str, bottom: int, top: int) -> tuple[int, ...]:
+    """Return the numbers of a correct error text for a range."""
+    if compiler == "gcc":
+        return (top,)
+    if compiler in {"clang", "horizon-clang"}:
+        return (top + 1,)
+    if compiler == "msvc":
+        return int(visual_studio(bottom) or 0), int(visual_studio(top) or 0)
+    return bottom, top
 
 
 def _stale_text(
     compiler: str, bottom: int, top: int, outcomes: Mapping[int, Outcome]
 ) -> str | None:
     """Return a note if the errors for the nearest versions outside the range state another one."""
-    if compiler not in _STATED:
+    if compiler not in _ERROR_TEXTS:
         return None
-    pattern, numbers = _STATED[compiler]
-    below, above = [n for n in outcomes if n < bottom][-1:], [n for n in outcomes if n > top][:1]
-    for line, _, text in (error for n in (*below, *above) for error in outcomes[n].errors):
-        match = pattern.search(text)
-        if match and tuple(int(n or match[1]) for n in match.groups()) != numbers(bottom, top):
-            claim = f'the text of #error is "{match[0]}"'
-            span = f"{bottom} to {top}" if bottom > _MAJORS[0] else f"up to {top}"
-            return f"line {line}: {claim}, but its #if accepts {span}"
+    right = _right_numbers(compiler, bottom, top)
+    below = [version for version in outcomes if version < bottom]
+    above = [version for version in outcomes if version > top]
+    for version in (*below[-1:], *above[:1]):
+        for error in outcomes[version].errors:
+            match = _ERROR_TEXTS[compiler].search(error.text)
+            if match is None:
+                continue
+            # "must be 7.x" states one version as both bounds.
+            stated = tuple(int(number or match[1]) for number in match.groups())
+            if stated != right:
+                claim = f'the text of #error is "{match[0]}"'
+                span = f"{bottom} to {top}" if bottom > _MAJORS[0] else f"up to {top}"
+                return f"line {error.line}: {claim}, but its #if accepts {span}"
     return None

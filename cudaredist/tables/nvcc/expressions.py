@@ -70,8 +70,13 @@ def _to_number(token: str) -> Number:
     match = _is_integer(token)
     if match is None:
         raise ExpressionError(f"{token[:60]!a} is not an integer")
-    digits = match[1]
-    base = {"x": 16, "b": 2}.get(digits[1:2].lower(), 8 if digits.startswith("0") else 10)
+    digits, base = match[1], 10
+    if digits.startswith(("0x", "0X")):
+        base = 16
+    elif digits.startswith(("0b", "0B")):
+        base = 2
+    elif digits.startswith("0"):
+        base = 8
     # Conversion of longer digits would only be slow: 64 bits are at most 64 digits.
     value = int(digits, base) if len(digits) <= _WIDTH + 2 else 1 << _WIDTH
     if value >> _WIDTH:
@@ -168,17 +173,21 @@ class _Evaluation:
 
     def _binary(self, weakest: int, *, matters: bool) -> Number:
         left = self._unary(matters=matters)
-        while (strength := _STRENGTH.get(symbol := self._rest[-1], -1)) >= weakest:
+        while True:
+            symbol = self._rest[-1]
+            strength = _STRENGTH.get(symbol)
+            if strength is None or strength < weakest:
+                return left
             self._rest.pop()
-            is_decided = _LOGICAL.get(symbol) == (left.value != 0)
+            is_decided = symbol in _LOGICAL and _LOGICAL[symbol] == (left.value != 0)
             right = self._binary(strength + 1, matters=matters and not is_decided)
             if symbol in _LOGICAL:
-                left = Number(int((left if is_decided else right).value != 0))
+                deciding = left if is_decided else right
+                left = Number(int(deciding.value != 0))
             elif symbol in {"/", "%"} and right.value == 0 and matters:
                 raise ExpressionError("division by zero")
             else:
                 left = _computed(symbol, left, right)
-        return left
 
     def _unary(self, *, matters: bool) -> Number:
         symbols = []
@@ -221,10 +230,12 @@ def _computed(symbol: str, left: Number, right: Number) -> Number:
         value = left.value << distance if is_left else left.value >> distance
         return _wrapped(value, is_unsigned=left.is_unsigned)
     is_unsigned = left.is_unsigned or right.is_unsigned
-    one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (left, right))
-    # A division by zero matters only if the result does.
-    divisor = two or 1
-    result = _OPERATIONS[symbol](one, divisor if symbol in {"/", "%"} else two)
+    first = _wrapped(left.value, is_unsigned=is_unsigned).value
+    second = _wrapped(right.value, is_unsigned=is_unsigned).value
+    if symbol in {"/", "%"} and second == 0:
+        # A value without an effect. If the value mattered, this would have been an error.
+        second = 1
+    result = _OPERATIONS[symbol](first, second)
     if isinstance(result, bool):
         return Number(int(result))
     return _wrapped(result, is_unsigned=is_unsigned)
