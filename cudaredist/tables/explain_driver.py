@@ -4,10 +4,11 @@ The rules are in `driver_support.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.policy import DriverPolicy, LastBranch
 from cudaredist.formats.tables import CapabilityEntry
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.driver_support import (
     POLICY_FILE,
@@ -76,17 +77,20 @@ def _releases(
     by_support = _by_support(driver, releases, system, policy)
     origin = documented("NVIDIA's release notes, by release")
     for support, words in _WORDS.items():
-        if labels := by_support.get(support):
-            unstated = [str(x) for x in labels if stated_drivers(x, system, policy).native is None]
-            reason = None
-            if support in {"native", "some"} and unstated:
-                reason = "No source states the lowest driver with all features of "
-                reason += ", ".join(unstated)
-                reason += ", but a later release runs with all" * (support == "native")
-            name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
-            fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
-            spans = ", ".join(_spans(labels, releases))
-            yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
+        labels = by_support.get(support)
+        if not labels:
+            continue
+        unstated = [str(x) for x in labels if stated_drivers(x, system, policy).native is None]
+        reason = None
+        if support in {"native", "some"} and unstated:
+            names = ", ".join(unstated)
+            reason = f"No source states the lowest driver with all features of {names}"
+            if support == "native":
+                reason += ", but a later release runs with all"
+        name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
+        fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
+        spans = ", ".join(_spans(labels, releases))
+        yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
 
 
 def _by_support(
@@ -101,24 +105,24 @@ def _by_support(
 def _spans(labels: Collection[Version], known: Sequence[Version]) -> list[str]:
     """Return releases as ranges, such as `11.0 to 12.2`: minors if all of their patches count."""
     spans: list[list[Version]] = []
-    for number, label in enumerate(known):
-        if label not in labels:
-            continue
-        if number and spans and spans[-1][-1] == known[number - 1]:
+    is_in_span = False
+    for label in known:
+        if label in labels:
+            if not is_in_span:
+                spans.append([])
             spans[-1].append(label)
-        else:
-            spans.append([label])
-    lines = {line: [label for label in known if label.line == line] for line in _lines(known)}
+        is_in_span = label in labels
+    patches = grouped((label.line, label) for label in known)
 
     def name(label: Version, span: Sequence[Version]) -> str:
-        return label.line if {*lines[label.line]} <= {*span} else str(label)
+        is_whole_line = all(patch in span for patch in patches[label.line])
+        return label.line if is_whole_line else str(label)
 
-    ends = [dict.fromkeys((name(span[0], span), name(span[-1], span))) for span in spans]
-    return [" to ".join(each) for each in ends]
-
-
-def _lines(labels: Iterable[Version]) -> set[str]:
-    return {label.line for label in labels}
+    texts = []
+    for span in spans:
+        first, last = name(span[0], span), name(span[-1], span)
+        texts.append(first if first == last else f"{first} to {last}")
+    return texts
 
 
 def driver_answer(name: str, policy: DriverPolicy, releases: Collection[Version] = ()) -> str:
@@ -162,27 +166,31 @@ def _known(policy: DriverPolicy, releases: Collection[Version]) -> list[Version]
 
 def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
     """Yield the compatibility packages for a driver branch, and the GPUs with a last branch."""
-    forward = {name: entry for name, entry in policy.forward.items() if branch in entry.branches}
-    newest = sorted(forward, key=parse_label)
-    entry = forward[newest[-1]] if newest else None
-    source = entry.reference if entry else "no package is documented for this branch"
+    forward = {line: entry for line, entry in policy.forward.items() if branch in entry.branches}
     words = "forward compatibility packages (cuda_compat) for CUDA"
-    yield make_fact(
-        "driver.forward",
-        words if newest else f"{words}: unknown, or the branch is at the end of its life",
-        tuple(newest) or None,
-        documented(source),
-        entry.reason if entry else None,
-    )
-    for name, words, is_dropped in (
-        ("driver.dropped", "GPUs that it no longer supports", True),
-        ("driver.supported", "GPUs that a later branch drops, but this one supports", False),
-    ):
-        families = {
-            family: last
-            for family, last in policy.last_branches.items()
-            if (int(last.branch) < int(branch)) == is_dropped
-        }
-        for source in sorted({last.reference for last in families.values()}):
-            named = (f"{n} (until {last.branch})" for n, last in families.items())
-            yield make_fact(name, words, tuple(named), documented(source))
+    if forward:
+        lines = sorted(forward, key=parse_label)
+        newest = forward[lines[-1]]
+        origin = documented(newest.reference)
+        yield make_fact("driver.forward", words, tuple(lines), origin, newest.reason)
+    else:
+        words += ": unknown, or the branch is at the end of its life"
+        origin = documented("no package is documented for this branch")
+        yield make_fact("driver.forward", words, None, origin)
+    dropped: dict[str, LastBranch] = {}
+    supported: dict[str, LastBranch] = {}
+    for family, last in policy.last_branches.items():
+        if int(last.branch) < int(branch):
+            dropped[family] = last
+        else:
+            supported[family] = last
+    yield from _family_facts("driver.dropped", "GPUs that it no longer supports", dropped)
+    words = "GPUs that a later branch drops, but this one supports"
+    yield from _family_facts("driver.supported", words, supported)
+
+
+def _family_facts(name: str, words: str, families: Mapping[str, LastBranch]) -> Iterator[Fact]:
+    """Yield a fact about GPU architectures for each source of their last branches."""
+    for source in sorted({last.reference for last in families.values()}):
+        texts = [f"{family} (until {last.branch})" for family, last in families.items()]
+        yield make_fact(name, words, tuple(texts), documented(source))

@@ -92,10 +92,16 @@ def _facts_of_ptxas(entry: CapabilityEntry, gpus: Gpus) -> Iterator[Fact]:
     yield make_fact("family", f"its architecture is {entry.family}", entry.family, oldest)
     words = f"the oldest CUDA release that knows it is {entry.first_cuda}"
     claims = list(_policy_claims(entry, "first_cuda", entry.first_cuda))
-    origin, reason, read_since = oldest, None, known[0].line
-    stated = [f for f in entry.policy if (f.field, f.value) == ("first_cuda", entry.first_cuda)]
+    origin, reason = oldest, None
+    read_since = known[0].line
+    stated = [
+        fact
+        for fact in entry.policy
+        if fact.field == "first_cuda" and fact.value == entry.first_cuda
+    ]
     if read_since == entry.first_cuda:
-        words += ", the oldest that was read" if known[0] == labels[0] else ""
+        if known[0] == labels[0]:
+            words += ", the oldest that was read"
     elif stated:
         origin, reason = Origin("documented", _policy_path(stated[0])), stated[0].reason
         because = "the oldest release that was read already knows it"

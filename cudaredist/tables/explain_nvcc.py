@@ -55,31 +55,52 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
 def _range_facts(
     label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
 ) -> Iterator[Fact]:
-    header = compat.releases[label].source
-    is_header = isinstance(header, HeaderSource)
-    unseen = policy.unseen_releases.get(parse_label(label).line) if is_header else None
-    stated = unseen and unseen.compilers.get(compiler)
-    for field, end in (("min", "oldest"), ("max", "newest")):
-        value = getattr(answer, field)
-        is_documented = getattr(answer, f"{field}_basis") == "documented"
-        origin = _origin((is_documented and answer.documented_by) or header, label)
-        claims, bound = list(_other_answers(label, compiler, field, value, compat)), None
-        if field == "min" and is_documented:
-            bound = policy.lower_bounds.get(compiler)
-            if is_header:
-                own, source = answer.header_min, _origin(header, label).source
-                words = "the header has no lower bound" if own is None else "the header's own bound"
-                claims.append(Claim(value=own, source=source, reason=words))
-        if field == "max" and unseen and stated and stated.max != value:
-            claims.append(Claim(value=stated.max, source=unseen.reference, reason=stated.note))
-        if field == "max" and answer.note is not None:
-            claims.append(Claim(value=answer.note, source=origin.source, reason="a note"))
-        words = _bound_in_words(COMPILER_NAMES.get(compiler, compiler), end, value, answer)
+    yield _min_fact(label, compiler, answer, compat, policy)
+    yield _max_fact(label, compiler, answer, compat, policy)
+
+
+def _min_fact(
+    label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
+) -> Fact:
+    """Return the oldest accepted version. If it is documented, the header's bound is a claim."""
+    source = compat.releases[label].source
+    origin = _origin(source, label)
+    claims = list(_other_answers(label, compiler, "min", answer.min, compat))
+    reason = None
+    if answer.min_basis == "documented":
+        origin = _origin(answer.documented_by or source, label)
+        bound = policy.lower_bounds.get(compiler)
         reason = bound.reason if bound else None
-        yield make_fact(f"{compiler}.{field}", words, value, origin, reason, claims)
+        if isinstance(source, HeaderSource):
+            own, header = answer.header_min, _origin(source, label).source
+            words = "the header has no lower bound" if own is None else "the header's own bound"
+            claims.append(Claim(value=own, source=header, reason=words))
+    words = _bound_in_words(compiler, "oldest", answer.min, answer)
+    return make_fact(f"{compiler}.min", words, answer.min, origin, reason, claims)
 
 
-def _bound_in_words(name: str, end: str, value: int | None, answer: CompilerRange) -> str:
+def _max_fact(
+    label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
+) -> Fact:
+    """Return the newest accepted version. If documentation differs, it is a claim."""
+    source = compat.releases[label].source
+    origin = _origin(source, label)
+    if answer.max_basis == "documented":
+        origin = _origin(answer.documented_by or source, label)
+    claims = list(_other_answers(label, compiler, "max", answer.max, compat))
+    unseen = policy.unseen_releases.get(parse_label(label).line)
+    if unseen is not None and isinstance(source, HeaderSource):
+        stated = unseen.compilers.get(compiler)
+        if stated is not None and stated.max != answer.max:
+            claims.append(Claim(value=stated.max, source=unseen.reference, reason=stated.note))
+    if answer.note is not None:
+        claims.append(Claim(value=answer.note, source=origin.source, reason="a note"))
+    words = _bound_in_words(compiler, "newest", answer.max, answer)
+    return make_fact(f"{compiler}.max", words, answer.max, origin, otherwise=claims)
+
+
+def _bound_in_words(compiler: str, end: str, value: int | None, answer: CompilerRange) -> str:
+    name = COMPILER_NAMES.get(compiler, compiler)
     if value is None:
         return f"{name}: no {end} version"
     version = str(value)
