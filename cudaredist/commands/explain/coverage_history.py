@@ -6,7 +6,6 @@ Reads the local feature files.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, product
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
@@ -23,6 +22,8 @@ from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, descri
 
 _files = TypeAdapter(dict[str, FileCode])
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
+_EVERY_MAJOR = 0
+"""Stands for all CUDA majors, for archives that are not built for one of them."""
 
 
 class ArchiveCoverage(NamedTuple):
@@ -83,9 +84,13 @@ def coverage_of_releases(
     its own entry. The best archive of a release counts.
     """
     packages = grouped(((one.redist, one.archive.package), one) for one in archives)
-    pairs = product(capabilities, sorted(packages.items()))
-    parts = (_summaries(name, gpus.capabilities[name].base, *item) for name, item in pairs)
-    return tuple(_with_any(part, without_code) for part in chain.from_iterable(parts))
+    coverage: list[PackageCoverage] = []
+    for name in capabilities:
+        base = gpus.capabilities[name].base
+        for (redist, package), own in sorted(packages.items()):
+            parts = _summaries(name, base, redist, package, own)
+            coverage += (_with_any(part, without_code) for part in parts)
+    return tuple(coverage)
 
 
 def _with_any(
@@ -100,32 +105,43 @@ def _with_any(
 
 
 def _summaries(
-    name: str, base: str, source: tuple[str, str], archives: Iterable[ArchiveCoverage]
+    name: str, base: str, redist: str, package: str, archives: Iterable[ArchiveCoverage]
 ) -> Iterator[PackageCoverage]:
     """Yield the coverage of a capability by a package, for each CUDA major if these differ."""
-    redist, package = source
     best: dict[Version, dict[int, Coverage]] = defaultdict(dict)
-    for _, label, archive, by_capability in archives:
-        part = by_capability.get(base)
-        if part is not None:
-            major = 0 if redist == CUDA else cuda_major_of(redist, label, archive.variant)
-            of_release, key = best[label], major or 0
-            of_release[key] = min(of_release.get(key, part), part, key=_rank)
-    if all(len({part.value for part in majors.values()}) == 1 for majors in best.values()):
-        best = {label: {0: min(majors.values(), key=_rank)} for label, majors in best.items()}
+    for one in archives:
+        part = one.by_capability.get(base)
+        if part is None:
+            continue
+        major = None
+        if redist != CUDA:
+            major = cuda_major_of(redist, one.label, one.archive.variant)
+        by_major, key = best[one.label], major or _EVERY_MAJOR
+        if key not in by_major or _rank(part) < _rank(by_major[key]):
+            by_major[key] = part
+    is_same = all(_have_one_value(by_major.values()) for by_major in best.values())
+    if is_same:
+        best = {
+            label: {_EVERY_MAJOR: min(by_major.values(), key=_rank)}
+            for label, by_major in best.items()
+        }
     for major in sorted({major for majors in best.values() for major in majors}):
         releases = [(label, majors[major]) for label, majors in best.items() if major in majors]
         yield PackageCoverage(
             capability=name,
             redist=redist,
             package=package,
-            cuda=major or None,
+            cuda=None if major == _EVERY_MAJOR else major,
             native=_span(releases, "native"),
             ptx=_span(releases, "ptx"),
             without=_first_without(releases),
             releases=len(releases),
             unknown=sum(part.value == "unknown" for _, part in releases),
         )
+
+
+def _have_one_value(parts: Iterable[Coverage]) -> bool:
+    return len({part.value for part in parts}) == 1
 
 
 def _rank(part: Coverage) -> int:

@@ -49,13 +49,13 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
     if platform is not None and archives and platform not in known:
         raise _no_archives(name, platform, known, index)
     urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
-    explained = tuple(
-        own.model_copy(update={"url": archive_address(place.redist, place.archive, urls, address)})
-        for place, own in archives.items()
-        for address in [index.store.address_of(place.redist, place.label)]
-        if platform in {None, place.archive.platform}
-    )
-    return PackageReport(asked=name, archives=explained, reasons=reasons)
+    explained = []
+    for place, own in archives.items():
+        if platform is None or place.archive.platform == platform:
+            address = index.store.address_of(place.redist, place.label)
+            url = archive_address(place.redist, place.archive, urls, address)
+            explained.append(own.model_copy(update={"url": url}))
+    return PackageReport(asked=name, archives=tuple(explained), reasons=reasons)
 
 
 def _no_archives(name: str, platform: str, known: Collection[str], index: Index) -> UsageError:

@@ -18,8 +18,11 @@ _PACKAGES = {CUDA: "libcublas", "cudnn": "cudnn", "nccl": "nccl", "cutensor": "l
 """The package that decides if a release runs on a GPU. Most programs and libraries use cuBLAS."""
 _TITLES = {CUDA: "CUDA", **{name: REDISTS[name].title for name in _PACKAGES if name != CUDA}}
 COMMON_PLATFORMS = (
-    *("linux-x86_64", "linux-sbsa", "linux-aarch64"),
-    *("windows-x86_64", "windows-arm64"),
+    "linux-x86_64",
+    "linux-sbsa",
+    "linux-aarch64",
+    "windows-x86_64",
+    "windows-arm64",
 )
 """Platforms, the most common first."""
 

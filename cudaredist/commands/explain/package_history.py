@@ -20,6 +20,8 @@ _BAR = 12
 """Width of the largest release's bar, in characters."""
 _UNKNOWN = "-"
 
+_Combination: TypeAlias = tuple[int, ...]
+"""All groups that contain a symbol."""
 _Rows: TypeAlias = list[tuple[ArchiveHistory, dict[str, str]]]
 
 
@@ -42,25 +44,31 @@ def archive_histories(
     `names` contains the symbols of groups. By default, only those of the package are read.
     """
     code = _device_code(index, {one.contents for one in own if one.contents})
-    groups = _exports(index, own)
-    every = set().union(*groups.values()) - {None}
-    containing = groups_of_names(every, read_names(index, every) if names is None else names)
-    # Names with the same groups are always together, so one set of groups counts for all of them.
-    count = Counter(containing.values())
-    members: dict[int, set[tuple[int, ...]]] = defaultdict(set)
-    for rows in count:
-        for group in rows:
-            members[group].add(rows)
+    exports = _exports(index, own)
+    groups = set().union(*exports.values()) - {None}
+    if names is None:
+        names = read_names(index, groups)
+    # Libraries export 100,000 names. Those in the same groups are always exported together, so each
+    # combination of groups is compared once and counts for all of its names.
+    count = Counter(groups_of_names(groups, names).values())
+    combinations: dict[int, set[_Combination]] = defaultdict(set)
+    for combination in count:
+        for group in combination:
+            combinations[group].add(combination)
     licenses = _licenses(index, {one.archive.package for one in own})
-    before: dict[tuple[object, ...], set[tuple[int, ...]] | None] = {}
+    previous: dict[tuple[object, ...], set[_Combination] | None] = {}
     for one, facts in own.items():
         archive = one.archive
         major = cuda_major_of(one.redist, one.label, archive.variant)
         series = one.redist, archive.platform, None if one.redist == CUDA else major
-        known, old = groups.get(_key(one)), before.get(series)
-        new = None if known is None else set().union(*(members[group] for group in known))
-        before[series] = new
-        added, removed = (None, None) if new is None or old is None else (new - old, old - new)
+        new: set[_Combination] | None = None
+        if _key(one) in exports:
+            new = set().union(*(combinations[group] for group in exports[_key(one)]))
+        old = previous.get(series)
+        previous[series] = new
+        added = removed = None
+        if new is not None and old is not None:
+            added, removed = new - old, old - new
         total = sum(output.size for output in facts.outputs.values())
         sizes = code.get(one.contents, ())
         yield ArchiveHistory(
@@ -74,8 +82,9 @@ def archive_histories(
         )
 
 
-def _total(count: Mapping[tuple[int, ...], int], sets: set[tuple[int, ...]] | None) -> int | None:
-    return None if sets is None else sum(count[rows] for rows in sets)
+def _total(count: Mapping[_Combination, int], selected: set[_Combination] | None) -> int | None:
+    """Return the number of names in combinations of groups, None if these are unknown."""
+    return None if selected is None else sum(count[combination] for combination in selected)
 
 
 def _device_code(index: Index, contents: Collection[int]) -> dict[int, list[tuple[str, int]]]:

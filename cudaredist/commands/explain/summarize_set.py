@@ -7,13 +7,22 @@ from cudaredist.commands.explain.report import (
     SummarizedPackage,
 )
 from cudaredist.formats.base import OutputName
-from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.grouping import grouped
 from cudaredist.sets.assemble import count_statuses
 from cudaredist.sets.closures import closure_of
 
 _ORDER: tuple[OutputName, ...] = (
-    *("out", "bin", "lib", "include", "dev", "static", "stubs", "samples", "python", "doc"),
+    "out",
+    "bin",
+    "lib",
+    "include",
+    "dev",
+    "static",
+    "stubs",
+    "samples",
+    "python",
+    "doc",
 )
 
 
@@ -24,7 +33,6 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
     difference is the saving of split outputs for a program's run time.
     """
     available = package_set.available
-    closures = {name: closure_of(package_set, name) for name in available}
     contents = [package.contents for package in available.values()]
     outputs = grouped(item for parts in contents for item in parts.items())
     with_libraries = [parts for parts in contents if "lib" in parts]
@@ -39,17 +47,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
         host_compiler=package_set.host_compiler,
         driver=package_set.driver,
         packages=tuple(
-            SummarizedPackage(
-                package=name,
-                version=package.version or "",
-                redist=package.redist or "",
-                outputs=package.outputs,
-                size={output: part.bytes for output, part in package.contents.items()},
-                closure=None if (closure := closures[name]) is None else closure.size,
-                optional_closure=None if closure is None else closure.optional,
-                coverage=package.coverage,
-            )
-            for name, package in available.items()
+            _summarized(name, package, package_set) for name, package in available.items()
         ),
         totals=tuple(
             OutputTotal(
@@ -72,4 +70,19 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
             if name not in available
         ),
         diagnostics=package_set.diagnostics,
+    )
+
+
+def _summarized(name: str, package: SetPackage, package_set: PackageSet) -> SummarizedPackage:
+    """Return the summary of an available package."""
+    closure = closure_of(package_set, name)
+    return SummarizedPackage(
+        package=name,
+        version=package.version or "",
+        redist=package.redist or "",
+        outputs=package.outputs,
+        size={output: part.bytes for output, part in package.contents.items()},
+        closure=None if closure is None else closure.size,
+        optional_closure=None if closure is None else closure.optional,
+        coverage=package.coverage,
     )
