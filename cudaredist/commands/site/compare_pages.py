@@ -46,16 +46,20 @@ def _packages(facts: ReleaseFacts) -> Iterator[tuple[str, str, list[Any]]]:
     """Yield each package with its version and archives, the most common platform first."""
     places: dict[str, list[Any]] = {package.name: [] for package in facts.manifest.packages}
     newest_variant_first = sorted(facts.archives, key=lambda x: x.archive.id.place, reverse=True)
-    for archive, _, own, _ in sorted(newest_variant_first, key=_rank):
-        row = archive.id.place, own.size, own.symbols, own.device_code
-        places[archive.package].append(row)
+    for item in sorted(newest_variant_first, key=_rank):
+        history = item.history
+        row = item.archive.id.place, history.size, history.symbols, history.device_code
+        places[item.archive.package].append(row)
     for package in facts.manifest.packages:
         yield package.name, version_words(package), places[package.name]
 
 
 def _rank(item: ArchiveFacts) -> int:
     """Return the place of an archive's platform among the common ones, which come first."""
-    return (*COMMON_PLATFORMS, item.archive.platform).index(item.archive.platform)
+    platform = item.archive.platform
+    if platform in COMMON_PLATFORMS:
+        return COMMON_PLATFORMS.index(platform)
+    return len(COMMON_PLATFORMS)
 
 
 def _facts(facts: ReleaseFacts) -> Iterator[tuple[str, FactValue]]:

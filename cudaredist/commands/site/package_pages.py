@@ -53,18 +53,14 @@ def make_packages_page(histories: Mapping[str, PackageHistory]) -> PackagesPage:
 def _summary(history: PackageHistory) -> PackageSummary:
     """Return a package with its newest version."""
     facts, package, archives = history[-1]
+    projects = []
+    for _, _, own in reversed(history):
+        projects += [item.archive.project for item in own if item.archive.project]
     return PackageSummary(
         **name_fields(package, facts),
         spans=tuple(_spans((facts.redist, str(facts.label)) for facts, _, _ in history)),
         platforms=sorted_platforms(item.archive.platform for item in archives),
-        projects=tuple(
-            dict.fromkeys(
-                item.archive.project
-                for _, _, own in reversed(history)
-                for item in own
-                if item.archive.project
-            )
-        ),
+        projects=tuple(dict.fromkeys(projects)),
     )
 
 

@@ -1,7 +1,7 @@
 """Plots as values: positions in a drawing that a template turns into SVG."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, groupby
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from cudaredist.progress import size_words
@@ -68,7 +68,7 @@ def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> 
     """Return a plot of series over names, each value by its name."""
     most = max((value for values in series.values() for value in values.values()), default=0)
     step = _step(most / 6)
-    top = max(step, -(-most // step) * step)
+    top = max(step, _divided_up(most, step) * step)
     between = (WIDTH - _LEFT - _RIGHT) / max(1, len(names) - 1)
     across = {name: round(_LEFT + number * between, 1) for number, name in enumerate(names)}
 
@@ -81,20 +81,36 @@ def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> 
             for name in names
             if name in values
         }
-        runs = (run for is_known, run in groupby(names, points.__contains__) if is_known)
-        return Line(
-            title,
-            tuple(points.values()),
-            tuple(" ".join("{:g},{:g}".format(*points[name]) for name in run) for run in runs),
-        )
+        runs = []
+        for run in _runs(names, points):
+            positions = (points[name][:2] for name in run)
+            runs.append(" ".join(f"{x:g},{y:g}" for x, y in positions))
+        return Line(title, tuple(points.values()), tuple(runs))
 
-    every, last = -(-len(names) // 10), len(names) - 1
+    # About ten names have space: the first, and others in equal steps that end at the last.
+    every, last = _divided_up(len(names), 10), len(names) - 1
     labels = [n for n in range(len(names)) if n == 0 or (n >= every and (last - n) % every == 0)]
     return LinePlot(
         lines=tuple(line(title, values) for title, values in series.items()),
         across=tuple(Tick(across[names[number]], names[number]) for number in labels),
         up=tuple(Tick(up(value), size_words(value)) for value in range(0, top + 1, step)),
     )
+
+
+def _runs(names: Sequence[str], known: Container[str]) -> list[list[str]]:
+    """Return the adjacent names that are known, a list for each part between gaps."""
+    runs: list[list[str]] = [[]]
+    for name in names:
+        if name in known:
+            runs[-1].append(name)
+        else:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _divided_up(number: int, divisor: int) -> int:
+    """Return the quotient, rounded up."""
+    return -(-number // divisor)
 
 
 def bar_plot(values: Mapping[str, int]) -> BarPlot:

@@ -104,16 +104,17 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
     releases = data.releases[redist]
     product = product_title(redist)
     about = {one.release: one for one in _cuda_summaries(data)} if redist == CUDA else {}
-    labels = [None, *(str(facts.label) for facts in releases), None]
-    for facts, previous, following in zip(releases, labels, labels[2:], strict=False):
+    labels = [str(facts.label) for facts in releases]
+    for number, facts in enumerate(releases):
+        is_first, is_last = number == 0, number == len(releases) - 1
         exports = facts.exports
         yield ReleasePage(
             title=f"{product} {facts.label}",
             redist=redist,
             product=product,
             summary=_summary(facts),
-            previous=previous,
-            next=following,
+            previous=None if is_first else labels[number - 1],
+            next=None if is_last else labels[number + 1],
             packages=tuple(_packages(facts)),
             topics=facts.topics,
             about=about.get(str(facts.label)),

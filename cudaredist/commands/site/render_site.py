@@ -118,7 +118,8 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
         for release in make_release_pages(redist, data):
             pages[release_address(redist, release.summary.release)] = release
     for name, history in histories.items():
-        pages[package_address(name)] = package = make_package_page(name, history, data)
+        package = make_package_page(name, history, data)
+        pages[package_address(name)] = package
         if name in data.files:
             pages[files_address(name)] = make_files_page(name, package.summary.spans, data)
     for gpu in make_gpu_pages(data):

@@ -45,8 +45,9 @@ def read_sets(paths: Iterable[Path]) -> tuple[list[PackageSet], list[str]]:
     hashes: list[str] = []
     for path in paths:
         package_set, sha256 = read_package_set(path)
-        name, platform = key = _key(package_set)
+        key = _key(package_set)
         if key in sets:
+            name, platform = key
             message = f"two package sets for {platform} are called {name}, the second in {path}"
             raise UsageError(message, hint="write one site for each of them")
         sets[key] = package_set
@@ -89,12 +90,16 @@ def dependency_graph(depends: Mapping[str, Iterable[str]]) -> DependencyGraph:
 
     Packages without a connection are omitted.
     """
-    linked = {one for name, others in depends.items() for other in others for one in (name, other)}
+    linked: set[str] = set()
+    for name, others in depends.items():
+        for other in others:
+            linked.update((name, other))
     requires = {name: set(depends[name]) for name in depends if name in linked}
     nodes: dict[str, GraphNode] = {}
     columns = _columns(requires)
     tallest = max(map(len, columns), default=0)
     for number, column in enumerate(columns):
+        # Near the packages that it requires, so that the lines are short.
         middles = {
             name: sum(nodes[one].y for one in requires[name] - column) / (len(requires[name]) or 1)
             for name in column
@@ -120,17 +125,23 @@ def _columns(requires: Mapping[str, AbstractSet[str]]) -> Sequence[AbstractSet[s
 
     Packages that require each other are in one group.
     """
-    reached = {name: set(others) for name, others in requires.items()}
+    indirect = {name: set(others) for name, others in requires.items()}
     for through in requires:
-        for others in reached.values():
+        for others in indirect.values():
             if through in others:
-                others.update(reached[through])
+                others.update(indirect[through])
+
+    def is_ready(name: str) -> bool:
+        # Packages that require this one in turn belong to the same group.
+        pending = indirect[name] & remaining
+        return all(name in indirect[other] for other in pending)
+
     columns: list[AbstractSet[str]] = []
-    left = set(requires)
-    while left:
-        ready = {name for name in left if all(name in reached[o] for o in reached[name] & left)}
-        columns.append(ready)
-        left -= ready
+    remaining = set(requires)
+    while remaining:
+        column = {name for name in remaining if is_ready(name)}
+        columns.append(column)
+        remaining -= column
     return columns
 
 
