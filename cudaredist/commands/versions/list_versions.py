@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from cudaredist.commands.versions.report import LineReport, LineStatus, VersionsReport
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
@@ -11,9 +12,11 @@ from cudaredist.primitives import PREVIEW, Version
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import ManifestFolder, Store
 from cudaredist.store.upstream import channel_moves, channel_query, unknown_channels
 from cudaredist.tasks import Workers, each, raise_if_stopped
+
+_Value = TypeVar("_Value")
 
 
 def line_reports(
@@ -83,7 +86,8 @@ def read_versions(
     user named it, or if it has local manifests that NVIDIA wrote. Failures are in the report and
     decide its exit code.
     """
-    pre, answers = PREVIEW in channels, _answers(store, redists, sources, workers, channels)
+    pre = PREVIEW in channels
+    answers = _answers(store, redists, sources, workers, channels)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     dates: dict[str, dict[str, str]] = {}
@@ -95,32 +99,32 @@ def read_versions(
     for redist, answer in zip(redists, answers, strict=True):
         folder = store.manifests(redist.name)
         local = folder.labels()
-        days = {str(label): day for label in local if (day := folder.date(label))}
-        dates |= {redist.name: days} if days else {}
+        dates[redist.name] = _dates(folder, local)
         previews = {label for label in local if folder.is_preview(label)}
         if isinstance(answer, Listing):
-            errors |= {error.message: ErrorReport.of(error) for error in answer.failures}
-            moves = _moves(store, redist, answer, previews)
-            moved |= {redist.name: moves} if moves else {}
-            of_channels |= {redist.name: dict(answer.channels)} if answer.channels else {}
-        upstream = _published(answer, local, previews, pre=pre)
-        absent += [redist.name] if isinstance(answer, NotAtSourceError) else []
-        is_known = is_explicit or (folder.is_there() and not redist.handwritten)
-        errors |= _failure(answer, is_known=is_known)
+            moves = channel_moves(store.recorded(redist.name), answer)
+            moved[redist.name] = {str(move.label): move.text for move in moves}
+            of_channels[redist.name] = dict(answer.channels)
+            previews -= {move.label for move in moves if move.after != PREVIEW}
+            previews |= {label for label in answer.previews if label not in local}
+        elif isinstance(answer, NotAtSourceError):
+            absent.append(redist.name)
+        is_expected = is_explicit or (folder.is_there() and not redist.handwritten)
+        errors |= _failures(answer, is_expected=is_expected)
+        upstream = _published(answer, local, pre=pre)
         if local or upstream:
             lines += line_reports(redist.name, local, upstream, previews)
         known = local if sources is None else upstream
-        selected = tuple(str(label) for label in known or () if pre or label not in previews)
-        if selected:
-            releases[redist.name] = selected
+        selected = (label for label in known or () if pre or label not in previews)
+        releases[redist.name] = tuple(map(str, selected))
     if sources is not None and not errors:
         errors |= _unknown(channels, of_channels)
     return VersionsReport(
         lines=tuple(lines),
-        releases=releases,
-        dates=dates,
-        channels=of_channels,
-        moved=moved,
+        releases=_without_empty(releases),
+        dates=_without_empty(dates),
+        channels=_without_empty(of_channels),
+        moved=_without_empty(moved),
         absent=tuple(sorted(absent)),
         hint=_nothing_local(store, redists) if sources is None and not lines else None,
         errors=tuple(errors[message] for message in sorted(errors)),
@@ -152,12 +156,50 @@ def _answers(
     return each(redists, ask, workers.jobs, workers.stop)
 
 
-def _failure(answer: object, *, is_known: bool) -> dict[str, ErrorReport]:
-    """Return the error of a listing by message. An absence counts only `is_known`."""
-    is_absent = isinstance(answer, NotAtSourceError)
-    if isinstance(answer, CudaRedistError) and (is_known or not is_absent):
-        return {answer.message: ErrorReport.of(answer)}
-    return {}
+def _without_empty(values: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the redistributables with a value that is not empty."""
+    return {redist: value for redist, value in values.items() if value}
+
+
+def _failures(
+    answer: Listing | CudaRedistError | None, *, is_expected: bool
+) -> dict[str, ErrorReport]:
+    """Return the errors of a redistributable's listing by message.
+
+    That a source lacks the redistributable is an error only if `is_expected`.
+    """
+    failures: Sequence[CudaRedistError] = ()
+    if isinstance(answer, Listing):
+        failures = answer.failures
+    elif isinstance(answer, NotAtSourceError):
+        failures = (answer,) if is_expected else ()
+    elif answer is not None:
+        failures = (answer,)
+    return {error.message: ErrorReport.of(error) for error in failures}
+
+
+def _published(
+    answer: Listing | CudaRedistError | None, local: Sequence[Version], *, pre: bool
+) -> tuple[Version, ...] | None:
+    """Return the labels upstream, None if they are unknown.
+
+    New early-access releases require `pre`.
+    """
+    if not isinstance(answer, Listing):
+        return None
+    if pre:
+        return tuple(answer.labels)
+    return tuple(label for label in answer.labels if label in local or label not in answer.previews)
+
+
+def _dates(folder: ManifestFolder, labels: Iterable[Version]) -> dict[str, str]:
+    """Return the days of local releases, by label."""
+    days = {}
+    for label in labels:
+        day = folder.date(label)
+        if day:
+            days[str(label)] = day
+    return days
 
 
 def _unknown(
@@ -166,18 +208,6 @@ def _unknown(
     """Return the errors for selected channels that no redistributable has, by message."""
     known = {name for names in listed.values() for name in names}
     return {e.message: ErrorReport.of(e) for e in unknown_channels(channels, known)}
-
-
-def _moves(
-    store: Store, redist: Redist, listing: Listing, previews: set[Version]
-) -> dict[str, str]:
-    """Describe the local releases that left their channel.
-
-    If they left `preview`, they are removed from `previews`.
-    """
-    moves = channel_moves(store.recorded(redist.name), listing)
-    previews.difference_update(move.label for move in moves if move.after != PREVIEW)
-    return {str(move.label): move.text for move in moves}
 
 
 def _ask(
@@ -194,17 +224,3 @@ def _ask(
         return sources.listing(redist.manifest_folders, (), query)
     finally:
         workers.progress.done()
-
-
-def _published(
-    answer: object, local: Sequence[Version], previews: set[Version], *, pre: bool
-) -> tuple[Version, ...] | None:
-    """Return the labels upstream, and add the early-access ones to `previews`.
-
-    None: unknown. New early-access releases require `pre`.
-    """
-    if not isinstance(answer, Listing):
-        return None
-    new = {label for label in answer.previews if label not in local}
-    previews |= new
-    return tuple(label for label in answer.labels if pre or label not in new)
