@@ -147,9 +147,9 @@ class _UpstreamQuery(NamedTuple):
             local.findings += (_failure(local, None, error) for error in listing.failures)
             behind = [line for line in local.lines if line.is_behind and labels]
             newest = {Version.parse(line.missing[-1]) for line in behind}
-            left = {move.label for move in local.moves}
-            published = set(listing.labels) - left
-            compared = sorted(newest.union(label for label in labels if label in published))
+            moved = {move.label for move in local.moves}
+            still_listed = set(labels) & (set(listing.labels) - moved)
+            compared = sorted(newest | still_listed)
             tasks += (partial(self.compare, local, label, listing) for label in compared)
         self.workers.progress.expect(len(tasks), None if tasks else 0)
         self.workers.progress.done()
@@ -160,21 +160,19 @@ class _UpstreamQuery(NamedTuple):
         data, size = local.data.get(label), 0
         try:
             raise_if_stopped(self.workers.stop)
+            entry = local.locked.get(str(label))
             upstream = fetch_listed(
-                *(self.sources, self.cache, label, listing, data),
-                redist=local.redist,
-                entry=local.locked.get(str(label)),
+                self.sources, self.cache, label, listing, data, redist=local.redist, entry=entry
             )
             size = len(upstream.data)
             hint = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
             for doubt in upstream.doubts:
                 message = f"its metapackage may require the wrong wheels: {doubt}"
                 local.findings.append(local.finding("doubtful-wheels", message, label, hint=hint))
-            entry = local.locked.get(str(label))
             recorded = entry.sha256 if entry else local.sha256.get(label)
             if recorded is None:
                 local.newer[label] = read_manifest(upstream.data, label=label)
-            elif recorded not in {upstream.sha256, sha256_of(upstream.data + b"\n")}:
+            elif recorded != upstream.sha256 and recorded != sha256_of(upstream.data + b"\n"):
                 accept = local.download("--replace", version=label)
                 changed = local.file_finding(
                     "changed-upstream",

@@ -22,6 +22,9 @@ class SymbolTables:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._archives: dict[str, set[str]] = defaultdict(set)
+        """The keys of the archives in each table, by library."""
+        self._broken: set[str] = set()
+        """Libraries with a table that cannot be read."""
 
     def findings(self) -> Iterator[Finding]:
         """Read the tables, and find broken ones."""
@@ -30,7 +33,7 @@ class SymbolTables:
             path = folder.place(soname)
             model = yield from own_file_findings(self._store, path, FILE_KINDS["symbols"])
             if not isinstance(model, Symbols):
-                self._archives[soname].add("")
+                self._broken.add(soname)
                 continue
             if model.soname != soname:
                 text = f"is the table of {model.soname}"
@@ -43,13 +46,14 @@ class SymbolTables:
 
         A folder without tables has no findings, because tables are optional.
         """
-        archives = examined_archives(features) if self._archives else ()
-        lacking = {
-            name
-            for *_, archive in archives
-            for name in map(table_name, archive.libraries)
-            if not self._archives[name] & {"", (archive.sha256 or "")[:KEY_SIZE]}
-        }
+        if not self._archives and not self._broken:
+            return
+        lacking: set[str] = set()
+        for *_, archive in examined_archives(features):
+            key = (archive.sha256 or "")[:KEY_SIZE]
+            for name in map(table_name, archive.libraries):
+                if name not in self._broken and key not in self._archives[name]:
+                    lacking.add(name)
         names = sorted(filter(can_be_stored, lacking))
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""

@@ -36,7 +36,8 @@ def check_text(report: CheckReport, *, has_all: bool = False) -> Iterator[str]:
     if len(rows) > 1:
         yield ""
         yield from columns(rows)
-    hidden = 0 if has_all else len(report.lines) - len(rows) + 1
+    shown = len(rows) - 1  # the first row has the titles
+    hidden = len(report.lines) - shown
     if hidden:
         yield ""
         noun = plural(hidden, "release line")
@@ -91,7 +92,8 @@ def check_outputs(report: CheckReport) -> Iterator[str]:
     yield f"exit_code={report.exit_code}"
     yield f"stale={flag('stale' in kinds)}"
     yield f"unreachable={flag('unreachable' in kinds)}"
-    yield f"findings={flag(any(f.exit_code and f.kind != 'unreachable' for f in report.findings))}"
+    is_finding = any(one.exit_code and one.kind != "unreachable" for one in report.findings)
+    yield f"findings={flag(is_finding)}"
     yield f"integrity={flag(bool(kinds & {'changed-upstream', 'edited-locally'}))}"
     yield f"newer={json.dumps(newer)}"
 
@@ -114,18 +116,27 @@ def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 def _subject(group: Sequence[Finding]) -> str:
     """Return the subject of a group, such as `cuda 12.9.1, 13.0.2`."""
-    labels = grouped(
-        ((one.release and one.redist) or one.path or one.redist or "data", one.release or "")
-        for one in group
-    )
-    parts = (f"{name} {', '.join(filter(None, texts))}" for name, texts in labels.items())
-    return "; ".join(map(str.rstrip, parts))
+    releases = grouped((_subject_name(one), one.release) for one in group)
+    parts = []
+    for name, labels in releases.items():
+        known = ", ".join(label for label in labels if label)
+        parts.append(f"{name} {known}" if known else name)
+    return "; ".join(parts)
+
+
+def _subject_name(finding: Finding) -> str:
+    """Return the subject of a finding without its release."""
+    if finding.release and finding.redist:
+        return finding.redist
+    return finding.path or finding.redist or "data"
 
 
 def _level(finding: Finding) -> str:
     if finding.exit_code == EXIT_OK:
         return "note"
-    return f"{finding.kind}" if finding.exit_code == EXIT_FINDINGS else f"error ({finding.kind})"
+    if finding.exit_code == EXIT_FINDINGS:
+        return finding.kind
+    return f"error ({finding.kind})"
 
 
 def _verdict(report: CheckReport) -> str:
