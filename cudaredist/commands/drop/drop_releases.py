@@ -60,16 +60,21 @@ def drop_releases(
         *_release_files(keys, store),
     ]
     lock = {name: dict(labels) for name, labels in store.lock().redists.items()}
-    locked = [lock[key.redist].pop(key.label, None) for key in keys if key.redist in lock]
+    is_locked = False
+    for redist, label in keys:
+        if label in lock.get(redist, {}):
+            del lock[redist][label]
+            is_locked = True
     remaining = tuple(_remaining(keys, store, sets, index, declared))
     pending = store.pending() - {(key.redist, parse_label(key.label)) for key in keys}
     if may_write:
         for change in changes:
             write_or_remove(change.path, change.data)
-        if any(locked):
+        if is_locked:
             store.save_lock({name: labels for name, labels in lock.items() if labels})
         store.write_pending(pending)
-    changes += [_Change(store.stored_lock_path, b"")] if any(locked) else []
+    if is_locked:
+        changes.append(_Change(store.stored_lock_path, b""))
     return DropReport(
         releases=tuple(f"{key.redist}@{key.label}" for key in keys),
         files=tuple(_report(change, may_write=may_write) for change in changes),
@@ -79,9 +84,10 @@ def drop_releases(
 
 
 def _report(change: _Change, *, may_write: bool) -> DroppedFile:
+    path = str(change.path)
     if change.data is None:
-        return DroppedFile(path=str(change.path), status="removed" if may_write else "would-remove")
-    return DroppedFile(path=str(change.path), status="written" if may_write else "would-write")
+        return DroppedFile(path=path, status="removed" if may_write else "would-remove")
+    return DroppedFile(path=path, status="written" if may_write else "would-write")
 
 
 def _find(name: str, store: Store) -> ReleaseKey:
@@ -247,14 +253,13 @@ def _declarations(
         return bool(dropped) and find_release(text, rest) is None
 
     for number, entry in enumerate(declared.sets):
-        named = {
-            "cuda": [(CUDA, text) for text in entry.cuda],
-            "redist": list(entry.redist.items()),
-            "also": [(name, label) for name, _, label in (t.partition("=") for t in entry.also)],
-            "aliases": [(CUDA, text) for text in entry.aliases.values()],
-        }
-        for key, releases in named.items():
-            for redist, text in releases:
-                if is_gone(redist, text):
-                    place = place_in_sets(declared.path, number, key)
-                    yield f"{place}: `{key}` names {redist} {text}, which is no longer local"
+        named = [("cuda", CUDA, text) for text in entry.cuda]
+        named += [("redist", redist, text) for redist, text in entry.redist.items()]
+        for text in entry.also:
+            redist, _, label = text.partition("=")
+            named.append(("also", redist, label))
+        named += [("aliases", CUDA, text) for text in entry.aliases.values()]
+        for key, redist, text in named:
+            if is_gone(redist, text):
+                place = place_in_sets(declared.path, number, key)
+                yield f"{place}: `{key}` names {redist} {text}, which is no longer local"
