@@ -130,9 +130,11 @@ def _request(text: str, redist: Redist) -> _Request:
         hint = f"use an address such as {redist.archive_base}/{folders[0]}/FOLDER/NAME"
         raise UsageError(f"{public} has no path below {folders[0]}/", hint=hint)
     stated = _cuda_in_name(path.rpartition("/")[2])
-    cuda = f"{variant}{match['minor'] or ''}"
-    if stated and variant and not f"cuda{stated[1]}.".startswith(f"{cuda}."):
-        raise UsageError(f"{path} is for CUDA {stated[1]}, not {cuda.removeprefix('cuda')}")
+    if stated and variant:
+        cuda = variant.removeprefix("cuda") + (match["minor"] or "")
+        # The dots prevent that 12.1 matches 12.10.
+        if not f"{stated[1]}.".startswith(f"{cuda}."):
+            raise UsageError(f"{path} is for CUDA {stated[1]}, not {cuda}")
     return _Request(platform, variant, path, location)
 
 

@@ -43,15 +43,22 @@ def _rows() -> Iterator[tuple[str, str | None, str | None, str]]:
             table = match[2]
             yield table, None, None, " ".join(match[1].replace("-- ", "").split())
             # The columns of a view have the meaning that they have in the tables above it.
-            meanings |= {name: _meaning(*rest) for name, *rest in _COLUMN.findall(match[0])}
+            for name, definition, comment in _COLUMN.findall(match[0]):
+                meanings[name] = _meaning(definition, comment)
             for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})"):
                 yield table, name, kind or None, meanings[name]
 
 
 def _meaning(definition: str, comment: str) -> str:
-    row = _REFERENCE.search(definition)
-    reference = f"row of `{row[1]}`" if row else "row" if "PRIMARY KEY" in definition else ""
-    return "; ".join(filter(None, (reference, comment)))
+    other_table = _REFERENCE.search(definition)
+    parts = []
+    if other_table:
+        parts.append(f"row of `{other_table[1]}`")
+    elif "PRIMARY KEY" in definition:
+        parts.append("row")
+    if comment:
+        parts.append(comment)
+    return "; ".join(parts)
 
 
 _READS = {
