@@ -5,7 +5,7 @@ validate package sets. Files are written atomically, and a second run resumes an
 a stage fails, the later stages still do as much as they can.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from cudaredist.commands.build.declared_sets import (
 )
 from cudaredist.commands.build.report import SetOutcome
 from cudaredist.commands.bump.bump_plan import BumpPlan, Step
+from cudaredist.commands.bump.bumped_sets import bumped_set, failed_set
 from cudaredist.commands.bump.options import BumpOptions
 from cudaredist.commands.bump.report import BumpedRelease, BumpedSet, BumpReport
 from cudaredist.commands.diff.diff_releases import compare_releases
@@ -30,12 +31,11 @@ from cudaredist.commands.update.collect_symbols import SymbolRun
 from cudaredist.commands.update.report import SymbolReport, TableReport
 from cudaredist.commands.update.table_command import accept_command
 from cudaredist.commands.update.table_run import TableRun, update_gpu_table, update_nvcc_table
-from cudaredist.commands.validate.validate_files import SetVerdict, validate_sets
+from cudaredist.commands.validate.validate_files import validate_sets
 from cudaredist.commands.versions.list_versions import read_versions
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_INCOMPLETE,
-    EXIT_OK,
     EXIT_USAGE,
     CudaRedistError,
     worst_exit_code,
@@ -46,9 +46,8 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import PREVIEW, Version, find_release
 from cudaredist.redists import CUDA, REDISTS, Redist
-from cudaredist.sets.assemble import count_statuses
 from cudaredist.sets.load import read_set_data
-from cudaredist.sets.spec import RefusedSet, Request, SetSpec
+from cudaredist.sets.spec import Request
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import data_folder, describe_data, local_channel, store_to_read
@@ -116,7 +115,8 @@ class Bump:
         """
         steps = self._plan()
         if not self.write:
-            self._codes += [EXIT_FINDINGS] if steps or self._moved else []
+            if steps or self._moved:
+                self._codes.append(EXIT_FINDINGS)
             return self._report(tuple(step.report("would-bump") for step in steps), ())
         if steps or self._moved:
             self.begin()
@@ -338,12 +338,14 @@ class Bump:
                 return ()
         package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
         verdicts = iter(validate_sets(package_sets, cache=self.cache, symbols=layered.symbol_paths))
-        sets = tuple(
-            _bumped_set(*attempt, verdicts, outcome)
-            for attempt, outcome in zip(attempts, written, strict=True)
-        )
+        sets = []
+        for (spec, result), outcome in zip(attempts, written, strict=True):
+            if isinstance(result, PackageSet):
+                sets.append(bumped_set(spec, result, next(verdicts), outcome))
+            else:
+                sets.append(failed_set(spec, result, outcome))
         self._codes += [_never_usage(entry.exit_code) for entry in sets]
-        return sets
+        return tuple(sets)
 
     # -- the report
 
@@ -365,7 +367,7 @@ class Bump:
     def _diff(self, step: Step) -> DiffReport | None:
         if step.old is None:
             return None
-        old, new = (f"{step.redist.name}@{label}" for label in (step.old, step.label))
+        old, new = f"{step.redist.name}@{step.old}", f"{step.redist.name}@{step.label}"
         try:
             return compare_releases(old, new, self.store, self.cache)
         except CudaRedistError as error:
@@ -410,29 +412,6 @@ def _redists(store: Store, names: list[str] | None, session: Session) -> list[Re
         if name not in REDISTS:
             session.console.warning(f"skipped {name}: not a known redistributable")
     return [REDISTS[name] for name in local if name in REDISTS]
-
-
-def _bumped_set(
-    spec: SetSpec | RefusedSet,
-    result: PackageSet | CudaRedistError,
-    verdicts: Iterator[SetVerdict],
-    written: SetOutcome | None,
-) -> BumpedSet:
-    """Report a set with the next verdict, or its error, and the outcome of writing it if any."""
-    package_set = result if isinstance(result, PackageSet) else None
-    error = result if isinstance(result, CudaRedistError) else written.error if written else None
-    problems = next(verdicts).problems if package_set else ()
-    code = EXIT_FINDINGS if problems else EXIT_OK
-    diagnostics = package_set.diagnostics if package_set else ()
-    return BumpedSet(
-        cuda=str(spec.cuda),
-        platform=spec.platform or "",
-        counts=count_statuses(package_set) if package_set else {},
-        path=written.path if written else None,
-        problems=(*([error.message] if error else ()), *problems),
-        warnings=tuple(f"{d.subject}: {d.text}" for d in diagnostics if d.level != "note"),
-        exit_code=error.exit_code if error else code,
-    )
 
 
 def _never_usage(code: int) -> int:

@@ -27,10 +27,11 @@ from cudaredist.words import plural, printable
 
 _SUBJECT_LIMIT = 72
 """Maximum length of a commit's first line, as in git's tools."""
-_UNRELEASED, _DATA = (
-    re.compile(rf"^{heading}\b.*?(?=^{end} |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
-    for heading, end in ((r"## \[?unreleased", "##"), ("### data", "###?"))
-)
+_FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL
+_UNRELEASED = re.compile(r"^## \[?unreleased\b.*?(?=^## |\Z)", _FLAGS)
+"""The unreleased section of a changelog, to the next one."""
+_DATA = re.compile(r"^### data\b.*?(?=^###? |\Z)", _FLAGS)
+"""The part of a section about data, to the next heading."""
 
 
 def _news(report: BumpReport) -> list[BumpedRelease]:
@@ -88,8 +89,10 @@ def bump_troubles(report: BumpReport) -> Iterator[str]:
 def _title(report: BumpReport) -> str:
     """Return a commit's first line, empty if nothing is new."""
     news = _news(report)
-    if len(news) <= 1:
-        return "".join(map(_change, news))
+    if not news:
+        return ""
+    if len(news) == 1:
+        return _change(news[0])
     redists = dict.fromkeys(release.redist for release in news)
     summary = ", ".join(
         f"{name} {' and '.join(r.new for r in news if r.redist == name)}" for name in redists
