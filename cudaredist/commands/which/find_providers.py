@@ -85,16 +85,16 @@ def find_providers(name: str, search: Search) -> WhichReport:
 def _of_package(name: str, search: Search) -> list[Archive]:
     """Return the archives of a package, or the wheels of a project such as nvidia-nccl-cu12."""
     names = {name, package_of_project(name)}
-    found = [
-        one.archive for one in search.index.archives(search.redists, _SOME.format("package"), names)
-    ]
-    return [archive for archive in found if name in {archive.package, archive.project}]
+    archives = search.index.archives(search.redists, _SOME.format("package"), names)
+    # The package of a project has other projects, too.
+    return [one.archive for one in archives if name in {one.archive.package, one.archive.project}]
 
 
 def _named_or_beginning(search: Search, name: str) -> tuple[tuple[WhichHit, ...], bool]:
-    """Return the files with a name, else those that begin with it, and whether these are meant.
+    """Return the files with a name, else those that begin with it.
 
-    Only a name without a version, such as libnvrtc-builtins, can mean all files that begin with it.
+    The second value is true for files that begin with it. Only a name without a version, such as
+    libnvrtc-builtins, can be the beginning of others.
     """
     hits = tuple(_hits(search, name))
     if hits or _extended(name):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.cli.text import columns
-from cudaredist.commands.which.report import SymbolHit, WhichReport
+from cudaredist.commands.which.report import SymbolHit, WhichHit, WhichReport
 from cudaredist.errors import EXIT_INCOMPLETE
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
@@ -62,26 +62,30 @@ def _nothing(report: WhichReport) -> str:
 
 def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> Iterator[str]:
     """Yield a table. A grouped table has the number of names instead of the names."""
-    position = head.index(noun)
     if not is_grouped or len(rows) <= _MOST_ROWS:
         yield from columns([head, *rows])
         return
-    names = grouped(((*row[:position], *row[position + 1 :]), row[position]) for row in rows)
-    keys = sorted(names, key=lambda key: [*map(natural_order, key)])
-    counts = ((*key[:position], f"{len(names[key]):,}", *key[position:]) for key in keys)
-    yield from columns([(*head[:position], f"{noun}s", *head[position + 1 :]), *counts])
+    position = head.index(noun)
+    names = grouped((_without_cell(row, position), row[position]) for row in rows)
+    grouped_rows = []
+    for cells in sorted(names, key=lambda cells: [*map(natural_order, cells)]):
+        count = f"{len(names[cells]):,}"
+        grouped_rows.append((*cells[:position], count, *cells[position:]))
+    grouped_head = (*head[:position], f"{noun}s", *head[position + 1 :])
+    yield from columns([grouped_head, *grouped_rows])
     yield f"{len(rows):,} rows are grouped; add --all to list each {noun}"
 
 
 def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
     """Return the releases that export each symbol, a row for each library."""
-    platforms = grouped((_cells(hit), place_name(hit.platform, hit.variant)) for hit in hits)
+    platforms = grouped((_symbol_cells(hit), place_name(hit.platform, hit.variant)) for hit in hits)
     head = ("symbol", "library", "package", "project", "first", "last", "releases", "platforms")
     rows = [(*key, " ".join(names)) for key, names in platforms.items()]
     return _without_empty_projects(head, rows)
 
 
-def _cells(hit: SymbolHit) -> _Row:
+def _symbol_cells(hit: SymbolHit) -> _Row:
+    """Return the cells of a symbol, without the platforms."""
     symbol = (hit.demangled or hit.symbol) + hit.version
     library = f"{hit.library} (stub)" if hit.stub else hit.library
     last = hit.last if hit.is_newest else f"{hit.last} (removed)"
@@ -92,22 +96,25 @@ def _cells(hit: SymbolHit) -> _Row:
 
 def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
     """Return the releases with each file, a row for each package, output and platform."""
-    labels = grouped(
-        (
-            (
-                *(hit.redist, hit.package, hit.project or ""),
-                *(hit.output or "omitted", hit.path, hit.id.place),
-            ),
-            hit.release,
-        )
-        for hit in report.hits
-    )
+    labels = grouped((_file_cells(hit), hit.release) for hit in report.hits)
     head = ("redist", "package", "project", "output", "file", "platform", "releases")
-    rows: list[_Row] = [
-        (*key, _ranges(releases, report.searched.get(key[0], ())))
-        for key, releases in sorted(labels.items())
-    ]
+    rows: list[_Row] = []
+    for cells, releases in sorted(labels.items()):
+        searched = report.searched.get(cells[0], ())
+        rows.append((*cells, _ranges(releases, searched)))
     return _without_empty_projects(head, rows)
+
+
+def _file_cells(hit: WhichHit) -> _Row:
+    """Return the cells of a file, the redistributable first and without the releases."""
+    return (
+        hit.redist,
+        hit.package,
+        hit.project or "",
+        hit.output or "omitted",
+        hit.path,
+        hit.id.place,
+    )
 
 
 def _without_empty_projects(head: _Row, rows: list[_Row]) -> tuple[_Row, list[_Row]]:
@@ -115,8 +122,11 @@ def _without_empty_projects(head: _Row, rows: list[_Row]) -> tuple[_Row, list[_R
     position = head.index("project")
     if any(row[position] for row in rows):
         return head, rows
-    head, *rest = ((*row[:position], *row[position + 1 :]) for row in (head, *rows))
-    return head, rest
+    return _without_cell(head, position), [_without_cell(row, position) for row in rows]
+
+
+def _without_cell(row: _Row, position: int) -> _Row:
+    return (*row[:position], *row[position + 1 :])
 
 
 def _ranges(releases: Sequence[str], searched: Sequence[str]) -> str:
