@@ -23,7 +23,8 @@ class RootBuilder:
     def __init__(
         self, selected: SelectedToolkit, archives: ToolkitArchives, staging: StagingDirectory
     ) -> None:
-        self._toolkit, self._runtime, self._required = selected
+        self._toolkit, self._runtime = selected.toolkit, selected.runtime
+        self._required = selected.required
         self._archives, self._staging = archives, staging
 
     def build(self, record: ToolkitRecord | None) -> ToolkitRecord:
@@ -61,11 +62,14 @@ class RootBuilder:
 
     def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
         trees = {}
+        is_split = self._toolkit.layout == "split"
         for attr, content in unpacked.items():
-            package, is_split = self._toolkit.packages[attr], self._toolkit.layout == "split"
+            package = self._toolkit.packages[attr]
             name = posixpath.basename(archive_of(package).relative_path)
             tree = make_tree(name, content.members, package, is_split=is_split)
-            trees[attr] = tree if self._runtime is None else self._runtime.tree(attr, tree)
+            if self._runtime is not None:
+                tree = self._runtime.tree(attr, tree)
+            trees[attr] = tree
         plan = make_plan(
             trees,
             {attr: content.contents for attr, content in unpacked.items()},

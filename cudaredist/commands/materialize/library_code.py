@@ -27,7 +27,9 @@ def library_code(
         return None
     rules, flags = CoverageRules(gpus.table), package_set.capabilities
     keeps_portable = flags.forward_compat and flags.has_plain
-    size, unused, unknown = 0, {}, []
+    size = 0
+    unused: dict[str, int] = {}
+    unknown: list[str] = []
     for attr, libraries in sorted(paths.items()):
         package = package_set.packages[attr]
         codes = _code_by_path(package, store)
@@ -39,8 +41,9 @@ def library_code(
                 continue
             used = rules.used_images(code, flags.effective, keeps_portable=keeps_portable)
             size += sum(code.bytes.values())
-            if left := sum(count for name, count in code.bytes.items() if name not in used):
-                unused[path] = left
+            unused_bytes = sum(count for name, count in code.bytes.items() if name not in used)
+            if unused_bytes:
+                unused[path] = unused_bytes
     return LibraryCode(
         capabilities=flags.effective,
         size=size,
@@ -64,6 +67,10 @@ def _code_by_path(package: SetPackage, store: Store) -> Mapping[str, FileCode] |
 
 def _archive_path(package: SetPackage, path: str) -> str:
     """Return a library's path in the archive: a folder such as `lib/13` may replace `lib`."""
-    nested = (change.source for change in package.normalise if change.op == "lift")
     folder, _, rest = path.partition("/")
-    return f"{next(nested, folder) if folder == 'lib' else folder}/{rest}"
+    if folder == "lib":
+        for change in package.normalise:
+            if change.op == "lift":
+                folder = change.source
+                break
+    return f"{folder}/{rest}"

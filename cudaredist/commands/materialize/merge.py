@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,27 +83,44 @@ class CrossTarget(NamedTuple):
 
     def placed(self, name: str, tree: PackageTree) -> PackageTree:
         """Return the files and links of a package that a cross toolkit has."""
-        is_host = not PackageName(name).platform
+        files = {}
+        for path, entry in tree.files.items():
+            new_path = self._path_in_root(name, path)
+            if new_path:
+                files[new_path] = entry
+        links = {}
+        for link, end in tree.links.items():
+            new_link, new_end = self._path_in_root(name, link), self._path_in_root(name, end)
+            # A link to the root itself has an empty end.
+            if new_link and new_end:
+                links[new_link] = new_end
+        outputs = {}
+        for path, output in tree.outputs.items():
+            new_path = self._path_in_root(name, path)
+            if new_path:
+                outputs[new_path] = output
+        return PackageTree(files, links, outputs)
 
-        def at(path: str) -> str | None:
-            folder, _, rest = path.partition("/")
-            is_library = folder in _LIBRARIES or path.startswith("share/pkgconfig/")
-            if name == _NVVM and folder in {"lib", "lib64"}:
-                # `lib` has the target's library. nvlink loads the one in `nvvm/lib64`.
-                return "/".join(filter(None, ("nvvm/lib64", rest)))
-            if is_host:
-                return None if is_library else path
-            if not is_library and folder != "share":
-                return None
-            folder = "lib" if folder == "lib64" else folder
-            return "/".join(filter(None, (self.folder, folder, rest)))
+    def _path_in_root(self, name: str, path: str) -> str | None:
+        """Return the path of a package's file in a cross toolkit, None if it is left out."""
+        folder, _, rest = path.partition("/")
+        is_library = folder in _LIBRARIES or path.startswith("share/pkgconfig/")
+        if name == _NVVM and folder in {"lib", "lib64"}:
+            # `lib` has the target's library. nvlink loads the one in `nvvm/lib64`.
+            return _joined("nvvm/lib64", rest)
+        is_of_host = not PackageName(name).platform
+        if is_of_host:
+            return None if is_library else path
+        if not is_library and folder != "share":
+            return None
+        if folder == "lib64":
+            folder = "lib"
+        return _joined(self.folder, folder, rest)
 
-        links = ((at(link), at(end)) for link, end in tree.links.items())
-        return PackageTree(
-            {new: entry for path, entry in tree.files.items() if (new := at(path))},
-            {link: end for link, end in links if link and end},
-            {new: output for path, output in tree.outputs.items() if (new := at(path))},
-        )
+
+def _joined(*parts: str) -> str:
+    """Join the parts of a path that are not empty."""
+    return "/".join(filter(None, parts))
 
 
 def make_plan(
@@ -126,12 +144,7 @@ def make_plan(
     ends: dict[str, str] = {}
     for attr in sorted(trees):
         tree = target.placed(attr, trees[attr]) if target else trees[attr]
-
-        def at(path: str, output: OutputName, attr: str = attr) -> str:
-            if is_merged_linux and path.startswith("lib64/"):
-                return f"lib/{path.removeprefix('lib64/')}"
-            return path if layout == "merged" else f"{attr}/{output}/{path}"
-
+        at = partial(_path_in_layout, attr, layout, is_merged_linux=is_merged_linux)
         for path, entry in sorted(tree.files.items()):
             output = tree.outputs[path]
             if entry.origin is not None and (with_static or output != "static"):
@@ -155,6 +168,17 @@ def make_plan(
         _add_folder_links(plan, links)
     _check(plan)
     return plan
+
+
+def _path_in_layout(
+    attr: str, layout: TreeName, path: str, output: OutputName, *, is_merged_linux: bool
+) -> str:
+    """Return the path of a package's file in a root."""
+    if layout == "split":
+        return f"{attr}/{output}/{path}"
+    if is_merged_linux and path.startswith("lib64/"):
+        return f"lib/{path.removeprefix('lib64/')}"
+    return path
 
 
 def _conflict(path: str, first: str, second: str) -> ConflictError:
@@ -213,8 +237,10 @@ def _add_folder_links(plan: Plan, links: Mapping[str, str]) -> None:
     """Add links to folders with files, unless a folder with files has the link's path."""
 
     def owner_below(path: str) -> str | None:
-        below = f"{path}/"
-        return next((f.package for path, f in plan.files.items() if path.startswith(below)), None)
+        for file_path, file in plan.files.items():
+            if file_path.startswith(f"{path}/"):
+                return file.package
+        return None
 
     for link, folder in links.items():
         owner = owner_below(folder)

@@ -24,13 +24,14 @@ def missing_run_paths(plan: Plan) -> dict[str, MissingRunPath]:
         binary = file.binary
         if binary is None or binary.kind != "elf" or not binary.is_shared:
             continue
-        reached = {_real_folder(folder, plan) for folder in _folders(path, binary)}
+        here = posixpath.dirname(path)
+        searched = {_real_folder(folder, plan) for folder in _folders(path, binary)}
         folders: dict[str, str] = {}
         for name in (*binary.needed, *binary.opens):
-            found = _folders_of(name, names, plan, binary)
-            if found and path not in found.values() and reached.isdisjoint(found):
-                here = posixpath.dirname(path)
-                folders[name] = min(found, key=lambda folder: (folder != here, folder))
+            candidates = _files_by_folder(name, names, plan, binary)
+            is_own_name = path in candidates.values()
+            if candidates and not is_own_name and searched.isdisjoint(candidates):
+                folders[name] = here if here in candidates else min(candidates)
         if folders:
             missing[path] = MissingRunPath(
                 needs=tuple(name for name in binary.needed if name in folders),
@@ -50,8 +51,9 @@ def added_run_paths(path: str, missing: MissingRunPath) -> tuple[str, ...]:
 def _paths_by_name(plan: Plan) -> dict[str, dict[str, str]]:
     """Return the shared libraries by name: the file for each folder with a file or link."""
     names: dict[str, dict[str, str]] = defaultdict(dict)
-    ends = {path: _end(path, link.target) for path, link in plan.links.items()}
-    for path, end in {**{path: path for path in plan.files}, **ends}.items():
+    ends = {path: path for path in plan.files}
+    ends |= {path: _end(path, link.target) for path, link in plan.links.items()}
+    for path, end in ends.items():
         folder, _, name = path.rpartition("/")
         file = plan.files.get(end)
         is_library = file is not None and file.binary is not None and file.binary.is_shared
@@ -60,7 +62,7 @@ def _paths_by_name(plan: Plan) -> dict[str, dict[str, str]]:
     return names
 
 
-def _folders_of(
+def _files_by_folder(
     name: str, names: Mapping[str, Mapping[str, str]], plan: Plan, user: Binary
 ) -> dict[str, str]:
     """Return the file for each folder that contains a library for the user's machine.
@@ -68,12 +70,13 @@ def _folders_of(
     A version may be added to a name at run time.
     """
     known = [name] if name in names else [each for each in names if each.startswith(f"{name}.")]
-    return {
-        folder: end
-        for each in known
-        for folder, end in names[each].items()
-        if (binary := plan.files[end].binary) is not None and binary.machine == user.machine
-    }
+    files = {}
+    for each in known:
+        for folder, path in names[each].items():
+            library = plan.files[path].binary
+            if library is not None and library.machine == user.machine:
+                files[folder] = path
+    return files
 
 
 def _folders(path: str, binary: Binary) -> Iterator[str]:

@@ -119,14 +119,17 @@ def _problem(
         return "is missing"
     if not stat.S_ISREG(about.st_mode):
         return "is not a regular file"
-    try:
-        if about.st_size != file.size or not (is_quick or hash_of(path) == file.sha256):
-            return "was changed"
-    except OSError as error:
-        return f"cannot be read: {error.strerror or error}"
+    is_changed = about.st_size != file.size
+    if not is_changed and not is_quick:
+        try:
+            is_changed = hash_of(path) != file.sha256
+        except OSError as error:
+            return f"cannot be read: {error.strerror or error}"
+    if is_changed:
+        return "was changed"
     is_executable = bool(about.st_mode & _OWNER_EXECUTE)
-    is_checked = os.name != "nt" and not is_quick
-    if is_checked and (is_executable is not file.executable or about.st_mode & _SET_ID):
+    has_other_mode = is_executable is not file.executable or about.st_mode & _SET_ID
+    if has_other_mode and os.name != "nt" and not is_quick:
         return "its mode was changed"
     return None
 
