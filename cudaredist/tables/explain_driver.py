@@ -192,5 +192,9 @@ def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
 def _family_facts(name: str, words: str, families: Mapping[str, LastBranch]) -> Iterator[Fact]:
     """Yield a fact about GPU architectures for each source of their last branches."""
     for source in sorted({last.reference for last in families.values()}):
-        texts = [f"{family} (until {last.branch})" for family, last in families.items()]
-        yield make_fact(name, words, tuple(texts), documented(source))
+        texts = tuple(
+            f"{family} (until {last.branch})"
+            for family, last in families.items()
+            if last.reference == source
+        )
+        yield make_fact(name, words, texts, documented(source))

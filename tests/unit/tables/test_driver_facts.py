@@ -123,6 +123,18 @@ def test_branch_has_packages_and_gpus(
     assert kept is None or families.get("driver.supported", ()) == kept
 
 
+def test_gpus_with_another_source_have_their_own_fact() -> None:
+    volta = POLICY.last_branches["Volta"].model_copy(update={"reference": "another document"})
+    policy = POLICY.model_copy(update={"last_branches": POLICY.last_branches | {"Volta": volta}})
+    facts = explain_driver("590", policy)[-1].facts
+    dropped = [fact for fact in facts if fact.name == "driver.dropped"]
+    by_source = {"another document" in fact.source: fact.value for fact in dropped}
+    assert by_source == {
+        True: ("Volta (until 580)",),
+        False: ("Kepler (until 470)", "Maxwell (until 580)", "Pascal (until 580)"),
+    }
+
+
 def test_release_without_stated_driver_has_reason() -> None:
     _, windows, _ = explain_driver("610.43", POLICY)
     some = next(fact for fact in windows.facts if fact.name == "driver.windows.some")
