@@ -1,4 +1,4 @@
-"""The names that a user may have meant: similar ones, the nearest releases, or the first ones."""
+"""Suggestions for mistyped names and releases."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,10 @@ _is_release = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*").fullmatch
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """Return names in a line of text: of many names the first ones, of many releases the newest."""
+    """Shorten a list of names for one line.
+
+    Of many names, it has the first ones, and of many releases the newest.
+    """
     lengths = accumulate(len(name) + len(", ") for name in names)
     limit = sum(length <= _LISTED for length in lengths)
     rest = len(names) - limit

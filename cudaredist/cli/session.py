@@ -57,8 +57,8 @@ Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | Sequence[str
 """A check for an invalid combination of options, the error's message, and its hint.
 
 The hint is a text or a list of options. For a list, the hint suggests the call without these
-options. The message and the hint can contain the names of options in braces, which stand for their
-values. In the hint, `{call}` stands for the call.
+options. The message and the hint can contain the names of options in braces. They are replaced by
+the options' values. In the hint, `{call}` is replaced by the call.
 """
 
 _is_secret = re.compile(r"[?#]|//[^/]*@").search

@@ -128,7 +128,10 @@ CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 
 
 class PolicyFact(Reasoned):
-    """A policy fact about a capability, such as a release before the oldest inspected one."""
+    """A documented fact about a capability.
+
+    For example, its first CUDA release, if no inspected release is that old.
+    """
 
     field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
     value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
@@ -143,8 +146,8 @@ class CapabilityEntry(OwnModel):
     base: str
     variant: Literal["a", "f"] | None
     first_cuda: CudaMinor = Field(
-        description="The oldest inspected release with it. If all have it, an older one that "
-        "`policy` states"
+        description="The first CUDA release with this capability. If even the oldest inspected "
+        "release has it, `policy` can state an earlier one"
     )
     last_cuda: CudaMinor | None = Field(description="Derived. Null: no known end")
     jetson: bool

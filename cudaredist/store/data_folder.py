@@ -184,7 +184,7 @@ class Store:
     def is_described_below(self, redist: str, label: Version) -> bool:
         """Check if the base has the same manifest, and features of more archives.
 
-        Else local features of a few packages or platforms would hide those of the others.
+        Otherwise, local features of a few packages or platforms would hide the others.
         """
         if self.base is None:
             return False

@@ -129,7 +129,7 @@ class Filter:
         for option, names in self.names.items():
             present = {getattr(archive, option) for archive in known} - {None}
             if names and not present:
-                message = f"no archive of the selection has a {option}"
+                message = f"no selected archive has a {option}"
                 raise UsageError(message, hint=f"run `{again(without=[f'--{option}'])}`")
             for name in sorted(names - present):
                 raise UnknownNameError(option, name, present)

@@ -1,4 +1,4 @@
-"""How programs of a CUDA release run on a driver, and whether a driver compiles PTX.
+"""Support of drivers for CUDA releases and PTX.
 
 `explain driver`, `audit --require-driver`, `check --driver` and the web site apply these rules. The
 drivers are those of `policy/drivers.json`.
@@ -16,9 +16,14 @@ from cudaredist.tables.explanation import Origin
 
 System: TypeAlias = Literal["linux", "windows"]
 Support: TypeAlias = Literal["native", "minor", "some", "none", "unknown"]
-"""`native`: with all features; `minor`: by minor version compatibility, with limited features;
-`some`: it runs, but no source states whether with all features; `none`: it does not run;
-`unknown`: no source states a driver."""
+"""How programs of a CUDA release run on a driver.
+
+- `native`: with all features
+- `minor`: by minor version compatibility, with limited features
+- `some`: they run, but no source states whether with all features
+- `none`: they do not run
+- `unknown`: no source states a driver
+"""
 SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
 POLICY_FILE = "policy/drivers.json"
 

@@ -62,7 +62,10 @@ def _range_facts(
 def _min_fact(
     label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
 ) -> Fact:
-    """Return the oldest accepted version. If it is documented, the header's bound is a claim."""
+    """Return the oldest accepted compiler version.
+
+    If documentation states it, the header's bound is listed as a differing source.
+    """
     source = compat.releases[label].source
     origin = _origin(source, label)
     claims = list(_other_answers(label, compiler, "min", answer.min, compat))
@@ -82,7 +85,10 @@ def _min_fact(
 def _max_fact(
     label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
 ) -> Fact:
-    """Return the newest accepted version. If documentation differs, it is a claim."""
+    """Return the newest accepted compiler version.
+
+    If documentation differs, it is listed as a differing source.
+    """
     source = compat.releases[label].source
     origin = _origin(source, label)
     if answer.max_basis == "documented":

@@ -360,7 +360,7 @@ def test_no_page_is_long(page: Page, folder: Path, width: int, limit: int) -> No
 
 
 @pytest.mark.parametrize("text", ["cu", "cuda", "lib", "12"])
-def test_search_with_many_results_is_not_long(page: Page, base: str, text: str) -> None:
+def test_search_with_many_results_fits_page_limit(page: Page, base: str, text: str) -> None:
     page.goto(f"{base}search/index.html?q={text}")
     expect(page.locator("#status")).to_have_text(re.compile(r"^[0-9,]+ results$"))
     assert page.evaluate("document.documentElement.scrollHeight") < 6000

@@ -1,4 +1,4 @@
-"""Damages of a mirror of the releases in `support.mirrors`, each as a function."""
+"""Functions that damage a mirror of the releases in `support.mirrors`."""
 
 import json
 import os

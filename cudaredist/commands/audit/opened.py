@@ -64,7 +64,7 @@ class OpenedLibraries:
         """Files that open a library that is not a whole ELF file."""
 
     def unopened(self, names: Mapping[str, Collection[str]]) -> Iterator[Unopened]:
-        """Yield the libraries that the loader does not find, and that count.
+        """Yield the opened libraries to report as missing.
 
         `names` are the opened names of files by path.
         """
@@ -91,7 +91,7 @@ class OpenedLibraries:
                     self.damaged.append((user, found))
 
     def _unopened(self, user: ProgramFile, name: str) -> Unopened | None:
-        """Return an opened library without a file, None if it does not count."""
+        """Return an opened library to report, or None."""
         # It may open an older version of itself, such as `libcustatevec.so.0`.
         is_itself = name in possible_sonames(user.name) or stem_of(name) == stem_of(user.name)
         if is_itself or _is_variant(user) or self._is_in_own_package(user, name):

@@ -163,7 +163,7 @@ def _summary(report: AuditReport) -> tuple[str, ...]:
 
 
 def _gpu_range(gpus: Sequence[str], known: Sequence[str]) -> str:
-    """Return the first and last GPU if no known one between them is missing, or else all."""
+    """Shorten a complete range of GPUs to its ends."""
     if not gpus:
         return ""
     first, last = known.index(gpus[0]), known.index(gpus[-1])

@@ -44,12 +44,12 @@ def without_platforms_of(places: Collection[Place], other: Collection[Place]) ->
 
 
 def _is_flat(platform: str, places: Collection[Place]) -> bool:
-    """Check if a platform exists without variants only."""
+    """Check if a platform has no variants."""
     return platform in places and not _has_variants(platform, places)
 
 
 def _is_nested(platform: str, places: Collection[Place]) -> bool:
-    """Check if a platform exists with variants only."""
+    """Check if a platform has archives only in variants."""
     return platform not in places and _has_variants(platform, places)
 
 

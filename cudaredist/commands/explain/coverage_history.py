@@ -23,7 +23,7 @@ from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, descri
 _files = TypeAdapter(dict[str, FileCode])
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
 _EVERY_MAJOR = 0
-"""Stands for all CUDA majors, for archives that are not built for one of them."""
+"""The key for archives that are not built for one CUDA major."""
 
 
 class ArchiveCoverage(NamedTuple):

@@ -1,4 +1,4 @@
-"""Decide which files and links a toolkit root has, in both layouts."""
+"""Plan the files and links of a toolkit root."""
 
 import posixpath
 from collections.abc import Mapping

@@ -67,7 +67,10 @@ class MirrorFolder:
         return path.relative_to(self.root).as_posix()
 
     def require_folder(self) -> None:
-        """Raise `WriteError` if the mirror cannot be a folder, because a file has its path."""
+        """Raise `WriteError` if a file blocks the mirror's path.
+
+        The file can be at this path or at a parent.
+        """
         for path in (self.root, *self.root.parents):
             if os.path.lexists(path):
                 if not is_folder(path):

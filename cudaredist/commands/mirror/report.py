@@ -35,8 +35,8 @@ class MirrorSyncReport(Report):
     errors: tuple[ErrorReport, ...] = Field(description="Errors of the run, not of one item")
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
     missing_bytes: int = Field(
-        description="With --check, the stated bytes of archives that the mirror lacks, without "
-        "the stored parts of interrupted downloads"
+        description="With --check, the bytes to fetch for missing and damaged archives, minus "
+        "partial downloads"
     )
     unknown_sizes: int = Field(
         description="With --check, the number of these archives without a stated size"

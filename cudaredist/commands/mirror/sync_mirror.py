@@ -231,7 +231,10 @@ class MirrorSync:
         return "repaired" if is_damaged else "copied"
 
     def _plan(self, content: Content, kept: int) -> None:
-        """Record a content as if it had been fetched, of which `kept` bytes are local."""
+        """Record an archive as fetched, for a dry run.
+
+        `kept` is the size of its partial download.
+        """
         size = content.request.size
         with self._mutex:
             self._missing.append(None if size is None else size - kept)
@@ -358,7 +361,7 @@ def _listed_release(manifest: LocalManifest) -> ListedRelease | None:
 
 
 def _kept_bytes(partial: Path, content: Content) -> int:
-    """Return the bytes that killed runs have stored of a content, and that a run uses again."""
+    """Return the size of the reusable partial download."""
     kept, size = kept_bytes(partial), content.request.size
     is_complete = partial.exists()
     if is_complete and hash_of(partial) != content.sha256:

@@ -157,7 +157,7 @@ def share_parts(entries: list[Document]) -> Document:
     parts: dict[str, dict[str, Document]] = defaultdict(dict)
 
     def share(name: str, position: int, part: Document) -> None:
-        """Add an archive's position to a part, which is equal in several archives."""
+        """Add an archive to the part that it shares."""
         key = json.dumps(part, sort_keys=True)
         shared = parts[name].setdefault(key, {"archives": [], **part})
         shared["archives"].append(position)

@@ -1,4 +1,4 @@
-"""which --symbol: the libraries that export a symbol, and the releases that do."""
+"""which --symbol: the libraries and releases that export a symbol."""
 
 from collections.abc import Iterator
 

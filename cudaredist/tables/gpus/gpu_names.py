@@ -48,7 +48,10 @@ def capabilities_called(text: str, gpus: Gpus) -> list[str]:
 
 
 def _matching_titles(words: Sequence[str], titles: Iterable[str]) -> list[str]:
-    """Return the titles with exactly these words, else with all of them, else within them."""
+    """Return the best matching titles.
+
+    These are the equal ones, else those with all of the words, else those within the words.
+    """
     exact = []
     parts = []
     for title in titles:
@@ -61,7 +64,7 @@ def _matching_titles(words: Sequence[str], titles: Iterable[str]) -> list[str]:
 
 
 def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
-    """Return the error for a name of no GPU."""
+    """Return the error for an unknown GPU name."""
     words = _words(text)
     if _is_like_target(text.lower()):
         name, major = Capability.name_of(text.lower()), f"{text}.0"

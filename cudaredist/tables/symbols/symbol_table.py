@@ -79,9 +79,9 @@ class Import(NamedTuple):
     library: str
 
     def is_met_by(self, version: str) -> bool:
-        """Check if an export of this name with a version is the symbol.
+        """Check if an export of this name satisfies the import.
 
-        An export without a version is that of all versions.
+        An import or export without a version matches any version.
         """
         return not self.version or version.lstrip("@") in {"", self.version}
 

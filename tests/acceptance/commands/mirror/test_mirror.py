@@ -497,9 +497,7 @@ def test_action_on_a_folder_that_is_not_a_mirror_is_refused(run: Run, action: st
 
 def test_variant_of_a_selection_without_variants_is_refused(sync: Run, server: FaultServer) -> None:
     serve_releases(server)
-    result = expect_error(
-        sync("--variant", "cuda12"), 2, "no archive of the selection has a variant"
-    )
+    result = expect_error(sync("--variant", "cuda12"), 2, "no selected archive has a variant")
     assert "--variant" not in result.stderr.partition("hint:")[2]
 
 

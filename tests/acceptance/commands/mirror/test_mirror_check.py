@@ -39,7 +39,7 @@ def sync(run: Run, server: FaultServer) -> Run:
 
 
 def forget_time() -> None:
-    """Change the time of a file, as a copy of the mirror does."""
+    """Change a file's modification time, as copying does."""
     os.utime(MIRROR / NVCC, ns=(0, 0))
 
 
@@ -64,7 +64,7 @@ STATES: dict[str, Callable[[], object]] = {
     "record of manifests lacks a release": lambda: edit(
         ".mirror/lock.json", lambda lock: lock["redists"]["cuda"].pop(NEW)
     ),
-    "lock is missing and nothing else is": lambda: (MIRROR / "mirror.json").write_text("{"),
+    "lock is broken": lambda: (MIRROR / "mirror.json").write_text("{"),
     "other time": forget_time,
 }
 
@@ -133,7 +133,7 @@ def test_check_does_not_count_stored_bytes_that_a_run_fetches_again(
         path.unlink()
 
 
-def test_check_below_a_file_is_an_error(sync: Run) -> None:
+def test_check_with_file_at_mirror_path_fails(sync: Run) -> None:
     MIRROR.write_text("a file")
     expect_error(sync("--check"), 3, "cannot write mirror: File exists")
 

@@ -123,7 +123,7 @@ def test_report_distinguishes_excluded_archives_with_same_hash(
     [
         ("--package", "cuda_cudrt", "cuda_cudart"),
         ("--platform", "linux-x86-64", "linux-x86_64"),
-        ("--variant", "cuda12", "no archive of the selection has a variant"),
+        ("--variant", "cuda12", "no selected archive has a variant"),
     ],
 )
 def test_unknown_names_exit_2_with_suggestion(
