@@ -67,10 +67,10 @@ def _code_by_path(package: SetPackage, store: Store) -> Mapping[str, FileCode] |
 
 def _archive_path(package: SetPackage, path: str) -> str:
     """Return a library's path in the archive: a folder such as `lib/13` may replace `lib`."""
-    folder, _, rest = path.partition("/")
+    folder, slash, rest = path.partition("/")
     if folder == "lib":
         for change in package.normalise:
             if change.op == "lift":
                 folder = change.source
                 break
-    return f"{folder}/{rest}"
+    return f"{folder}{slash}{rest}"
