@@ -244,4 +244,4 @@ class MirrorFolder:
             folders[:] = sorted(name for name in folders if not (is_root and name == _HIDDEN))
             links = (name for name in folders if Path(folder, name).is_symlink())
             for name in sorted([*names, *links]):
-                yield Path(folder, name).relative_to(self.root).as_posix()
+                yield self.name_of(Path(folder, name))

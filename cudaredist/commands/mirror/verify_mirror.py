@@ -186,7 +186,7 @@ class MirrorVerification:
         for redist, labels in store.lock().redists.items():
             for text, entry in labels.items():
                 place = store.manifests(redist).path_of(parse_label(text))
-                path = place.relative_to(self.mirror.root).as_posix()
+                path = self.mirror.name_of(place)
                 data = read_file(place)
                 if data is None:
                     yield self._defect("missing", path, "is recorded in the lock of manifests only")
