@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from cudaredist.errors import IncompleteError, UsageError
 from cudaredist.formats.packageset import (
@@ -25,7 +26,7 @@ from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.host_compiler import choose_host
-from cudaredist.sets.inputs import InputManifest, SetData
+from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData
 from cudaredist.sets.libraries import (
     external_sonames,
     note,
@@ -201,25 +202,27 @@ def _jetson_capabilities(spec: SetSpec) -> list[str]:
 # -- inputs, diagnostics, errors
 
 
+def _input(
+    kind: Literal["manifest", "features"],
+    manifest: InputManifest,
+    file: InputManifest | InputFeatures,
+) -> Input:
+    """Return the record of a release's manifest or feature file."""
+    return Input(
+        kind=kind,
+        name=manifest.redist,
+        label=str(manifest.label),
+        sha256=file.sha256,
+        overlay=file.is_overlay,
+    )
+
+
 def _inputs(choices: Mapping[str, Choice], spec: SetSpec) -> Iterable[Input]:
     for manifest in _manifests_of(choices, spec):
-        redist, label = manifest.redist, str(manifest.label)
-        yield Input(
-            kind="manifest",
-            name=redist,
-            label=label,
-            sha256=manifest.sha256,
-            overlay=manifest.is_overlay,
-        )
-        features = spec.data.read_features(redist, manifest.label)
+        yield _input("manifest", manifest, manifest)
+        features = spec.data.read_features(manifest.redist, manifest.label)
         if features is not None:
-            yield Input(
-                kind="features",
-                name=redist,
-                label=label,
-                sha256=features.sha256,
-                overlay=features.is_overlay,
-            )
+            yield _input("features", manifest, features)
     yield from spec.data.inputs
 
 
