@@ -11,11 +11,12 @@ from typing import ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
 from cudaredist.formats.base import Channel
-from cudaredist.formats.features import ExaminedArchive, Features, Lock, LockEntry
+from cudaredist.formats.features import Lock, LockEntry
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
+from cudaredist.store.examined_archives import describes_fewer, may_be_partial
 from cudaredist.store.files import (
     names_in,
     read_file,
@@ -189,13 +190,16 @@ class Store:
         if self.base is None:
             return False
         own = Store(self.root, self.channel)
+        own_features = own.features(redist).path_of(label)
+        has_own = own_features.exists()
+        if has_own and not may_be_partial(own_features):
+            return False
         own_data = own.manifests(redist).read(label)
         base_data = self.base.manifests(redist).read(label)
         if own_data is None or base_data is None or own_data.rstrip() != base_data.rstrip():
             return False
-        own_features = own.features(redist).path_of(label)
         base_features = self.base.features(redist).path_of(label)
-        return not own_features.exists() or examined(own_features) < examined(base_features)
+        return not has_own or describes_fewer(own_features, base_features)
 
     @property
     def lock_path(self) -> Path:
@@ -407,29 +411,6 @@ class Store:
         if self.base is not None and path.is_relative_to(self.base.root):
             return f"shipped {self.base.relative(path)}"
         return path.relative_to(self.root).as_posix()
-
-
-def examined(features: Path) -> frozenset[str]:
-    """Return the hashes of the archives that a feature file describes.
-
-    Returns none for a file that is missing, broken, or of another tool.
-    """
-    with contextlib.suppress(CudaRedistError, OSError):
-        about = features.stat()
-        return _examined(features, about.st_ino, about.st_mtime_ns, about.st_size)
-    return frozenset()
-
-
-@lru_cache(maxsize=64)
-def _examined(path: Path, *_version: int) -> frozenset[str]:
-    """Read a feature file once for each version of the file."""
-    packages = read_own_file(require_file(path), Features).packages
-    archives = (archive for package in packages.values() for archive in package.archives)
-    return frozenset(
-        archive.sha256
-        for archive in archives
-        if isinstance(archive, ExaminedArchive) and archive.sha256 is not None
-    )
 
 
 @lru_cache(maxsize=8)

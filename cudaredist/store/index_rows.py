@@ -17,7 +17,7 @@ from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.primitives import parse_label
-from cudaredist.store.read_data import examined_archives
+from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.symbol_folder import table_name
 from cudaredist.tables.symbols.symbol_table import labels_in
 

@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
+from cudaredist.formats.features import Features
 from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitRecord
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import ArchiveId, Version, find_release
+from cudaredist.primitives import Version, find_release
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.files import read_file, require_file
 from cudaredist.words import shown
@@ -102,17 +102,6 @@ def load_features(store: Store, redist: str, label: Version) -> Features | None:
             return read_own_file(data, Features)
         parse_own_json(data, "features file")
         return None
-
-
-def examined_archives(
-    features: Features | None,
-) -> Iterator[tuple[ArchiveId, PackageFeatures, int, ExaminedArchive]]:
-    """Yield each examined archive with its key, package and position."""
-    for package, entry in features.packages.items() if features else ():
-        for position, archive in enumerate(entry.archives):
-            if isinstance(archive, ExaminedArchive):
-                identity = ArchiveId(package, archive.platform, archive.variant)
-                yield identity, entry, position, archive
 
 
 def read_runfiles(data: bytes | None) -> Runfiles:

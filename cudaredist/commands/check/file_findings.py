@@ -24,8 +24,9 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.store.data_folder import Store
+from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.files import read_file
-from cudaredist.store.read_data import examined_archives, load_features
+from cudaredist.store.read_data import load_features
 from cudaredist.store.table_registry import TABLES, releases_of
 from cudaredist.words import plural
 

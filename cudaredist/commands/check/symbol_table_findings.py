@@ -11,7 +11,7 @@ from cudaredist.formats.symbol_tables import Symbols
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import examined_archives
+from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 

@@ -18,7 +18,7 @@ from cudaredist.formats.tables import CompilerAnswer, Gpus, NvccCompat, span
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Place, Version, parse_label, place_name
 from cudaredist.sets.closures import closure_of
-from cudaredist.store.read_data import examined_archives
+from cudaredist.store.examined_archives import examined_archives
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
 from cudaredist.tables.nvcc.nvcc_table import newest_release

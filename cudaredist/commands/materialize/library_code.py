@@ -7,8 +7,9 @@ from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.primitives import parse_label
 from cudaredist.store.data_folder import Store
+from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.layered_tables import read_layered
-from cudaredist.store.read_data import examined_archives, load_features
+from cudaredist.store.read_data import load_features
 from cudaredist.store.table_registry import GPU_TABLE
 from cudaredist.tables.gpus.coverage import CoverageRules
 

@@ -16,7 +16,8 @@ from cudaredist.features.library_symbols import LibraryBinary, libraries_of
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import examined_archives, load_features
+from cudaredist.store.examined_archives import examined_archives
+from cudaredist.store.read_data import load_features
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
 from cudaredist.store.targets import LocalManifest
 from cudaredist.tables.symbols.symbol_table import (

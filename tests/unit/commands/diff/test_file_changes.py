@@ -19,7 +19,7 @@ from cudaredist.commands.diff.file_changes import (
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.features import Features
 from cudaredist.primitives import natural_order
-from cudaredist.store.read_data import examined_archives
+from cudaredist.store.examined_archives import examined_archives
 
 X86, ARM = "linux-x86_64", "linux-sbsa"
 Files = Mapping[str, Sequence[str]]
