@@ -7,8 +7,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 from packaging.version import Version as WheelVersion
 
-from cudaredist.commands.audit.environment import JudgedEnvironment, Use
+from cudaredist.commands.audit.environment import JudgedEnvironment
 from cudaredist.commands.audit.error_message import ErrorMessage
+from cudaredist.commands.audit.loaded_libraries import Use
 from cudaredist.commands.audit.program import AuditData, KnownLibrary, ProgramFile, majors_of
 from cudaredist.commands.audit.program_findings import some_of
 from cudaredist.commands.audit.report import AuditFinding, ErrorAnswer
@@ -37,9 +38,8 @@ class Answers:
         findings: Sequence[AuditFinding],
     ) -> None:
         self._message, self._environment, self._data = message, environment, data
-        self._findings = findings
-        files = environment.environment.files
-        self._platforms = tuple({each for file in files for each in file.platforms})
+        self._findings, self._libraries = findings, environment.libraries
+        self._platforms = self._libraries.platforms
 
     def all(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
         """Yield the answers. `gpus` are the required capabilities."""
@@ -55,7 +55,7 @@ class Answers:
     # -- symbols
 
     def _symbol(self, name: str, sonames: Sequence[str]) -> ErrorAnswer:
-        uses = [use for use in self._environment.uses if use.soname in sonames]
+        uses = [use for use in self._libraries.uses if use.soname in sonames]
         chosen = self._users_of(name, uses)
         if not chosen:
             firsts = [self._first_with(name, soname) for soname in sonames]
@@ -66,16 +66,16 @@ class Answers:
         use = chosen[0]
         first = self._first_with(name, use.soname)
         file = use.loaded.file
-        package = self._environment.package_of(file) or None
+        package = self._libraries.owners.title_of(file) or None
         title = use.loaded.display_path + (f" ({package})" if package else "")
         first_title = None if first is None else _release_title(first)
         since = f"; {use.soname} has it since {first_title}" if first_title else ""
-        is_exported = file is not None and self._environment.exports_symbol(file, name)
+        is_exported = file is not None and self._libraries.exports_symbol(file, name)
         if file is None:
             message = f"{use.user.display_path} needs {use.soname}, which is not found{since}"
         elif is_exported:
             message = f"{title} exports {name}{since}. The process loaded another copy first"
-            others = self._environment.other_copies(use)
+            others = self._libraries.other_copies(use)
             message += f": {some_of(others)}" if others else ""
         else:
             message = f"{use.user.display_path} loads {title}, which does not export {name}{since}"
@@ -155,14 +155,14 @@ class Answers:
         if reported:
             return
         owner = next(filter(None, map(self._data.owner_of, names)), None)
-        uses = [use for use in self._environment.uses if use.soname in names]
+        uses = [use for use in self._libraries.uses if use.soname in names]
         if owner in DRIVER_OWNERS:
             message = f"{names[0]} is a part of NVIDIA's driver, which is not installed, or not "
             message += "available in the container"
             yield ErrorAnswer(kind="library", name=names[0], message=message)
         elif uses and uses[0].loaded.path:
             loaded = uses[0].loaded
-            package = self._environment.package_of(loaded.file) or None
+            package = self._libraries.owners.title_of(loaded.file) or None
             title = loaded.display_path + (f" ({package})" if package else "")
             message = f"the loader finds {title} for {uses[0].user.display_path}"
             yield ErrorAnswer(
@@ -182,12 +182,12 @@ class Answers:
         if not {*names}.isdisjoint(_find_names(finding.message)):
             return True
         # Files may open a library by a name without its version.
-        opened = self._environment.opened_names.get(finding.message, frozenset())
+        opened = self._environment.opened.names.get(finding.message, frozenset())
         return any(stem_of(name) in opened for name in names)
 
     def _absent(self, names: Sequence[str]) -> ErrorAnswer:
         """Return the answer for a library that no file needs by name."""
-        files = self._environment.files_named(names)
+        files = self._libraries.files_named(names)
         if files:
             message = f"the environment has {some_of(files)}, but no file needs it by its name"
             return ErrorAnswer(kind="library", name=names[0], message=message, path=files[0])
@@ -213,7 +213,7 @@ class Answers:
 
     def _majors(self) -> set[int]:
         """Return the CUDA majors of the libraries that files need."""
-        uses = self._environment.uses
+        uses = self._libraries.uses
         providers = (self._data.catalog.providers(u.soname, self._platforms) for u in uses)
         stated = (majors_of(libraries) for libraries in providers)
         return {next(iter(majors)) for majors in stated if len(majors) == 1}

@@ -126,12 +126,12 @@ def audit_report(
     """
     environments = [JudgedEnvironment(each, data) for each in program.environments]
     gpus = required.gpus
-    nvidias = set[str]().union(*(each.nvidias for each in environments))
+    nvidias = set[str]().union(*(each.libraries.nvidias for each in environments))
     unread = (file for file in program.files if file.path in nvidias and file.is_unread)
     skipped = (*program.skipped, *paths_of(unread))
     files = [file for file in program.files if file.path not in nvidias]
     judged = JudgedProgram(files, data, required)
-    findings = list(program_findings(judged, skipped, environments))
+    findings = list(program_findings(judged, skipped, [each.libraries for each in environments]))
     declared: list[DeclaredWheel] = []
     if program.declared is not None:
         declared, differences = declared_wheels(judged, program.declared)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from cudaredist.commands.audit.file_owners import FileOwners
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.library_names import original_name, possible_sonames
 from cudaredist.commands.audit.loader import FoundFile, Loaded, Loader, Loading, fitting_names
@@ -44,12 +45,9 @@ class OpenedLibraries:
         loader: Loader,
         loadings: Mapping[str, Loading],
         preloaded: Collection[str],
-        owners: Mapping[str, Distribution],
+        owners: FileOwners,
     ) -> None:
-        """Take the loaded libraries of each file, and the names that packages load first.
-
-        `owners` are the packages of files by path.
-        """
+        """Take the loaded libraries of each file, and the names that packages load first."""
         self._environment, self._data, self._loader = environment, data, loader
         self._loadings, self._preloaded = loadings, preloaded
         self._files = {file.path: file for file in environment.files}
@@ -123,7 +121,7 @@ class OpenedLibraries:
         return any(next(self._elsewhere(user, each), None) for each in others)
 
     def _is_nvidias(self, file: ProgramFile) -> bool:
-        owner = self._owners.get(file.path)
+        owner = self._owners.of(file)
         return self._data.catalog.is_copy(file) or (
             owner is not None and owner.project in self._projects
         )
@@ -139,7 +137,7 @@ class OpenedLibraries:
 
     def _is_in_own_package(self, user: ProgramFile, name: str) -> bool:
         """Check if a package opens a library of its own, which it may do by a path."""
-        owner = self._owners.get(user.path)
+        owner = self._owners.of(user)
         if owner is None or self._is_nvidias(user):
             return False
         return any(file.path in owner.files for file in self._elsewhere(user, name))
@@ -154,7 +152,7 @@ class OpenedLibraries:
     def _is_required(self, user: ProgramFile, name: str) -> bool:
         if self._has_rule(user, name):
             return True
-        owner, catalog = self._owners.get(user.path), self._data.catalog
+        owner, catalog = self._owners.of(user), self._data.catalog
         if owner is not None and owner.project in self._projects:
             return stem_of(name) in {stem_of(path.rpartition("/")[2]) for path in owner.files}
         if catalog.is_copy(user):
@@ -167,8 +165,8 @@ class OpenedLibraries:
         return any((rule.by, rule.loads) == names for rule in self._data.policy.loaded)
 
     def _has_one_owner(self, user: ProgramFile, files: Collection[ProgramFile]) -> bool:
-        owner = self._owners.get(user.path)
-        return owner is not None and any(self._owners.get(file.path) is owner for file in files)
+        owner = self._owners.of(user)
+        return owner is not None and any(self._owners.of(file) is owner for file in files)
 
     def _is_declared(self, owner: Distribution, name: str) -> bool:
         """Check if a package requires a wheel with a library, also in an extra that is used."""

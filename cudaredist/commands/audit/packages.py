@@ -5,15 +5,14 @@ and whether a file is the one of its package.
 """
 
 import contextlib
-from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from cudaredist.commands.audit.file_owners import FileOwners
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.program import AuditData
 from cudaredist.commands.audit.program_findings import as_warning, make_finding, some_of
@@ -22,30 +21,19 @@ from cudaredist.commands.audit.report import AuditFinding
 from cudaredist.grouping import grouped
 from cudaredist.wheels import METAPACKAGES
 
-_CHUNK = 1 << 20
-
 
 class InstalledPackages:
-    """The packages of an environment, and the files that they own."""
+    """The packages of an environment."""
 
-    def __init__(self, environment: Environment, data: AuditData, repairs: Repairs) -> None:
-        self._environment, self._repairs = environment, repairs
+    def __init__(
+        self, environment: Environment, data: AuditData, owners: FileOwners, repairs: Repairs
+    ) -> None:
+        self._environment, self._owners, self._repairs = environment, owners, repairs
         self._packages = environment.distributions
         self._projects = data.catalog.projects()
         loaders = (project for rule in data.policy.preloads for project in rule.projects)
         self._checked = {*self._projects, *METAPACKAGES, *loaders}
         self._files = {file.path: file for file in environment.files}
-        claims = grouped(
-            (path, package)
-            for package in self._packages.values()
-            for path in package.files
-            if path in self._files
-        )
-        self._shared = {path: owners for path, owners in claims.items() if len(owners) > 1}
-        self.owners = environment.owners()
-        """The packages of files by path. If several contain a file, the one whose file it is."""
-        for path, owners in self._shared.items():
-            self.owners[path] = _owner_of(path, owners)
 
     def findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
         """Yield the differences. Damaged files have findings already."""
@@ -84,15 +72,13 @@ class InstalledPackages:
         """Yield a finding for packages that contain the same files."""
         groups = grouped(
             (tuple(sorted(owner.title for owner in owners)), path)
-            for path, owners in self._shared.items()
+            for path, owners in self._owners.shared.items()
         )
         for titles, paths in groups.items():
-            owners = self._shared[paths[0]]
+            owners = self._owners.shared[paths[0]]
             names = some_of([self._files[path].display_path for path in paths])
-            own = self.owners[paths[0]]
-            message = (
-                f"{' and '.join(titles)} both contain {names}; installed is the one of {own.title}"
-            )
+            own = self._owners.title_of(self._files[paths[0]])
+            message = f"{' and '.join(titles)} both contain {names}; installed is the one of {own}"
             path = self._files[paths[0]].display_path
             yield make_finding("shared-file", message, path, self._shared_fix(owners))
 
@@ -134,7 +120,7 @@ class InstalledPackages:
         """
         changed: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for path, file in self._files.items():
-            owner = self.owners.get(path)
+            owner = self._owners.at(path)
             if owner is None or path in damaged:
                 continue
             size = owner.files[path].size
@@ -154,28 +140,6 @@ class InstalledPackages:
             first_path, _ = sizes_of_files[0]
             finding = make_finding("changed-file", message, first_path, hint)
             yield finding if is_nvidias else as_warning(finding)
-
-
-def _owner_of(path: str, owners: Sequence[Distribution]) -> Distribution:
-    """Return the package that a file is from, by the sizes and hashes of RECORD."""
-    try:
-        size = Path(path).stat().st_size
-        fitting = [owner for owner in owners if owner.files[path].size == size]
-        if len(fitting) == 1:
-            return fitting[0]
-        digest = f"sha256={_digest(path)}"
-    except OSError:
-        return owners[0]
-    return next((owner for owner in owners if owner.files[path].digest == digest), owners[0])
-
-
-def _digest(path: str) -> str:
-    """Return the hash of a file in the form of RECORD. Raises `OSError`."""
-    digest = sha256()
-    with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return urlsafe_b64encode(digest.digest()).decode().rstrip("=")
 
 
 def _plain(requirement: Requirement) -> str:

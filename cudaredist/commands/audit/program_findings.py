@@ -4,11 +4,11 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 from cudaredist.commands.audit.gpu_gaps import GpuGaps, find_gaps
 from cudaredist.commands.audit.judge import JudgedProgram
 from cudaredist.commands.audit.library_names import original_name
+from cudaredist.commands.audit.loaded_libraries import LoadedLibraries
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.commands.audit.report import AuditFinding
@@ -42,18 +42,8 @@ _EXIT_CODES: Mapping[AuditFindingKind, int] = {
 """Exit codes of findings other than 1."""
 
 
-class LoadedFiles(Protocol):
-    """The files of an environment, and what is loaded for them."""
-
-    def loads(self, file: ProgramFile, soname: str) -> bool:
-        """Check if a library is loaded with a file or before it."""
-
-    def package_of(self, file: ProgramFile | None) -> str:
-        """Return the package of a file, or an empty string."""
-
-
 def program_findings(
-    judged: JudgedProgram, skipped: Sequence[str], environments: Sequence[LoadedFiles] = ()
+    judged: JudgedProgram, skipped: Sequence[str], environments: Sequence[LoadedLibraries] = ()
 ) -> Iterator[AuditFinding]:
     """Yield what is wrong with a program, and the required properties that it lacks."""
     mixed = list(_major_findings(judged))
@@ -108,7 +98,7 @@ def _release_findings(release: RequiredRelease, *, is_mixed: bool) -> Iterator[A
 
 
 def _copy_findings(
-    judged: JudgedProgram, environments: Sequence[LoadedFiles]
+    judged: JudgedProgram, environments: Sequence[LoadedLibraries]
 ) -> Iterator[AuditFinding]:
     """Yield a warning for each of NVIDIA's libraries with copies in several folders.
 
@@ -116,7 +106,7 @@ def _copy_findings(
     its own copies, and copies that auditwheel renamed are private.
     """
     for soname, copies in judged.copies_by_soname().items():
-        packages = {each.package_of(file) for each in environments for file in copies} - {""}
+        packages = {each.owners.title_of(file) for each in environments for file in copies} - {""}
         if len(packages) == 1:
             continue
         files = [file for file in copies if not environments or not _is_private(file)]
@@ -134,7 +124,7 @@ def _is_private(file: ProgramFile) -> bool:
 
 
 def _unlinked_findings(
-    program: Sequence[ProgramFile], environments: Sequence[LoadedFiles]
+    program: Sequence[ProgramFile], environments: Sequence[LoadedLibraries]
 ) -> Iterator[AuditFinding]:
     """Yield a warning for each library that files use without listing it as needed."""
     users = grouped(
