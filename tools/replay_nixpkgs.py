@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cudaredist.commands.export.nixpkgs_diff import evaluate_tables
+from cudaredist.commands.export.evaluate_nixpkgs import evaluate_tables
 from cudaredist.exporters.nixpkgs_releases import MACHINES
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,

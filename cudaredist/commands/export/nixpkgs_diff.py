@@ -1,8 +1,6 @@
 """Compare the tables of a nixpkgs checkout with ours, with reasons."""
 
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,13 +8,13 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
+from cudaredist.commands.export.evaluate_nixpkgs import evaluate_tables
 from cudaredist.commands.export.report import TableCell, TableDiffReport
 from cudaredist.commands.export.report import TableName as ReportedTable
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
     ContentError,
-    IncompleteError,
     UnknownNameError,
 )
 from cudaredist.exporters.export_format import Files, SharedTables
@@ -48,7 +46,6 @@ from cudaredist.exporters.nixpkgs_tables import (
 )
 from cudaredist.formats.tables import GpuPolicy, NvccPolicy
 from cudaredist.hints import command_line
-from cudaredist.jsontext import load_json
 from cudaredist.primitives import natural_order, sha256_of
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file
@@ -67,7 +64,6 @@ _FACTS = {
     "dontDefaultAfterCudaMajorMinorVersion": "dont_default_after",
 }
 _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
-_SHOWN = 400
 
 
 def is_checkout(folder: Path) -> bool:
@@ -344,67 +340,6 @@ def _missing_table(folder: Path, path: str) -> ContentError:
     message = f"{folder} contains pkgs/, but not {path}, so its tables are unknown"
     hint = f"check out {path}, or write to a new folder and copy the files by hand"
     return ContentError(message, hint=hint)
-
-
-def evaluate_tables(folder: Path, library: Path | None = None) -> NixpkgsTables:
-    """Return the tables in a folder, as evaluated by Nix with the library of a checkout.
-
-    The default checkout is the folder. Nothing is built or downloaded. Raises `ContentError`.
-    """
-    checkout = library or folder
-    program = shutil.which("nix-instantiate")
-    if program is None:
-        message = "a checkout of nixpkgs requires nix-instantiate, which is not installed"
-        hint = "install Nix, for example on Debian: `apt-get install nix-bin`"
-        raise IncompleteError(message, hint=hint)
-    expression = Path(__file__).with_suffix(".nix").read_text("utf-8")
-    options = ["--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression]
-    for argument, root in (("checkout", checkout.resolve()), ("tables", folder.resolve())):
-        options += ["--argstr", argument, str(root), "-I", f"{argument}={root}"]
-    # Files of a checkout are not trusted: they can read no other files, and fetch none.
-    options += ["--option", "restrict-eval", "true", "--option", "allowed-uris", ""]
-    options += ["--option", "allow-import-from-derivation", "false"]
-    process = subprocess.run(  # noqa: S603 - the user's own Nix
-        [program, *options],
-        check=False,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**os.environ, "NIX_PATH": ""},
-    )
-    if process.returncode:
-        words = " ".join(process.stderr.split())[:_SHOWN]
-        hint = "if the layout is not nixpkgs', write to a new folder and copy the files by hand"
-        raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}", hint=hint)
-    document = load_json(process.stdout.encode())
-    paths = {"compilers": NVCC_PATH, "capabilities": CAPABILITY_PATH, "releases": VERSIONS_PATH}
-    attributes = {"compilers": "nvccCompatibilities", "capabilities": "cudaCapabilityToInfo"}
-    tables = {}
-    for name, path in paths.items():
-        table = document[name]
-        # Without a table of releases, its file is missing.
-        if table is None and name in attributes and (folder / path).exists():
-            raise ContentError(f"{checkout}: {path} has no {attributes[name]}")
-        tables[name] = {} if table is None else table
-        problem = _table_problem(tables[name], is_releases=name == "releases")
-        if problem:
-            raise ContentError(f"{checkout}: {path}: {problem}")
-    return NixpkgsTables(**tables)
-
-
-def _table_problem(table: object, *, is_releases: bool) -> str | None:
-    """Return a wrong type in a table, or None."""
-    if not isinstance(table, dict):
-        return "expected attributes"
-    for name, row in table.items():
-        if not isinstance(row, dict):
-            return f"expected attributes for {name}"
-        for cell, value in flat_cells(row).items():
-            is_label = isinstance(value, str)
-            if not is_label and (is_releases or not (value is None or isinstance(value, bool))):
-                kind = "a string" if is_releases else "a string or Boolean"
-                return f"expected {kind} for {'.'.join((name, *cell))}"
-    return None
 
 
 def _changed(
