@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give long tests more time before they count as hanging."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
-            for name, seconds in (("nightly", 1800), ("network", 900), ("slow", 600)):
+            for name, seconds in (("nightly", 3600), ("network", 1800), ("slow", 1200)):
                 if item.get_closest_marker(name):
                     item.add_marker(pytest.mark.timeout(seconds))
                     break

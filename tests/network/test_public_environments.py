@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.running import ask_index
 
-pytestmark = [pytest.mark.network, pytest.mark.environments, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.network, pytest.mark.environments, pytest.mark.timeout(3600)]
 
 PYTHON = "3.12"
 PROGRAM = Path(sys.executable).with_name("cudaredist")

@@ -98,8 +98,6 @@ def redirect_in_a_circle(handler: Handler, _: bytes) -> None:
 # All sockets must be closed after each fault.
 pytestmark = [
     pytest.mark.slow,
-    # The setup of the first test builds archives.
-    pytest.mark.timeout(60, func_only=True),
     pytest.mark.filterwarnings("error:unclosed <socket:ResourceWarning"),
 ]
 

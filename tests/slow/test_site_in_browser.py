@@ -33,7 +33,7 @@ from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 CHROMIUM = find_program("chromium", "chromium-browser")
 PREFIX = "some/prefix"
 HANGING = 240_000
-"""Milliseconds after which a step hangs. Playwright reports it, because a test has 600 seconds."""
+"""Milliseconds after which a step hangs. Playwright reports it before the test ends."""
 PAGES = {
     "start": "index.html",
     "product": "cuda/index.html",

@@ -36,7 +36,7 @@ def test_each_waits_for_no_item_and_keeps_the_order() -> None:
 
     def work(item: int) -> int:
         if item == 0:
-            later.wait(60)
+            later.wait(300)
         else:
             later.set()
         return item

@@ -156,7 +156,7 @@ def test_archive_of_another_run_is_used_after_waiting(server: FaultServer, tmp_p
         other.file.flush()
         other.complete()
         other.close()
-        reading.join(30)
+        reading.join(300)
         assert service.fetched in {0, len(DATA)}
     assert kept.read_bytes() == DATA
 

@@ -56,7 +56,6 @@ def sparse(path: Path) -> None:
         file.truncate(1 << 30)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", ["RECORD", "INSTALLER", "METADATA"])
 @pytest.mark.parametrize("make", [fifo, device, sparse])
 def test_text_of_a_package_is_read_within_limits(
@@ -66,7 +65,6 @@ def test_text_of_a_package_is_read_within_limits(
     assert loaded(run, site)["found_by"] == "run-path"
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("make", [fifo, device])
 def test_module_of_a_preload_rule_is_read_within_limits(run: Run, site: Path, make: Any) -> None:
     install(site, "torch", "2.12.1", {"torch/lib/libtorch.so": elf(soname="libtorch.so")})

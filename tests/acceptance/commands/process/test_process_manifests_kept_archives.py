@@ -167,7 +167,7 @@ def test_interrupted_archive_is_resumed_by_next_run(
         assert running.poll() is None
         time.sleep(0.05)
     running.send_signal(number)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     result = expect_output(process(*ONLY, "--json"), 0)
     assert cuda_archives.headers[-1][1]["Range"] == f"bytes={half}-"
     assert report(result)["fetched_bytes"] == len(data) - half
