@@ -3,7 +3,7 @@
 import csv
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from functools import cache
@@ -77,15 +77,22 @@ class Distribution(NamedTuple):
 
     def names_by_extra(self) -> dict[str, set[str]]:
         """Return the projects that only an extra requires, by extra."""
-        names: dict[str, set[str]] = {extra: set() for extra in self.extras}
+        return {
+            extra: {canonicalize_name(each.name) for each in requirements}
+            for extra, requirements in self.requirements_by_extra().items()
+        }
+
+    def requirements_by_extra(self) -> dict[str, list[Requirement]]:
+        """Return the requirements that only an extra has, by extra."""
+        found: dict[str, list[Requirement]] = {extra: [] for extra in self.extras}
         written: dict[str, str] = {canonicalize_name(extra): extra for extra in self.extras}
         for requirement in self.requires:
             if requirement.marker is None:
                 continue
             for extra in _extras_of(requirement.marker):
                 if extra in written and _is_of_extra(requirement, written[extra]):
-                    names[written[extra]].add(canonicalize_name(requirement.name))
-        return names
+                    found[written[extra]].append(requirement)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +110,8 @@ class Environment:
     """Libraries and folders that cannot be read."""
     _extras: dict[str, set[str]] = field(default_factory=dict)
     """The extras that packages require, by project. Empty: not yet known."""
+    _users: dict[str, set[str]] = field(default_factory=dict)
+    """The packages that require a project, by project. Empty: not yet known."""
 
     def add_package(self, folder: Path) -> None:
         """Add the package with a metadata folder. Other folders are ignored."""
@@ -120,36 +129,84 @@ class Environment:
     ) -> Iterator[Requirement]:
         """Yield the requirements of an installed package, also of each extra that is used.
 
-        An extra is used if another package requires it, or if one of its requirements that are
-        among some projects is installed. The extras of metapackages name single projects, so only
-        the first condition applies to them.
+        An extra is used if another package requires it, or if installed wheels imply it. The extras
+        of metapackages name single projects, so only the first condition applies to them.
         """
-        requested = self._requested_extras().get(package.project, set())
+        extras = self._requested_extras().get(package.project, set())
         if package.project not in METAPACKAGES:
-            installed = self.distributions.keys() & {*projects}
-            by_extra = package.names_by_extra()
-            requested = requested | {x for x, names in by_extra.items() if names & installed}
-        yield from package.requirements(frozenset(requested))
+            extras = extras | self._implied_extras(package, projects)
+        yield from package.requirements(frozenset(extras))
+
+    def _implied_extras(self, package: Distribution, projects: Collection[str]) -> set[str]:
+        """Return the extras that installed wheels of some projects imply.
+
+        Either all requirements of the extra are installed, or one of these wheels is there for no
+        other package.
+        """
+        implied: set[str] = set()
+        for extra, names in package.names_by_extra().items():
+            wheels = names & self.distributions.keys() & {*projects}
+            is_whole = names <= self.distributions.keys()
+            is_only_user = any(self._users_of(name) <= {package.project} for name in wheels)
+            if wheels and (is_whole or is_only_user):
+                implied.add(extra)
+        return implied
+
+    def _users_of(self, project: str) -> set[str]:
+        """Return the packages that require a project, also in extras that are installed."""
+        if not self._users:
+            extras = self._extras_with(
+                {each.project: self._whole_extras(each) for each in self.distributions.values()}
+            )
+            for package in self.distributions.values():
+                for each in package.requirements(frozenset(extras[package.project])):
+                    users = self._users.setdefault(canonicalize_name(each.name), set())
+                    users.add(package.project)
+        return self._users.get(project, set())
+
+    def _whole_extras(self, package: Distribution) -> set[str]:
+        """Return the extras of a package whose requirements are all installed."""
+        if package.project in METAPACKAGES:
+            return set()
+        by_extra = package.requirements_by_extra()
+        return {extra for extra, required in by_extra.items() if self._is_installed(required)}
+
+    def _is_installed(self, requirements: Iterable[Requirement]) -> bool:
+        """Check if some requirements are installed, with the extras that they name."""
+        queue, known = [*requirements], set[tuple[str, str]]()
+        while queue:
+            requirement = queue.pop()
+            package = self.distributions.get(canonicalize_name(requirement.name))
+            if package is None:
+                return False
+            new = {(package.project, extra) for extra in requirement.extras} - known
+            if new:
+                known |= new
+                by_extra = package.requirements_by_extra()
+                queue += (each for _, extra in new for each in by_extra.get(extra, ()))
+        return True
 
     def _requested_extras(self) -> dict[str, set[str]]:
-        """Return the extras that installed packages require, by project.
+        """Return the extras that installed packages require, by project."""
+        if not self._extras:
+            self._extras.update(self._extras_with({}))
+        return self._extras
+
+    def _extras_with(self, others: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+        """Return the extras that installed packages require, and others, by project.
 
         The requirements of an extra count if the extra itself is required.
         """
-        if self._extras:
-            return self._extras
+        extras = {project: {*others.get(project, ())} for project in self.distributions}
         queue = [*self.distributions.values()]
         while queue:
             package = queue.pop()
-            own = frozenset(self._extras.setdefault(package.project, set()))
-            for requirement in package.requirements(own):
+            for requirement in package.requirements(frozenset(extras[package.project])):
                 other = self.distributions.get(canonicalize_name(requirement.name))
-                if other is not None and requirement.extras:
-                    known = self._extras.setdefault(other.project, set())
-                    if not known >= requirement.extras:
-                        known |= requirement.extras
-                        queue.append(other)
-        return self._extras
+                if other is not None and not extras[other.project] >= requirement.extras:
+                    extras[other.project] |= requirement.extras
+                    queue.append(other)
+        return extras
 
     def required_by(self, project: str) -> set[str]:
         """Return the installed projects that an installed project requires, and itself."""

@@ -97,6 +97,23 @@ def test_extra_that_only_another_unused_extra_requires_does_not_count(tmp_path: 
     assert [each.kind for each in findings(tmp_path)] == ["requirement"]
 
 
+@pytest.mark.parametrize("requires", ["cuda-toolkit[rt,nccl]", ""], ids=["of an extra", "none"])
+def test_extra_does_not_count_if_other_packages_require_its_wheels(
+    tmp_path: Path, requires: str
+) -> None:
+    """numba-cuda[cu12] requires most wheels of the unused extra of cuda-bindings."""
+    names = ("nvidia-cublas-cu12", "nvidia-nccl-cu12")
+    toolkit = [f"{names[0]}; extra == 'rt'", f"{names[1]}; extra == 'nccl'"]
+    install(tmp_path, "cuda-toolkit", "12.9", {}, toolkit, extras=["rt", "nccl"])
+    for project in names:
+        install(tmp_path, project, "1.0", {})
+    bindings = [f"{name}; extra == 'all'" for name in (CUDNN, *names)]
+    install(tmp_path, "cuda-bindings", "12.9", {}, bindings, extras=["all"])
+    extra = [f"{requires}; extra == 'cu12'"] if requires else []
+    install(tmp_path, "numba-cuda", "0.30", {}, extra, extras=["cu12"])
+    assert [each.kind for each in findings(tmp_path)] == ([] if requires else ["requirement"])
+
+
 @pytest.mark.parametrize(("installed", "count"), [(2, 1), (1, 0), (0, 0)])
 def test_wheel_that_is_not_installed_counts_if_most_others_are(
     tmp_path: Path, installed: int, count: int
