@@ -21,21 +21,25 @@ _BEST_FIRST = get_args(CoverageValue)
 _RELEASE = re.compile(r"(?<![a-z])(cu(?:da)?[-_.]?)([0-9]{2}\.?[0-9]?)(?![0-9])", re.IGNORECASE)
 
 
-def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFile]]:
-    """Return the files of each alternative by release, `118` for `libx_cuda118.so`.
+def groups_of_alternatives(program: Iterable[ProgramFile]) -> list[dict[str, ProgramFile]]:
+    """Return files whose paths differ only by the release, by release.
 
-    The paths of alternatives differ only by the release.
+    The release of `libx_cuda118.so` is `118`.
     """
     by_path: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
     for file in program:
         match = _RELEASE.search(file.display_path)
         if match is not None:
             by_path[_RELEASE.sub(r"\1*", file.display_path)][match[2]] = file
+    return [files for files in by_path.values() if len(files) > 1]
+
+
+def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFile]]:
+    """Return the files of each alternative by release."""
     by_release: dict[str, list[ProgramFile]] = defaultdict(list)
-    for files in by_path.values():
-        if len(files) > 1:
-            for release, file in files.items():
-                by_release[release].append(file)
+    for files in groups_of_alternatives(program):
+        for release, file in files.items():
+            by_release[release].append(file)
     return dict(sorted(by_release.items()))
 
 

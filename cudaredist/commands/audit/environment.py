@@ -84,12 +84,15 @@ class JudgedEnvironment:
         """
         self._mixed = {each.path: each for each in majors if not each.common}
         groups = grouped(
-            ((use.soname, use.loaded.found_by, use.loaded.path), use) for use in self.libraries.uses
+            ((use.soname, use.loaded.found_by, use.loaded.path), use)
+            for use in self.libraries.uses
+            if use.user not in self.libraries.replaced
         )
         for (soname, _, _), uses in sorted(groups.items()):
             if soname in self.libraries.cuda:
                 yield from self._location_findings(soname, uses)
             yield from self._symbol_findings(soname, uses)
+        yield from self._replaced_findings()
         damaged = {self.libraries.real(found.path) for _, found in self.libraries.damaged}
         yield from self._unread_findings(damaged)
         yield from self._damage_findings()
@@ -220,6 +223,15 @@ class JudgedEnvironment:
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
             message += f", but {conflict}" if conflict else ""
             yield make_finding("missing-symbols", message, paths[0], hint)
+
+    def _replaced_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for files of a package that cannot be used, but others can."""
+        groups = grouped((other, file) for file, other in self.libraries.replaced.items())
+        for other, files in groups.items():
+            paths = paths_of(files)
+            message = f"libraries or symbols of {some_of(paths)} are missing; {other.display_path} "
+            message += f"of {self.owners.title_of(other)}, for another CUDA release, has all"
+            yield as_warning(make_finding("missing-library", message, paths[0]))
 
     # -- damaged and unknown files
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from cudaredist.commands.audit.alternatives import groups_of_alternatives
 from cudaredist.commands.audit.file_owners import FileOwners
 from cudaredist.commands.audit.installed import Environment
 from cudaredist.commands.audit.loader import FoundFile, Loader
@@ -54,11 +55,15 @@ class LoadedLibraries:
             file.path: self._loader.load(file, self.preloads.before(file)) for file in elf
         }
         self.uses = list(self._all_uses(elf))
+        self.replaced = self._replaced()
+        """Files for CUDA releases that the environment lacks, with files to use instead."""
         opened = OpenedLibraries(
             environment, data, self._loader, self._loadings, self.preloads.names, owners
         )
         opened_cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
-        self.unopened = list(opened.unopened(opened_cuda))
+        self.unopened = [
+            each for each in opened.unopened(opened_cuda) if each.user not in self.replaced
+        ]
         """The opened libraries to report as missing."""
         self.damaged = [
             *((use.user, use.loaded) for use in self.uses if use.loaded.found_by == "damaged"),
@@ -157,6 +162,28 @@ class LoadedLibraries:
             if file.binary.machine == user.binary.machine:
                 return FoundFile(found_by="other-code", path=file.path, file=file)
         return FoundFile(found_by="none")
+
+    def _replaced(self) -> dict[ProgramFile, ProgramFile]:
+        """Return files that lack libraries or symbols, each with another file that does not.
+
+        Both are in one package, for different CUDA releases, such as in bitsandbytes.
+        """
+        lacking = {use.user for use in self.uses if use.lacking or self._is_missing(use)}
+        own = (file for file in self.files if file.path not in self.nvidias)
+        packages = grouped((self.owners.title_of(file), file) for file in own)
+        packages.pop("", None)
+        replaced: dict[ProgramFile, ProgramFile] = {}
+        for files in packages.values():
+            for by_release in groups_of_alternatives(files):
+                whole = [file for file in by_release.values() if file not in lacking]
+                for file in by_release.values():
+                    if whole and file in lacking:
+                        replaced[file] = whole[-1]
+        return replaced
+
+    def _is_missing(self, use: Use) -> bool:
+        """Check if the loader does not find a CUDA library."""
+        return use.soname in self.cuda and use.loaded.found_by in {"none", "other-code"}
 
 
 def _exports(file: ProgramFile) -> dict[str, set[str]]:

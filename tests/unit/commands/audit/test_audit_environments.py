@@ -19,7 +19,7 @@ from support.judged_environments import (
     put_cublas,
     put_example,
 )
-from support.programs import known
+from support.programs import cuda, known
 from support.releases import put
 
 from cudaredist.commands.audit.installed import find_environment
@@ -452,3 +452,25 @@ def test_package_without_code_for_a_gpu_is_named(
     messages = [each.message for each in judge(tmp_path).gpu_findings(["9.0"])]
     assert len(messages) == count
     assert all(message.startswith(f"{project} 1.0: GPUs of capability 9.0") for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("names", "exit_codes"),
+    [(("cuda124", "cuda130"), [0]), (("cuda118", "cuda130"), [1, 1]), (("gpu", "cuda130"), [1])],
+    ids=["one of two", "none of two", "no alternative"],
+)
+def test_alternative_for_another_release_is_a_warning(
+    tmp_path: Path, names: Sequence[str], exit_codes: Sequence[int]
+) -> None:
+    """bitsandbytes has a library for each CUDA release, and loads one."""
+    put_cublas(tmp_path, "old")
+    sonames = {"cuda118": "libcublas.so.11", "cuda130": "libcublas.so.13"}
+    files = {
+        f"example/lib_{name}.so": user(sonames.get(name, CUBLAS), runpath=TO_CUBLAS)
+        for name in names
+    }
+    install(tmp_path, "example", "1.0", files)
+    libraries = cuda("11.8.0", "12.4.1", "13.0.2")
+    found = list(judge(tmp_path, libraries=libraries).findings())
+    assert {each.kind for each in found} == {"missing-library"}
+    assert [each.exit_code for each in found] == exit_codes
