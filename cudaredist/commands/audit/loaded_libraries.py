@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cudaredist.commands.audit.alternatives import groups_of_alternatives
 from cudaredist.commands.audit.file_owners import FileOwners
 from cudaredist.commands.audit.installed import Environment
-from cudaredist.commands.audit.loader import FoundFile, Loader
+from cudaredist.commands.audit.loader import FoundFile, Loader, Loading
 from cudaredist.commands.audit.lowest_release import symbols_by_library
 from cudaredist.commands.audit.opened import OpenedLibraries
 from cudaredist.commands.audit.preloads import Preloads
@@ -51,9 +51,7 @@ class LoadedLibraries:
         self.preloads = Preloads(environment, data.policy, owners, nvidias, self.by_name)
         self._loader = Loader(environment, self.cuda)
         elf = [file for file in self.files if file.binary.kind == "elf"]
-        self._loadings = {
-            file.path: self._loader.load(file, self.preloads.before(file)) for file in elf
-        }
+        self._loadings = self._all_loadings(elf)
         self.uses = list(self._all_uses(elf))
         self.replaced = self._replaced()
         """Files for CUDA releases that the environment lacks, with files to use instead."""
@@ -111,6 +109,49 @@ class LoadedLibraries:
         # A distribution may have libraries such as NCCL, too.
         is_known = bool(self._data.catalog.providers(name, self.platforms))
         return owner not in DRIVER_OWNERS and is_known
+
+    # -- the loaded files
+
+    def _all_loadings(self, files: Sequence[ProgramFile]) -> dict[str, Loading]:
+        """Return what is loaded for each file, by its path.
+
+        A file such as an extension of RAFT may need a library that only other code loads. The CUDA
+        libraries of this library are then loaded before it, too.
+        """
+        before = {file.path: self.preloads.before(file) for file in files}
+        alone = {file.path: self._loader.load(file, before[file.path]) for file in files}
+        loadings = dict(alone)
+        for file in files:
+            loaded: dict[str, FoundFile] = {}
+            for other in self._loaded_elsewhere(file, alone):
+                for name, found in alone[other.path].by_name.items():
+                    if name in self.cuda:
+                        loaded.setdefault(name, found)
+            if loaded:
+                first = {**loaded, **before[file.path]}
+                loadings[file.path] = self._loader.load(file, first)
+        return loadings
+
+    def _loaded_elsewhere(
+        self, file: ProgramFile, alone: Mapping[str, Loading]
+    ) -> list[ProgramFile]:
+        """Return the files that other code must load before a file, and before these.
+
+        They have the names of needed libraries that the loader does not find. `alone` is what is
+        loaded for each file without them.
+        """
+        queue, found = [file], dict[str, ProgramFile]()
+        while queue:
+            user = queue.pop()
+            for name in user.binary.needed:
+                if name in alone[user.path].by_name or name in self.cuda:
+                    continue
+                for other in self.by_name.get(name, ())[:1]:
+                    is_loadable = other.binary.machine == user.binary.machine
+                    if other.path in alone and other.path not in found and is_loadable:
+                        found[other.path] = other
+                        queue.append(other)
+        return [other for other in found.values() if other is not file]
 
     # -- the uses
 

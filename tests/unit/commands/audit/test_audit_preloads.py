@@ -199,3 +199,19 @@ def test_extra_with_another_version_is_not_the_answer(tmp_path: Path) -> None:
     install(tmp_path, "example", "1.2", files, ["nvidia-cublas-cu12<12; extra == 'cuda'"], ["cuda"])
     (finding,) = findings(tmp_path)
     assert finding.hint == "pip install 'nvidia-cublas-cu12>=12.4.1.7'"
+
+
+@pytest.mark.parametrize(
+    ("runpath", "found_by"), [(TO_CUBLAS, "run-path"), ("$ORIGIN", "other-code")]
+)
+def test_libraries_of_a_library_that_other_code_loads_are_loaded(
+    tmp_path: Path, runpath: str, found_by: str
+) -> None:
+    """pylibraft loads libraft.so, which has the run paths, before its extensions."""
+    put_cublas(tmp_path, "old")
+    install(tmp_path, "libraft", "1.0", {"libraft/libraft.so": user(CUBLAS, runpath=runpath)})
+    middle = {"middle/libmiddle.so": elf(needed=["libraft.so"])}
+    install(tmp_path, "middle", "1.0", middle)
+    put_example(tmp_path, elf(needed=["libmiddle.so", CUBLAS]))
+    assert {each.found_by for each in loaded(tmp_path)} == {found_by}
+    assert bool(findings(tmp_path)) == (found_by != "run-path")
