@@ -41,6 +41,8 @@ ENVIRONMENTS = {
         (),
         ["libcutensor.so.2 for", "libcutensorMg.so.2 for", "libnccl.so.2 for"],
     ),
+    "nvcomp": Expected(["nvidia-nvcomp-cu12==6.0.0.12"]),
+    "nvshmem": Expected(["nvshmem4py-cu12==0.4.1", "nvidia-nvshmem-cu12"]),
     "torch, onnxruntime": Expected(
         ["torch==2.12.1", ONNX],
         (),
