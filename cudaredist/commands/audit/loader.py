@@ -33,7 +33,7 @@ UNREADABLE = "it cannot be read"
 _LINKS_LIMIT = 40
 _CONF_LIMIT = 100
 _CONF_FOLDERS = 4096
-_NOWHERE = "/dev/null/too many links"
+_NOWHERE = "/dev/null/nowhere"
 """A path that no file can have."""
 # Real ones have at most a few hundred kilobytes.
 _SYSTEM_FILE_LIMIT = 4 << 20
@@ -218,6 +218,8 @@ class Loader:
         while left:
             part = left.pop()
             if part == "..":
+                if not os.path.isdir(here or "/"):  # noqa: PTH112 - as for `_target`
+                    return _NOWHERE
                 here = here if here == self._root else here.rpartition("/")[0]
             elif part not in {"", "."}:
                 each = f"{here}/{part}"

@@ -33,6 +33,7 @@ from cudaredist.commands.audit.installed import find_environment
         ({"runpath": TO_CUBLAS}, "run-path"),
         ({"rpath": f"/nowhere:{TO_CUBLAS}"}, "run-path"),
         ({"runpath": "$ORIGIN"}, "other-code"),
+        ({"runpath": TO_CUBLAS.replace("/", "/missing/../", 1)}, "other-code"),
         ({}, "other-code"),
         ({"runpath": TO_CUBLAS, "machine": "aarch64"}, "none"),
     ],
