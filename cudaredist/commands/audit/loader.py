@@ -1,12 +1,13 @@
 """The files that the loader of glibc finds for needed libraries.
 
-A library that is already loaded is used again. Otherwise, the loader searches DT_RPATH of the file
-and of the files that loaded it, then LD_LIBRARY_PATH of this process, or LD_LIBRARY_PATH and then
-DT_RUNPATH of the file, then `ld.so.cache`, then the default folders. `ldconfig` makes this cache
-from the folders of `ld.so.conf`; they count if a root has no cache. In a root file system,
-LD_LIBRARY_PATH of this process does not count.
+A library that is already loaded is used again. Otherwise, the loader searches DT_RPATH of the file,
+of the files that loaded it and of the Python interpreter, then LD_LIBRARY_PATH of this process, or
+LD_LIBRARY_PATH and then DT_RUNPATH of the file, then `ld.so.cache`, then the default folders.
+`ldconfig` makes this cache from the folders of `ld.so.conf`; they count if a root has no cache. In
+a root file system, LD_LIBRARY_PATH of this process does not count.
 """
 
+import contextlib
 import fnmatch
 import os
 import posixpath
@@ -105,6 +106,7 @@ class Loader:
         self._library_path = [] if self._root else list(_library_path())
         self._real_folder = lru_cache(maxsize=None)(self._listed)
         self._outside = lru_cache(maxsize=None)(_examined)
+        self._python = self._interpreter()
 
     def load(self, main: ProgramFile, preloaded: Mapping[str, FoundFile]) -> Loading:
         """Return the libraries that are loaded for a file."""
@@ -171,15 +173,37 @@ class Loader:
     def _run_paths(self, user: Loaded) -> Iterator[str]:
         """Yield the folders of the run paths that apply to the needed libraries of a file."""
         has_runpath = bool(user.file.binary.runpath) and not user.file.binary.is_rpath
-        loader: Loaded | None = user
-        while loader is not None:
-            if loader is user or loader.file.binary.is_rpath:
-                for entry in loader.file.binary.runpath:
-                    start, _, rest = entry.partition("/")
-                    is_origin = start in _ORIGIN
-                    here = posixpath.dirname(loader.path) if is_origin else self._root
-                    yield f"{here}/{rest if is_origin else entry}"
-            loader = None if has_runpath else loader.parent
+        yield from self._entries(user)
+        if has_runpath:
+            return
+        main = user
+        while main.parent is not None:
+            main = main.parent
+            if main.file.binary.is_rpath:
+                yield from self._entries(main)
+        python = self._python
+        if python and posixpath.dirname(python.path) != posixpath.dirname(main.path):
+            yield from self._entries(python)
+
+    def _entries(self, user: Loaded) -> Iterator[str]:
+        """Yield the folders of the run path of a file."""
+        for entry in user.file.binary.runpath:
+            start, _, rest = entry.partition("/")
+            is_origin = start in _ORIGIN
+            here = posixpath.dirname(user.path) if is_origin else self._root
+            yield f"{here}/{rest if is_origin else entry}"
+
+    def _interpreter(self) -> Loaded | None:
+        """Return the Python interpreter if it has RPATH, which applies to all that it loads.
+
+        That of conda does. The interpreter of a virtual environment is a link to another one.
+        """
+        path = self.real(f"{self._walked}bin/python3")
+        file = self._files.get(path)
+        if file is None and os.path.isfile(path):  # noqa: PTH113 - false for every error
+            with contextlib.suppress(ReadError):
+                file = self._outside(path)
+        return Loaded(file, path, None) if file is not None and file.binary.is_rpath else None
 
     def _fitting(self, path: str, found_by: FoundBy, user: Loaded) -> FoundFile | None:
         folder, name = posixpath.split(path)

@@ -71,6 +71,41 @@ def test_only_rpath_applies_to_libraries_of_libraries(
     assert [each.found_by for each in loaded(tmp_path)] == [found_by]
 
 
+@pytest.mark.parametrize(
+    ("python", "own", "found_by"),
+    [
+        ({"rpath": "$ORIGIN/../lib"}, {}, "run-path"),
+        ({"runpath": "$ORIGIN/../lib"}, {}, "other-code"),
+        ({"rpath": "$ORIGIN/../lib"}, {"runpath": "/nowhere"}, "other-code"),
+    ],
+    ids=["rpath", "run path", "own run path"],
+)
+@pytest.mark.parametrize("is_linked", [False, True], ids=["of conda", "of a venv"])
+def test_rpath_of_the_interpreter_applies_to_modules(
+    tmp_path: Path,
+    python: Mapping[str, str],
+    own: Mapping[str, str],
+    found_by: str,
+    *,
+    is_linked: bool,
+) -> None:
+    """Python of conda finds the libraries of conda for wheels that pip installed."""
+    environment, base = tmp_path / "env", tmp_path / ("base" if is_linked else "env")
+    put_cublas(environment)
+    library_path = base / "lib" / CUBLAS
+    library_path.parent.mkdir(parents=True)
+    library_path.write_bytes(library(CUBLAS))
+    put_example(environment, user(CUBLAS, **own))
+    for folder in {environment, base}:
+        (folder / "bin").mkdir()
+    (base / "bin/python3.11").write_bytes(elf(**python))  # type: ignore[arg-type] # only texts
+    (environment / "bin/python3").symlink_to(base / "bin/python3.11")
+    (each,) = loaded(environment)
+    assert each.found_by == found_by
+    if found_by == "run-path":
+        assert str(each.path).endswith(f"lib/{CUBLAS}")
+
+
 def test_loaded_library_is_used_again_by_its_soname(tmp_path: Path) -> None:
     files = {
         "example/a.so": elf(needed=["libown.so", "libb.so"], runpath="$ORIGIN"),
