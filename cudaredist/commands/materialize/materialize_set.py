@@ -38,6 +38,7 @@ def materialize_set(
     if existing.record is not None and existing.is_current:
         staging.clear_if_idle()
         return report(existing.record, existing.image, "unchanged")
+    archives.require_source()
     with staging.locked():
         # Read again: `locked` may have restored a root, or waited for a run that created it.
         existing = existing_root.read()

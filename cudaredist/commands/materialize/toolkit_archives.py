@@ -64,10 +64,6 @@ class ToolkitArchives:
             bases = ()
         self._is_wheel_mirror = self._channel == "wheels" and bool(network.base_url)
         self._folders = [path for path in (folder, *map(Path, bases)) if path is not None]
-        if not bases and folder is None:
-            call = again(without=["--offline"])
-            hint = f"set the folder with the archives with --archives FOLDER, or run `{call}`"
-            raise UsageError("--offline requires --archives", hint=hint)
         jobs = ArchiveJobs(jobs=options.jobs, max_archive=options.max_archive)
         self._jobs, self._stop = jobs.count, session.settings.stop
         service = partial(
@@ -87,6 +83,13 @@ class ToolkitArchives:
             self._services.append(self._sources)
         self._sizes: dict[str | None, int | None] = {}
         """Sizes from the source's listing, by hash."""
+
+    def require_source(self) -> None:
+        """Raise `UsageError` if --offline leaves no source of archives."""
+        if not self._services:
+            call = again(without=["--offline"])
+            hint = f"set the folder with the archives with --archives FOLDER, or run `{call}`"
+            raise UsageError("--offline requires --archives or --base-url FOLDER", hint=hint)
 
     @property
     def has_server(self) -> bool:

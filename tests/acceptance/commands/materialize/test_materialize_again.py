@@ -42,6 +42,15 @@ def test_second_materialize_sends_no_request_and_changes_nothing(
     assert {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")} == before
 
 
+def test_unchanged_root_needs_no_source_offline(materialize: Materialize) -> None:
+    materialize()
+    assert materialize("--offline", base=None).stdout.startswith("root: unchanged")
+    Path("root/bin/nvcc").unlink()
+    message = "--offline requires --archives or --base-url FOLDER"
+    expect_error(materialize("--offline", base=None), 2, message)
+    assert_nothing_left("root")
+
+
 def test_archives_of_a_folder_are_not_downloads(
     materialize: Materialize, server: FaultServer
 ) -> None:
