@@ -14,6 +14,7 @@ from cudaredist.formats.set_index import IndexedSet, PackageSetIndex
 from cudaredist.hints import quoted
 from cudaredist.primitives import Version, find_release, parse_label, sha256_of
 from cudaredist.redists import CUDA
+from cudaredist.sets.flags import set_attribute
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file, write_or_remove
 from cudaredist.store.read_data import RUNFILES, read_file_given
@@ -237,8 +238,21 @@ def _remaining(
         for redist, label in keys:
             if redist != CUDA and chosen.get(redist, {}).get("release") == label:
                 yield f"{sets / entry.path} has {redist} {label}: build it again"
+        if _gets_short_name(entry, labels, store):
+            short = set_attribute(parse_label(entry.cuda).line)
+            yield f"{sets / entry.path} is the set for {short} now: build it again"
     if declared is not None:
         yield from _declarations(keys, store, declared)
+
+
+def _gets_short_name(entry: IndexedSet, dropped: Collection[str], store: Store) -> bool:
+    """Check if a set has the newest patch of its CUDA minor, but not the minor's name."""
+    line = parse_label(entry.cuda).line
+    patches = [label for label in store.manifests(CUDA).labels() if label.line == line]
+    rest = [label for label in patches if str(label) not in dropped]
+    is_renamed = max(patches, default=None) != max(rest, default=None)
+    is_newest = bool(rest) and str(max(rest)) == entry.cuda
+    return is_renamed and is_newest and entry.attribute == set_attribute(entry.cuda)
 
 
 def _declarations(

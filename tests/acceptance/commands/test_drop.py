@@ -144,6 +144,15 @@ def test_sets_with_a_dropped_library_are_named(data: Run) -> None:
         assert name in result.stderr
 
 
+def test_set_that_gets_the_name_of_its_minor_is_named(data: Run) -> None:
+    put_data(DATA, cuda("12.9.0", [LINUX], features=FEATURES))
+    assert data("build", "--cuda", "all").exit_code == 0
+    message = "build/linux-x86_64/cuda-12.9.0.json is the set for cudaPackages_12_9 now: build it"
+    assert message not in data("drop", "cuda@12.6.3").stderr
+    expect_error(data("drop", "cuda@12.9.1"), 0, message)
+    assert data("build", "--check").exit_code == 1
+
+
 def test_declarations_of_a_dropped_release_are_named(data: Run) -> None:
     Path("cudaredist.toml").write_text(
         'data-dir = "data"\n[[sets]]\ncuda = ["12.6", "12.9"]\nplatforms = ["linux-x86_64"]\n'
