@@ -49,7 +49,7 @@ from cudaredist.redists import CUDA, REDISTS, Redist
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request
 from cudaredist.store.archive_service import ArchiveService
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.locate import data_folder, describe_data, local_channel, store_to_read
 from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import EVERY_RELEASE, Selection
@@ -83,8 +83,12 @@ class Bump:
         root = data_folder(
             options.folders.data_dir, writing=self.write, use_shipped=options.shipped_data
         )
-        self.store = Store(root, options.channel or local_channel(root))
-        session.console.note(describe_data(self.store, options.channel))
+        named = options.channel
+        if named is None and options.network.base_url and root == shipped_data():
+            # The shipped manifests are those of wheels, which no address of the call has.
+            named = "redist"
+        self.store = Store(root, named or local_channel(root))
+        session.console.note(describe_data(self.store, named))
         self.redists = _redists(self.store, options.redist, session)
         bases = session.connect(options.network, self.store.channel)
         self.targets = targets_in_store(self.store, self.redists, bases)

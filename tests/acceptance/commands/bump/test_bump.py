@@ -175,6 +175,13 @@ def test_check_reports_planned_bumps_and_writes_nothing(newer: FaultServer, bump
     assert ["nccl", "2.27.3-cuda12.9", "->", "2.27.5-cuda12.9", "would", "bump"] in lines
 
 
+def test_bump_check_without_data_folder_reads_base_url(run: Run, server: FaultServer) -> None:
+    publish(server, "cuda", FIVE["cuda"][0])
+    call = ("bump", "--check", "--base-url", server.url)
+    expect_output(run(*call, "--redist", "cuda"), 1, f"cuda  none -> {FIVE['cuda'][0]}  would bump")
+    expect_error(run(*call), 2, "no local manifests for --channel redist in the shipped data")
+
+
 def test_commit_message_of_one_change_has_subject_and_diff(
     up_to_date: FaultServer, bump: Run, run: Run
 ) -> None:
