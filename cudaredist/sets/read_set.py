@@ -1,5 +1,6 @@
 """Read package sets from files."""
 
+import re
 from pathlib import Path
 
 from cudaredist.errors import UsageError
@@ -7,9 +8,12 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.set_index import PackageSetIndex
 from cudaredist.hints import command_line
-from cudaredist.primitives import sha256_of
+from cudaredist.primitives import KNOWN_PLATFORMS, sha256_of
 from cudaredist.store.files import read_file
 from cudaredist.store.read_data import read_file_given
+
+_is_set_name = re.compile(r"(?:cuda-)?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})(?![0-9.]*[0-9])").match
+"""Match the CUDA release in the name of a set, as in cuda-12.9.2-sm_90.json."""
 
 
 def indexed_sets(path: Path) -> list[Path]:
@@ -31,6 +35,12 @@ def read_package_set(path: Path) -> tuple[PackageSet, str]:
     data = read_file(path)
     if data is None:
         file = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
-        command = command_line("build", cuda="13", platform="linux-x86_64", output=file)
+        label, platform = _is_set_name(path.name), path.parent.name
+        command = command_line(
+            "build",
+            cuda=label[1] if label else "13",
+            platform=platform if platform in KNOWN_PLATFORMS else "linux-x86_64",
+            output=file,
+        )
         raise UsageError(f"{path}: no such file", hint=f"run `{command}` to create it")
     return read_file_given(path, data, PackageSet), sha256_of(data)

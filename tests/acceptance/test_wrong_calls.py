@@ -49,6 +49,9 @@ WRONG_CALLS = {
     "schema feature": "cudaredist schema features",
     "explain set 'my set.json'": "cudaredist build --cuda 13 --platform linux-x86_64 "
     "--output 'my set.json'",
+    "explain set build/linux-sbsa/cuda-12.9.2-sm_90.json": "cudaredist build --cuda 12.9.2 "
+    "--platform linux-sbsa --output build/linux-sbsa/cuda-12.9.2-sm_90.json",
+    "export cmake 13.0": "cudaredist build --cuda 13.0 --platform linux-x86_64 --output 13.0.json",
     f"process-manifests {DATA} --base-url {SAMPLE}": f"cudaredist download-manifests {DATA} "
     f"--base-url {SAMPLE}",
     f"update-gpus {DATA} --base-url {SAMPLE}": f"cudaredist download-manifests {DATA} "
