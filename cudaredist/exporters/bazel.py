@@ -42,9 +42,17 @@ def bazel(exported: ExportedSet) -> Files:
     """
     package_set = exported.package_set
     if package_set.channel == "wheels":
-        build = command_line("build", channel="redist", cuda=package_set.cuda.release)
+        line, platform = (
+            Version.parse(package_set.cuda.release).line,
+            package_set.platform.redist_system,
+        )
+        commands = (
+            command_line("download-manifests", redist="cuda", version=line),
+            command_line("process-manifests", redist="cuda", version=line, platform=platform),
+            command_line("build", channel="redist", cuda=line, platform=platform),
+        )
         message = "rules_cuda requires NVIDIA's archives, but this set has wheels"
-        hint = f"run `{build}` with local manifests of NVIDIA's archives"
+        hint = "run `{}`, `{}`, then `{}`".format(*commands)
         raise UsageError(message, hint=hint)
     components = dict(_components(exported))
     is_split = Version.parse(package_set.cuda.release).components[0] >= _SPLIT

@@ -215,8 +215,11 @@ def test_invalid_wheel_base_is_refused(base: str) -> None:
 
 
 def test_bazel_refuses_wheels() -> None:
-    with pytest.raises(UsageError, match="rules_cuda requires NVIDIA's archives"):
+    with pytest.raises(UsageError, match="rules_cuda requires NVIDIA's archives") as error:
         exported("bazel", with_addresses(wheel_set(), BASE))
+    hint = error.value.hint or ""
+    commands = ("download-manifests", "process-manifests", "build")
+    assert [word in hint for word in commands] == [True] * 3
 
 
 # -- lists
