@@ -49,7 +49,8 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     )
     hint = f"run `{download}`, or select another folder with --data-dir"
     if takes("--channel") and _local_redists(other, redists):
-        call = again(channel=other.channel)
+        without = ["--base-url", "--allow-http"] if other.channel == "wheels" else []
+        call = again(channel=other.channel, without=without)
         hint = f"--channel {other.channel} has local manifests: run `{call}`"
     of = f" of {', '.join(redists)}" if redists else ""
     folder = "the shipped data" if store.root == shipped_data() else store.root
