@@ -381,7 +381,8 @@ def test_prune_of_one_channel_keeps_the_other(
     sync_wheels()
     wheels = published(MIRROR)
     run("mirror", "sync", MIRROR, "--version", "all", "--base-url", root / "source")
-    run("mirror", "prune", MIRROR, "--redist", "cudnn", "--version", "8.9.7")
+    result = run("mirror", "prune", MIRROR, "--redist", "cudnn", "--version", "8.9.7")
+    assert "(wheels)" in result.stdout.splitlines()[-1]
     kept = published(MIRROR)
     assert wheels.items() <= kept.items()
     assert not [path for path in kept if path.startswith("compute/cuda/")]
