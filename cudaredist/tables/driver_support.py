@@ -5,7 +5,7 @@ drivers are those of `policy/drivers.json`.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -27,6 +27,7 @@ Support: TypeAlias = Literal["native", "minor", "some", "none", "unknown"]
 SYSTEMS: dict[System, str] = {"linux": "Linux", "windows": "Windows"}
 POLICY_FILE = "policy/drivers.json"
 
+_find_version = re.compile(r"(?<![0-9])[0-9]{3}(\.[0-9]{1,9})*(?![0-9])").search
 _is_version = re.compile(r"[0-9]{3}(\.[0-9]{1,9})*").fullmatch
 
 
@@ -34,8 +35,17 @@ def parse_driver(name: str, policy: DriverPolicy) -> Version:
     """Return a driver's version. Raises `UnknownNameError` with suggestions."""
     stated = {entry.linux: None for entry in policy.releases.values() if entry.linux}
     if not _is_version(name):
-        raise UnknownNameError("driver", name, stated)
+        raise UnknownNameError("driver", name, stated, _similar_drivers(name, stated))
     return Version.parse(name)
+
+
+def _similar_drivers(name: str, stated: Collection[str]) -> Sequence[str]:
+    """Return the stated drivers that begin with the version in a text, else this version."""
+    version = _find_version(name)
+    if version is None:
+        return ()
+    longer = [driver for driver in stated if driver.startswith(f"{version[0]}.")]
+    return longer if longer and version[1] else (version[0],)
 
 
 def support_of(driver: Version, cuda: Version, system: System, policy: DriverPolicy) -> Support:
