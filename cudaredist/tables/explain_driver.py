@@ -88,6 +88,8 @@ def _releases(
             if support == "native":
                 reason += ", but a later release runs with all"
         name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
+        if support == "none" and system == "linux":
+            statement += " without cuda_compat"
         fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
         spans = ", ".join(_spans(labels, releases))
         yield fact.model_copy(update={"statement": f"{statement}: {spans}"})

@@ -25,6 +25,11 @@ def test_driver_lists_releases_packages_and_gpus_with_sources(run: Run) -> None:
     assert all("policy/drivers.json" in fact["source"] for fact in facts.values())
 
 
+def test_driver_names_cuda_compat_for_releases_that_do_not_run(run: Run) -> None:
+    line = "CUDA releases that do not run without cuda_compat: 13.0 to"
+    expect_output(run("explain", "driver", "535"), 0, line)
+
+
 def test_driver_lists_every_local_and_shipped_release(run: Run) -> None:
     put(Path("data/manifests/cuda"), {"redistrib_12.3.7.json": manifest("12.3.7")})
     report = json.loads(run("explain", "driver", "580.95", "--json").stdout)
@@ -36,7 +41,8 @@ def test_driver_lists_every_local_and_shipped_release(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("580.95.O5", "did you mean 580.95.05"), (f"580.{'9' * 5000}", "known: ")]
+    ("name", "hint"),
+    [("580.95.O5", "did you mean 580.95.05"), (f"580.{'9' * 5000}", "did you mean 580?")],
 )
 def test_unknown_driver_has_short_suggestion(run: Run, name: str, hint: str) -> None:
     result = expect_error(run("explain", "driver", name), 2, hint)
