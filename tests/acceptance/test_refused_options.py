@@ -127,7 +127,7 @@ REFUSALS = {
     ),
     "export env set.json --root cuda": (
         "--root cuda: expected an absolute path",
-        "cudaredist export env set.json --root /opt/cuda",
+        'cudaredist export env set.json --root "$PWD"/cuda',
     ),
     "materialize --output cuda --verify --remove": (
         "--remove cannot be combined with --verify",

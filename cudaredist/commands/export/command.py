@@ -197,7 +197,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.root is not None and _is_relative(o.root),
         "--root {root}: expected an absolute path",
-        "run `cudaredist export {form} {package_set} --root /opt/cuda`",
+        'run `cudaredist export {form} {package_set} --root "$PWD"/{root}`',
     ),
 )
 
