@@ -162,6 +162,8 @@ def _syntax_problem(text: str, error: Exception) -> str:
         return str(error)
     if text.startswith("\ufeff"):
         return "begins with a byte order mark, expected plain UTF-8"
+    if not text.strip():
+        return "empty, expected JSON"
     kind = "HTML, not JSON" if text.lstrip()[:1] == "<" else "not JSON"
     return f"{kind}: {error.msg} at line {error.lineno}, column {error.colno}"
 
