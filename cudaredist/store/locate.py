@@ -28,7 +28,8 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
             hint = f"for the usual data folder, run `{usual}`"
             if usual == again():
                 hint = "for the origin of this setting, run `cudaredist config`"
-            raise UsageError(f"{given}: no such folder", hint=hint)
+            problem = "not a folder" if given.exists() else "no such folder"
+            raise UsageError(f"{given}: {problem}", hint=hint)
         return given
     if not writing:
         return shipped_data() if use_shipped and not _has_data(_DEFAULT) else _DEFAULT

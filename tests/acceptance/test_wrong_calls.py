@@ -48,6 +48,7 @@ WRONG_CALLS = {
     "build --cuda 11.8.0 --json": "cudaredist build --cuda 11.8.0 --output build",
     "diff 12.9.1 13.0.2": "cudaredist versions --offline",
     "audit nowhere/program": "ls .",
+    "check --offline --data-dir /dev/null": "cudaredist check --offline",
     "explain set 'my data'": "ls -ld 'my data'",
     "schema feature": "cudaredist schema features",
     "explain set 'my set.json'": "cudaredist build --cuda 13 --platform linux-x86_64 "

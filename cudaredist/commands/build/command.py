@@ -251,7 +251,8 @@ def _overlay(path: Path, channel: "Channel") -> "Store":
     from cudaredist.store.files import is_folder
 
     if not is_folder(path):
-        raise UsageError(f"{path}: no such folder", hint=f"run `{again(without=['--overlay'])}`")
+        problem = "not a folder" if path.exists() else "no such folder"
+        raise UsageError(f"{path}: {problem}", hint=f"run `{again(without=['--overlay'])}`")
     return Store(path, channel)
 
 
