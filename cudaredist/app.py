@@ -140,11 +140,27 @@ class _Program(TyperGroup):
             if not message:
                 # Without arguments, the help is printed instead.
                 return typer.Exit(EXIT_USAGE)
-            error = UsageError(message, hint=f"run `{self._hint(error, message, command)}`")
+            owner = self._owner(error, message)
+            hint = f"run `{self._hint(error, message, command)}`"
+            if owner is not None:
+                hint = f"this is an option of {owner}: run `cudaredist {owner} --help`"
+            error = UsageError(message, hint=hint)
         Console().failure(error)
         if "--json" in self._words:
             report_error(command or "cudaredist", error)
         return typer.Exit(error.exit_code)
+
+    def _owner(self, error: Any, message: str) -> str | None:  # noqa: ANN401 - typer's exception
+        """Return the only command that has an unknown option."""
+        if not message.startswith("No such option"):
+            return None
+        name = error.option_name
+        owners = [
+            owner
+            for owner, command in self.commands.items()
+            if any(name in parameter.opts for parameter in command.params)
+        ]
+        return owners[0] if len(owners) == 1 else None
 
     def _hint(self, error: Any, message: str, command: str | None) -> str:  # noqa: ANN401 - typer's exception
         """Return the call with the nearest command, option or value, else the help."""

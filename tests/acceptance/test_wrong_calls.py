@@ -27,6 +27,7 @@ WRONG_CALLS = {
     "explain gpu rtx5099": "cudaredist explain gpu 'GeForce RTX 5090'",
     "explain driver v535": "cudaredist explain driver 535",
     "explain driver 535.x": "cudaredist explain driver 535",
+    "check --offline --require-gpu V100": "cudaredist audit --help",
     "check --offline --base-url /nowhere": "cudaredist check --offline --channel wheels",
     "explain cuda 13.9": "cudaredist explain cuda 13.5",
     "explain nvcc 99": "cudaredist explain nvcc 13.5.0",
