@@ -137,6 +137,8 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
         hint = f"did you mean {' or '.join(similar)}?"
         call = corrected(name, similar[:1])
         return f"{hint} Run `{call}`" if call else hint
+    if not known:
+        return "there are none"
     hint = f"known: {listed_names(known)}"
     call = corrected(name, known)
     return f"{hint}; run `{call}`" if call else hint

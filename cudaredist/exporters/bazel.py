@@ -42,10 +42,8 @@ def bazel(exported: ExportedSet) -> Files:
     """
     package_set = exported.package_set
     if package_set.channel == "wheels":
-        line, platform = (
-            Version.parse(package_set.cuda.release).line,
-            package_set.platform.redist_system,
-        )
+        line = Version.parse(package_set.cuda.release).line
+        platform = package_set.platform.redist_system
         commands = (
             command_line("download-manifests", redist="cuda", version=line),
             command_line("process-manifests", redist="cuda", version=line, platform=platform),

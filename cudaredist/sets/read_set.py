@@ -3,14 +3,15 @@
 import re
 from pathlib import Path
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import InvalidFileError, UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.set_index import PackageSetIndex
-from cudaredist.hints import command_line
+from cudaredist.hints import command_line, correction_line
 from cudaredist.primitives import KNOWN_PLATFORMS, sha256_of
 from cudaredist.store.files import read_file
 from cudaredist.store.read_data import read_file_given
+from cudaredist.words import listed
 
 _is_set_name = re.compile(r"(?:cuda-)?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})(?![0-9.]*[0-9])").match
 """Match the CUDA release in the name of a set, as in cuda-12.9.2-sm_90.json."""
@@ -29,8 +30,8 @@ def indexed_sets(path: Path) -> list[Path]:
 def read_package_set(path: Path) -> tuple[PackageSet, str]:
     """Return a file's package set and hash.
 
-    Raises `UsageError` if the file does not exist, and `InvalidFileError` if it is not a package
-    set.
+    Raises `UsageError` if the file does not exist or is an index, and `InvalidFileError` if it is
+    not a package set.
     """
     data = read_file(path)
     if data is None:
@@ -43,4 +44,12 @@ def read_package_set(path: Path) -> tuple[PackageSet, str]:
             output=file,
         )
         raise UsageError(f"{path}: no such file", hint=f"run `{command}` to create it")
-    return read_file_given(path, data, PackageSet), sha256_of(data)
+    try:
+        return read_file_given(path, data, PackageSet), sha256_of(data)
+    except InvalidFileError:
+        indexed = indexed_sets(path)
+        if indexed == [path]:
+            raise
+        names = list(map(str, indexed))
+        hint = correction_line(f"name one of its sets: {listed(names)}", str(path), names)
+        raise UsageError(f"{path} is an index of package sets", hint=hint) from None

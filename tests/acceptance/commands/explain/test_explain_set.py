@@ -8,7 +8,7 @@ import pytest
 from conftest import Run
 from support.golden import Golden
 from support.package_sets import document
-from support.running import expect_output
+from support.running import expect_error, expect_output
 
 
 def without_files() -> dict[str, Any]:
@@ -53,6 +53,13 @@ def test_explain_set_counts_split_sizes_of_libraries_only(run: Run, path: Path) 
     assert not available & lacking
     assert aliases
     assert all(package["reason"] for package in summary["missing"])
+
+
+def test_sets_of_an_index_are_named(run: Run) -> None:
+    run("build", "--cuda", "13.0", "--platform", "linux-x86_64")
+    result = expect_error(run("explain", "set", "build/index.json"), 2, "is an index of package")
+    call = "cudaredist explain set build/linux-x86_64/cuda-13.0.3.json"
+    assert result.stderr.rstrip().endswith(f"run `{call}`")
 
 
 def test_explain_set_without_sizes_prints_no_totals(run: Run) -> None:
