@@ -1,5 +1,6 @@
 """Find the data folder of a command, layered over the shipped data."""
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import get_args
@@ -28,7 +29,7 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
             hint = f"for the usual data folder, run `{usual}`"
             if usual == again():
                 hint = "for the origin of this setting, run `cudaredist config`"
-            problem = "not a folder" if given.exists() else "no such folder"
+            problem = "not a folder" if os.path.lexists(given) else "no such folder"
             raise UsageError(f"{given}: {problem}", hint=hint)
         return given
     if not writing:

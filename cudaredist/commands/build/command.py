@@ -1,5 +1,6 @@
 """build: assemble package sets from the data files."""
 
+import os
 import shlex
 from dataclasses import field
 from functools import partial
@@ -251,7 +252,7 @@ def _overlay(path: Path, channel: "Channel") -> "Store":
     from cudaredist.store.files import is_folder
 
     if not is_folder(path):
-        problem = "not a folder" if path.exists() else "no such folder"
+        problem = "not a folder" if os.path.lexists(path) else "no such folder"
         raise UsageError(f"{path}: {problem}", hint=f"run `{again(without=['--overlay'])}`")
     return Store(path, channel)
 
