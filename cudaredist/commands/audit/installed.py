@@ -247,6 +247,20 @@ def find_environment(path: Path) -> Environment | None:
     return found("packages") if has_packages else None
 
 
+def included_python(environment: Environment) -> str | None:
+    """Return the folder of the Python whose packages a virtual environment includes.
+
+    None if it includes none: `python -m venv` includes them with `--system-site-packages`.
+    """
+    if environment.kind != "virtual environment":
+        return None
+    lines = foreign_text(Path(environment.path, "pyvenv.cfg"), _TEXT_LIMIT).splitlines()
+    pairs = (line.partition("=") for line in lines)
+    settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    includes = settings.get("include-system-site-packages", "").lower() == "true"
+    return settings.get("home", "another Python") if includes else None
+
+
 def _tells_kind(name: str) -> bool:
     """Check if a name in a folder may tell which kind of environment it is."""
     return name in _NAMES_OF_KINDS or name.startswith("lib") or name.endswith(_DIST_INFO)

@@ -15,7 +15,7 @@ from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_content import Scratch
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.commands.audit.declared import Declared, read_declared
-from cudaredist.commands.audit.installed import Environment, find_environment
+from cudaredist.commands.audit.installed import Environment, find_environment, included_python
 from cudaredist.commands.audit.program import ProgramFile, WheelMember
 from cudaredist.commands.audit.report import AuditInput
 from cudaredist.errors import (
@@ -165,6 +165,10 @@ class ProgramReader:
             for folder in sorted(packages):
                 environment.add_package(folder)
             environment.files.extend(binaries)
+            python = included_python(environment)
+            if python is not None:
+                note = f"{path} includes the packages of {python}: their libraries are unknown"
+                self.notes.append(printable(note))
             self.environments.append(environment)
         return files
 

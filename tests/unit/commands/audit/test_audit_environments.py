@@ -23,6 +23,8 @@ from support.programs import cuda, known
 from support.releases import put
 
 from cudaredist.commands.audit.installed import find_environment
+from cudaredist.commands.audit.read_program import ProgramReader
+from cudaredist.store.cache import Cache
 
 # -- the search of the loader
 
@@ -222,6 +224,27 @@ def test_kind_of_an_environment(tmp_path: Path, names: Sequence[str], kind: str 
     put(tmp_path, dict.fromkeys(names, b""))
     environment = find_environment(tmp_path)
     assert (environment and environment.kind) == kind
+
+
+@pytest.mark.parametrize(
+    ("settings", "python"),
+    [
+        ("home = /usr/bin\ninclude-system-site-packages = true\n", "/usr/bin"),
+        ("include-system-site-packages=True\n", "another Python"),
+        ("home = /usr/bin\ninclude-system-site-packages = false\n", None),
+        ("home = /usr/bin\n", None),
+        ("", None),
+    ],
+)
+def test_included_packages_of_another_python_are_a_note(
+    tmp_path: Path, settings: str, python: str | None
+) -> None:
+    """`python -m venv --system-site-packages` makes such an environment."""
+    folder = tmp_path / "env"
+    put(folder, {"pyvenv.cfg": settings.encode()})
+    reader = ProgramReader(cache=Cache(tmp_path / "cache"), paths=[folder]).read_all()
+    note = f"{folder} includes the packages of {python}: their libraries are unknown"
+    assert reader.notes == ([] if python is None else [note])
 
 
 # -- LD_LIBRARY_PATH
