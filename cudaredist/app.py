@@ -151,14 +151,19 @@ class _Program(TyperGroup):
         return typer.Exit(error.exit_code)
 
     def _owner(self, error: Any, message: str) -> str | None:  # noqa: ANN401 - typer's exception
-        """Return the only command that has an unknown option."""
+        """Return the command that has an unknown option, if exactly one has it.
+
+        An own option of nearly the same name is more likely.
+        """
         if not message.startswith("No such option"):
             return None
-        name = error.option_name
+        name, own = error.option_name, list(error.possibilities or ())
+        if difflib.get_close_matches(name, own, n=1, cutoff=0.9):
+            return None
         owners = [
             owner
             for owner, command in self.commands.items()
-            if any(name in parameter.opts for parameter in command.params)
+            if any(name in {*each.opts, *each.secondary_opts} for each in command.params)
         ]
         return owners[0] if len(owners) == 1 else None
 

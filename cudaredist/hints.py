@@ -138,7 +138,7 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
         call = corrected(name, similar[:1])
         return f"{hint} Run `{call}`" if call else hint
     if not known:
-        return "there are none"
+        return "no names are known"
     hint = f"known: {listed_names(known)}"
     call = corrected(name, known)
     return f"{hint}; run `{call}`" if call else hint

@@ -44,10 +44,11 @@ def bazel(exported: ExportedSet) -> Files:
     if package_set.channel == "wheels":
         line = Version.parse(package_set.cuda.release).line
         platform = package_set.platform.redist_system
+        own = "--channel redist"
         commands = (
-            command_line("download-manifests", redist="cuda", version=line),
-            command_line("process-manifests", redist="cuda", version=line, platform=platform),
-            command_line("build", channel="redist", cuda=line, platform=platform),
+            command_line("download-manifests", own, redist="cuda", version=line),
+            command_line("process-manifests", own, redist="cuda", version=line, platform=platform),
+            command_line("build", own, cuda=line, platform=platform),
         )
         message = "rules_cuda requires NVIDIA's archives, but this set has wheels"
         hint = "run `{}`, `{}`, then `{}`".format(*commands)

@@ -13,8 +13,11 @@ from cudaredist.store.files import read_file
 from cudaredist.store.read_data import read_file_given
 from cudaredist.words import listed
 
-_is_set_name = re.compile(r"(?:cuda-)?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})(?![0-9.]*[0-9])").match
-"""Match the CUDA release in the name of a set, as in cuda-12.9.2-sm_90.json."""
+_set_name = re.compile(
+    r"(?:cuda-)?(?P<release>[0-9]{1,3}(?:\.[0-9]{1,3}){1,2})"
+    r"(?:-(?P<gpus>[0-9]{1,3}\.[0-9][af]?(?:_[0-9]{1,3}\.[0-9][af]?)*))?(?:\.json)?"
+)
+"""The name of a set, with its CUDA release and capabilities: cuda-12.9.2-9.0.json."""
 
 
 def indexed_sets(path: Path) -> list[Path]:
@@ -36,10 +39,12 @@ def read_package_set(path: Path) -> tuple[PackageSet, str]:
     data = read_file(path)
     if data is None:
         file = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
-        label, platform = _is_set_name(path.name), path.parent.name
+        named, platform = _set_name.fullmatch(path.name), path.parent.name
+        gpus = (named["gpus"] or "").split("_") if named else []
         command = command_line(
             "build",
-            cuda=label[1] if label else "13",
+            *(f"--gpu {gpu}" for gpu in gpus if gpu),
+            cuda=named["release"] if named else "13",
             platform=platform if platform in KNOWN_PLATFORMS else "linux-x86_64",
             output=file,
         )

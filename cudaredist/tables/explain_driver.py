@@ -88,11 +88,17 @@ def _releases(
             if support == "native":
                 reason += ", but a later release runs with all"
         name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
-        if support == "none" and system == "linux":
+        if support == "none" and system == "linux" and _has_compat(driver, policy):
             statement += " without cuda_compat"
         fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
         spans = ", ".join(_spans(labels, releases))
         yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
+
+
+def _has_compat(driver: Version, policy: DriverPolicy) -> bool:
+    """Check if a package `cuda_compat` runs on a driver."""
+    branch = str(driver.components[0])
+    return any(branch in each.branches for each in policy.forward.values())
 
 
 def _by_support(

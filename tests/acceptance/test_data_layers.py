@@ -113,13 +113,13 @@ def test_interrupted_download_hides_no_shipped_data(
     cuda.misbehave("/compute/cuda/redist/redistrib_12.9.0.json", faults.silent)
     options = ["--base-url", cuda.url, "--redist", "cuda", "--version", "all"]
     process = start("download-manifests", *options)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 240
     while not list(tmp_path.glob("data/manifests/cuda/redistrib_12.9.1.json")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
-    process.communicate(timeout=300)
+    process.communicate(timeout=240)
     with contextlib.chdir(tmp_path):
         assert "cuda    12.9  12.9.1" in run("versions", "--offline").stdout
         for words in QUESTIONS:

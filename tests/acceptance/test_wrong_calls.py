@@ -54,8 +54,12 @@ WRONG_CALLS = {
     "schema feature": "cudaredist schema features",
     "explain set 'my set.json'": "cudaredist build --cuda 13 --platform linux-x86_64 "
     "--output 'my set.json'",
-    "explain set build/linux-sbsa/cuda-12.9.2-sm_90.json": "cudaredist build --cuda 12.9.2 "
-    "--platform linux-sbsa --output build/linux-sbsa/cuda-12.9.2-sm_90.json",
+    "explain set build/linux-sbsa/cuda-12.9.2-9.0_10.0.json": "cudaredist build --cuda 12.9.2 "
+    "--platform linux-sbsa --output build/linux-sbsa/cuda-12.9.2-9.0_10.0.json --gpu 9.0 "
+    "--gpu 10.0",
+    "diff cuda@12.9.1 cuda@12.9.2 --symbol": "cudaredist diff cuda@12.9.1 cuda@12.9.2 --symbols",
+    "which --symbols cudnnAddTensor": "cudaredist which --symbol cudnnAddTensor",
+    f"drop cuda@12.9.1 {DATA}": "cudaredist drop --help",
     "export cmake 13.0": "cudaredist build --cuda 13.0 --platform linux-x86_64 --output 13.0.json",
     f"process-manifests {DATA} --base-url {SAMPLE}": f"cudaredist download-manifests {DATA} "
     f"--base-url {SAMPLE}",

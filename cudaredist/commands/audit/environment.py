@@ -1,4 +1,4 @@
-"""The findings about one environment, and the commands that mend them."""
+"""The findings about one environment, and the commands that fix them."""
 
 import os
 import posixpath
@@ -225,12 +225,16 @@ class JudgedEnvironment:
             yield make_finding("missing-symbols", message, paths[0], hint)
 
     def _replaced_findings(self) -> Iterator[AuditFinding]:
-        """Yield a warning for files of a package that cannot be used, but others can."""
+        """Yield a warning for unusable files if their package has one for another CUDA release."""
         groups = grouped((other, file) for file, other in self.libraries.replaced.items())
         for other, files in groups.items():
             paths = paths_of(files)
-            message = f"libraries or symbols of {some_of(paths)} are missing; {other.display_path} "
-            message += f"of {self.owners.title_of(other)}, for another CUDA release, has all"
+            uses = (use for use in self.libraries.uses if use.user in files)
+            names = sorted({use.soname for use in uses if self.libraries.is_unmet(use)})
+            # The answer to an error needs all names.
+            message = f"{', '.join(names)} for {some_of(paths)}: missing, or without some symbols; "
+            message += f"{self.owners.title_of(other)} also has {other.display_path} for another "
+            message += "CUDA release"
             yield as_warning(make_finding("missing-library", message, paths[0]))
 
     # -- damaged and unknown files

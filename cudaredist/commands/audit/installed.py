@@ -140,20 +140,27 @@ class Environment:
     def _implied_extras(self, package: Distribution, projects: Collection[str]) -> set[str]:
         """Return the extras that installed wheels of some projects imply.
 
-        Either all requirements of the extra are installed, or one of these wheels is there for no
-        other package.
+        Either all requirements of the extra are installed, or no other package, and no such extra
+        of this package, requires one of these wheels.
         """
+        installed, by_extra = self.distributions.keys(), package.names_by_extra()
+        whole = [names for names in by_extra.values() if names <= installed]
+        explained = set[str]().union(*whole)
         implied: set[str] = set()
-        for extra, names in package.names_by_extra().items():
-            wheels = names & self.distributions.keys() & {*projects}
-            is_whole = names <= self.distributions.keys()
-            is_only_user = any(self._users_of(name) <= {package.project} for name in wheels)
-            if wheels and (is_whole or is_only_user):
+        for extra, names in by_extra.items():
+            wheels = names & installed & {*projects}
+            is_only_user = any(
+                self._users_of(name) <= {package.project} for name in wheels - explained
+            )
+            if wheels and (names <= installed or is_only_user):
                 implied.add(extra)
         return implied
 
     def _users_of(self, project: str) -> set[str]:
-        """Return the packages that require a project, also in extras that are installed."""
+        """Return the installed packages that require a project.
+
+        An extra counts if another package requires it, or if all of its requirements are installed.
+        """
         if not self._users:
             extras = self._extras_with(
                 {each.project: self._whole_extras(each) for each in self.distributions.values()}
@@ -179,11 +186,13 @@ class Environment:
             package = self.distributions.get(canonicalize_name(requirement.name))
             if package is None:
                 return False
-            new = {(package.project, extra) for extra in requirement.extras} - known
+            extras = map(canonicalize_name, requirement.extras)
+            new = {(package.project, extra) for extra in extras} - known
             if new:
                 known |= new
-                by_extra = package.requirements_by_extra()
-                queue += (each for _, extra in new for each in by_extra.get(extra, ()))
+                by_extra = package.requirements_by_extra().items()
+                by_name = {canonicalize_name(extra): required for extra, required in by_extra}
+                queue += (each for _, extra in new for each in by_name.get(extra, ()))
         return True
 
     def _requested_extras(self) -> dict[str, set[str]]:
@@ -248,9 +257,9 @@ def find_environment(path: Path) -> Environment | None:
 
 
 def included_python(environment: Environment) -> str | None:
-    """Return the folder of the Python whose packages a virtual environment includes.
+    """Return the Python whose packages a virtual environment includes, as text.
 
-    None if it includes none: `python -m venv` includes them with `--system-site-packages`.
+    Return None for an environment without `--system-site-packages`.
     """
     if environment.kind != "virtual environment":
         return None
@@ -258,7 +267,10 @@ def included_python(environment: Environment) -> str | None:
     pairs = (line.partition("=") for line in lines)
     settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
     includes = settings.get("include-system-site-packages", "").lower() == "true"
-    return settings.get("home", "another Python") if includes else None
+    if not includes:
+        return None
+    home = settings.get("home")
+    return f"the Python in {home}" if home else "another Python"
 
 
 def _tells_kind(name: str) -> bool:

@@ -41,7 +41,7 @@ class LoadedLibraries:
         self.nvidias = {file.path for file in nvidias}
         """The paths of the files in NVIDIA's wheels."""
         self.by_name = grouped((name, file) for file in self.files for name in file.names)
-        """The files that are found by a name."""
+        """The files by each of their names."""
         self.platforms = tuple({each for file in self.files for each in file.platforms})
         names = {name for file in self.files for name in file.binary.needed}
         self.cuda = frozenset(filter(self._is_cuda, names))
@@ -54,7 +54,7 @@ class LoadedLibraries:
         self._loadings = self._all_loadings(elf)
         self.uses = list(self._all_uses(elf))
         self.replaced = self._replaced()
-        """Files for CUDA releases that the environment lacks, with files to use instead."""
+        """Unusable files for other CUDA releases, each with a usable one of the same package."""
         opened = OpenedLibraries(
             environment, data, self._loader, self._loadings, self.preloads.names, owners
         )
@@ -91,6 +91,11 @@ class LoadedLibraries:
         """Return a path without links."""
         return self._loader.real(path)
 
+    def is_unmet(self, use: Use) -> bool:
+        """Check if the loader does not find a CUDA library, or the found one lacks symbols."""
+        is_missing = use.soname in self.cuda and use.loaded.found_by in {"none", "other-code"}
+        return bool(use.lacking) or is_missing
+
     def is_cuda_unknown(self, file: ProgramFile) -> bool:
         """Check if the CUDA libraries of a file, or the used parts of them, are unknown."""
         unread = file.binary.unread
@@ -115,8 +120,8 @@ class LoadedLibraries:
     def _all_loadings(self, files: Sequence[ProgramFile]) -> dict[str, Loading]:
         """Return what is loaded for each file, by its path.
 
-        A file such as an extension of RAFT may need a library that only other code loads. The CUDA
-        libraries of this library are then loaded before it, too.
+        A file may need a library that the loader does not find, such as `libraft.so`, because other
+        code loads it first. The CUDA libraries of this library are then loaded already.
         """
         before = {file.path: self.preloads.before(file) for file in files}
         alone = {file.path: self._loader.load(file, before[file.path]) for file in files}
@@ -135,10 +140,10 @@ class LoadedLibraries:
     def _loaded_elsewhere(
         self, file: ProgramFile, alone: Mapping[str, Loading]
     ) -> list[ProgramFile]:
-        """Return the files that other code must load before a file, and before these.
+        """Return the files that other code must load before a file.
 
-        They have the names of needed libraries that the loader does not find. `alone` is what is
-        loaded for each file without them.
+        These are the needed libraries that the loader does not find, and those that they need in
+        turn. `alone` is what the loader finds for each file by itself.
         """
         queue, found = [file], dict[str, ProgramFile]()
         while queue:
@@ -146,11 +151,10 @@ class LoadedLibraries:
             for name in user.binary.needed:
                 if name in alone[user.path].by_name or name in self.cuda:
                     continue
-                for other in self.by_name.get(name, ())[:1]:
-                    is_loadable = other.binary.machine == user.binary.machine
-                    if other.path in alone and other.path not in found and is_loadable:
-                        found[other.path] = other
-                        queue.append(other)
+                other = self._file_for(name, user)
+                if other is not None and other.path in alone and other.path not in found:
+                    found[other.path] = other
+                    queue.append(other)
         return [other for other in found.values() if other is not file]
 
     # -- the uses
@@ -199,17 +203,22 @@ class LoadedLibraries:
         preloaded = self.preloads.file_for(name) if name in self.cuda else None
         if preloaded is not None:
             return preloaded
-        for file in self.by_name.get(name, ()):
-            if file.binary.machine == user.binary.machine:
-                return FoundFile(found_by="other-code", path=file.path, file=file)
-        return FoundFile(found_by="none")
+        file = self._file_for(name, user)
+        if file is None:
+            return FoundFile(found_by="none")
+        return FoundFile(found_by="other-code", path=file.path, file=file)
+
+    def _file_for(self, name: str, user: ProgramFile) -> ProgramFile | None:
+        """Return a file with a name for the machine of its user."""
+        files = self.by_name.get(name, ())
+        return next((n for n in files if n.binary.machine == user.binary.machine), None)
 
     def _replaced(self) -> dict[ProgramFile, ProgramFile]:
         """Return files that lack libraries or symbols, each with another file that does not.
 
         Both are in one package, for different CUDA releases, such as in bitsandbytes.
         """
-        lacking = {use.user for use in self.uses if use.lacking or self._is_missing(use)}
+        lacking = {use.user for use in self.uses if self.is_unmet(use)}
         own = (file for file in self.files if file.path not in self.nvidias)
         packages = grouped((self.owners.title_of(file), file) for file in own)
         packages.pop("", None)
@@ -221,10 +230,6 @@ class LoadedLibraries:
                     if whole and file in lacking:
                         replaced[file] = whole[-1]
         return replaced
-
-    def _is_missing(self, use: Use) -> bool:
-        """Check if the loader does not find a CUDA library."""
-        return use.soname in self.cuda and use.loaded.found_by in {"none", "other-code"}
 
 
 def _exports(file: ProgramFile) -> dict[str, set[str]]:

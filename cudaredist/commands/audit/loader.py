@@ -181,9 +181,9 @@ class Loader:
             main = main.parent
             if main.file.binary.is_rpath:
                 yield from self._entries(main)
-        python = self._python
-        if python and posixpath.dirname(python.path) != posixpath.dirname(main.path):
-            yield from self._entries(python)
+        # Python loads libraries, but starts other programs.
+        if self._python is not None and main.file.binary.is_shared:
+            yield from self._entries(self._python)
 
     def _entries(self, user: Loaded) -> Iterator[str]:
         """Yield the folders of the run path of a file."""
@@ -196,7 +196,7 @@ class Loader:
     def _interpreter(self) -> Loaded | None:
         """Return the Python interpreter if it has RPATH, which applies to all that it loads.
 
-        That of conda does. The interpreter of a virtual environment is a link to another one.
+        Python of conda has RPATH. In a virtual environment, `bin/python3` is a link to another one.
         """
         path = self.real(f"{self._walked}bin/python3")
         file = self._files.get(path)

@@ -33,7 +33,7 @@ class OpenedFindings:
         """The libraries of each finding without their versions, by its message."""
 
     def all(self) -> Iterator[AuditFinding]:
-        """Yield a finding for the libraries of each package, or a warning if it works without."""
+        """Yield a finding for each package. It is a warning if the package works without."""
         groups = grouped(
             ((self._package_of(each), each.is_required, each.caller is not None), each)
             for each in self._libraries.unopened

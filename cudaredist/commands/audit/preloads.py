@@ -33,7 +33,7 @@ class Preloads:
         nvidias: Iterable[ProgramFile],
         by_name: Mapping[str, Sequence[ProgramFile]],
     ) -> None:
-        """Take the files in NVIDIA's wheels, which are loaded, and all files by their names."""
+        """Take the files in NVIDIA's wheels, of which some are loaded, and all files by name."""
         self._owners, self._by_name = owners, by_name
         self._required_by = lru_cache(maxsize=None)(environment.required_by)
         self._optional = [rule for rule in policy.preloads if rule.is_optional]

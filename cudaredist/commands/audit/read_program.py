@@ -167,7 +167,7 @@ class ProgramReader:
             environment.files.extend(binaries)
             python = included_python(environment)
             if python is not None:
-                note = f"{path} includes the packages of {python}: their libraries are unknown"
+                note = f"{path} includes the packages of {python}; they are not examined"
                 self.notes.append(printable(note))
             self.environments.append(environment)
         return files

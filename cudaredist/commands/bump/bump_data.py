@@ -85,7 +85,7 @@ class Bump:
         )
         named = options.channel
         if named is None and options.network.base_url and root == shipped_data():
-            # The shipped manifests are of wheels, and a base address has archives.
+            # The shipped manifests are of wheels. A base URL selects NVIDIA's archives.
             named = "redist"
         self.store = Store(root, named or local_channel(root))
         session.console.note(describe_data(self.store, named))

@@ -240,7 +240,7 @@ def _remaining(
                 yield f"{sets / entry.path} has {redist} {label}: build it again"
         if _gets_short_name(entry, labels, store):
             short = set_attribute(parse_label(entry.cuda).line)
-            yield f"{sets / entry.path} is the set for {short} now: build it again"
+            yield f"{sets / entry.path} is now the set for {short}: build it again"
     if declared is not None:
         yield from _declarations(keys, store, declared)
 

@@ -46,10 +46,10 @@ class MirrorPrune:
         # The files of the other channel stay.
         channel: Channel = "wheels" if selection.channel == "redist" else "redist"
         other = replace(selection, channel=channel, filter=Filter(), of_set=None)
-        stay = self._local(channel)
+        others = self._local(channel)
         names = {
             *(path for m in selected for path in paths_of(m, selection, files)),
-            *(path for m in stay for path in paths_of(m, other, files)),
+            *(path for m in others for path in paths_of(m, other, files)),
         }
         kept = {path: file for path, file in files.items() if path in names}
         pages = generated_files(kept)
@@ -69,7 +69,7 @@ class MirrorPrune:
             self.mirror.remove_partial()
         return MirrorPruneReport(
             folder=str(self.mirror.root),
-            releases=(*(m.name for m in selected), *(f"{m.name} ({channel})" for m in stay)),
+            releases=(*(m.name for m in selected), *(f"{m.name} ({channel})" for m in others)),
             removed=tuple(removed),
             kept=len(kept),
             freed_bytes=freed,

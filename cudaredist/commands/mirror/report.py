@@ -81,8 +81,8 @@ class MirrorPruneReport(Report):
     command: Literal["mirror prune"] = "mirror prune"
     folder: str
     releases: tuple[str, ...] = Field(
-        description="Releases that stay, such as cuda 13.0.2. Those of the other channel have its "
-        "name: cuda 13.0.2 (wheels)"
+        description="Kept releases, such as cuda 13.0.2. For the other channel, the channel "
+        "follows: cuda 13.0.2 (wheels)"
     )
     removed: tuple[str, ...] = Field(
         description="Removed files, or with --check the files to remove"

@@ -147,7 +147,7 @@ def test_sets_with_a_dropped_library_are_named(data: Run) -> None:
 def test_set_that_gets_the_name_of_its_minor_is_named(data: Run) -> None:
     put_data(DATA, cuda("12.9.0", [LINUX], features=FEATURES))
     assert data("build", "--cuda", "all").exit_code == 0
-    message = "build/linux-x86_64/cuda-12.9.0.json is the set for cudaPackages_12_9 now: build it"
+    message = "build/linux-x86_64/cuda-12.9.0.json is now the set for cudaPackages_12_9: build it"
     assert message not in data("drop", "cuda@12.6.3").stderr
     expect_error(data("drop", "cuda@12.9.1"), 0, message)
     assert data("build", "--check").exit_code == 1

@@ -203,12 +203,12 @@ def test_run_interrupted_before_first_manifest_creates_nothing(
 ) -> None:
     cuda.misbehave([path for path in cuda.files if path.endswith(".json")], faults.silent)
     process = start("download-manifests", "--base-url", cuda.url, "--redist", "cuda")
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 240
     while not cuda.count(".json"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(number)
-    process.communicate(timeout=300)
+    process.communicate(timeout=240)
     assert process.returncode == (130 if number == signal.SIGINT else -9)
     assert not (tmp_path / "data").exists()
 

@@ -28,6 +28,8 @@ def test_driver_lists_releases_packages_and_gpus_with_sources(run: Run) -> None:
 def test_driver_names_cuda_compat_for_releases_that_do_not_run(run: Run) -> None:
     line = "CUDA releases that do not run without cuda_compat: 13.0 to"
     expect_output(run("explain", "driver", "535"), 0, line)
+    without_package = run("explain", "driver", "418").stdout
+    assert "CUDA releases that do not run: 11.0 to" in without_package
 
 
 def test_driver_lists_every_local_and_shipped_release(run: Run) -> None:

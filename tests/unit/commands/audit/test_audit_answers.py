@@ -74,6 +74,21 @@ def answers(site: Path, *gpus: str, **message: object) -> list[ErrorAnswer]:
     return [*report.answers]
 
 
+def test_answer_names_the_unused_file_for_another_release(tmp_path: Path) -> None:
+    """bitsandbytes has a file for each CUDA release."""
+    put_cublas(tmp_path)
+    run_path = f"$ORIGIN/../{FOLDER}"
+    files = {
+        "example/lib_cuda118.so": user("libcublas.so.11", runpath=run_path),
+        "example/lib_cuda124.so": user(CUBLAS, runpath=run_path),
+    }
+    install(tmp_path, "example", "1.0", files)
+    (answer,) = answers(tmp_path, libraries=(("libcublas.so.11",),))
+    assert answer.path == "example/lib_cuda118.so"
+    assert "example 1.0 also has example/lib_cuda124.so for another CUDA release" in answer.message
+    assert answer.hint is None
+
+
 # -- messages
 
 

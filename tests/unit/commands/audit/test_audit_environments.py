@@ -108,6 +108,21 @@ def test_rpath_of_the_interpreter_applies_to_modules(
         assert str(each.path).endswith(f"lib/{CUBLAS}")
 
 
+@pytest.mark.parametrize("name", ["bin/prog", "lib/python3.11/site-packages/x/prog"])
+@pytest.mark.parametrize("is_linked", [False, True], ids=["of conda", "of a venv"])
+def test_rpath_of_the_interpreter_does_not_apply_to_programs(
+    tmp_path: Path, name: str, *, is_linked: bool
+) -> None:
+    environment, base = tmp_path / "env", tmp_path / ("base" if is_linked else "env")
+    put_cublas(environment)
+    program = elf(needed=[CUBLAS], kind="pie")
+    put(environment, {name: program, f"lib/{CUBLAS}": library(CUBLAS)})
+    put(base, {"bin/python3.11": elf(rpath="$ORIGIN/../lib", kind="pie")})
+    (environment / "bin").mkdir(exist_ok=True)
+    (environment / "bin/python3").symlink_to(base / "bin/python3.11")
+    assert [each.found_by for each in loaded(environment)] == ["other-code"]
+
+
 def test_loaded_library_is_used_again_by_its_soname(tmp_path: Path) -> None:
     files = {
         "example/a.so": elf(needed=["libown.so", "libb.so"], runpath="$ORIGIN"),
@@ -229,8 +244,8 @@ def test_kind_of_an_environment(tmp_path: Path, names: Sequence[str], kind: str 
 @pytest.mark.parametrize(
     ("settings", "python"),
     [
-        ("home = /usr/bin\ninclude-system-site-packages = true\n", "/usr/bin"),
-        ("include-system-site-packages=True\n", "another Python"),
+        ("home = /usr/bin\ninclude-system-site-packages = true\n", "the Python in /usr/bin"),
+        ("include-system-site-packages=True\nhome =\n", "another Python"),
         ("home = /usr/bin\ninclude-system-site-packages = false\n", None),
         ("home = /usr/bin\n", None),
         ("", None),
@@ -243,7 +258,7 @@ def test_included_packages_of_another_python_are_a_note(
     folder = tmp_path / "env"
     put(folder, {"pyvenv.cfg": settings.encode()})
     reader = ProgramReader(cache=Cache(tmp_path / "cache"), paths=[folder]).read_all()
-    note = f"{folder} includes the packages of {python}: their libraries are unknown"
+    note = f"{folder} includes the packages of {python}; they are not examined"
     assert reader.notes == ([] if python is None else [note])
 
 

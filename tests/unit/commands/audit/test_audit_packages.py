@@ -114,6 +114,30 @@ def test_extra_does_not_count_if_other_packages_require_its_wheels(
     assert [each.kind for each in findings(tmp_path)] == ([] if requires else ["requirement"])
 
 
+def test_extra_does_not_count_if_a_smaller_one_requires_its_wheels(tmp_path: Path) -> None:
+    names = ("nvidia-cublas-cu12", "nvidia-nccl-cu12")
+    for project in names:
+        install(tmp_path, project, "1.0", {})
+    small = [f"{name}; extra == 'cu12'" for name in names]
+    large = [f"{name}; extra == 'all'" for name in (CUDNN, *names)]
+    install(tmp_path, "example", "1.0", {}, [*small, *large], extras=["cu12", "all"])
+    assert findings(tmp_path) == []
+
+
+def test_extra_is_compared_by_its_normalized_name(tmp_path: Path) -> None:
+    """The extra of numba-cuda requires an extra that is not whole, so it is not whole either."""
+    names = ("nvidia-cublas-cu12", "nvidia-nccl-cu12")
+    toolkit = [f"{name}; extra == 'cu_x'" for name in (*names, "nvidia-cufft-cu12")]
+    install(tmp_path, "cuda-toolkit", "12.9", {}, toolkit, extras=["cu_x"])
+    for project in names:
+        install(tmp_path, project, "1.0", {})
+    bindings = [f"{name}; extra == 'all'" for name in (CUDNN, *names)]
+    install(tmp_path, "cuda-bindings", "12.9", {}, bindings, extras=["all"])
+    extra = ["cuda-toolkit[cu-x]; extra == 'cu12'"]
+    install(tmp_path, "numba-cuda", "0.30", {}, extra, extras=["cu12"])
+    assert [each.kind for each in findings(tmp_path)] == ["requirement"]
+
+
 @pytest.mark.parametrize(("installed", "count"), [(2, 1), (1, 0), (0, 0)])
 def test_wheel_that_is_not_installed_counts_if_most_others_are(
     tmp_path: Path, installed: int, count: int

@@ -210,6 +210,8 @@ def test_libraries_of_a_library_that_other_code_loads_are_loaded(
     """pylibraft loads libraft.so, which has the run paths, before its extensions."""
     put_cublas(tmp_path, "old")
     install(tmp_path, "libraft", "1.0", {"libraft/libraft.so": user(CUBLAS, runpath=runpath)})
+    # The first file of this name is for another machine.
+    install(tmp_path, "arm", "1.0", {"arm/libraft.so": elf(machine="aarch64")})
     middle = {"middle/libmiddle.so": elf(needed=["libraft.so"])}
     install(tmp_path, "middle", "1.0", middle)
     put_example(tmp_path, elf(needed=["libmiddle.so", CUBLAS]))
