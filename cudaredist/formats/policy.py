@@ -261,6 +261,9 @@ class LoadedLibrary(Reasoned):
     versions: Bounds = Field(default=Bounds(), description="Versions of the package")
     by: str = Field(description="Name of the loading library, without `.so`")
     loads: str = Field(description="Name of the loaded library, without `.so`")
+    is_optional: bool = Field(
+        default=False, description="Most functions work without the loaded library"
+    )
 
 
 class OptionalLibrary(Reasoned):

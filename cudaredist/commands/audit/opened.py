@@ -16,6 +16,7 @@ from cudaredist.commands.audit.library_names import original_name, possible_sona
 from cudaredist.commands.audit.loader import FoundFile, Loaded, Loader, Loading, fitting_names
 from cudaredist.commands.audit.program import AuditData, ProgramFile
 from cudaredist.features.library_symbols import import_groups
+from cudaredist.formats.policy import LoadedLibrary
 from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import stem_of
 
@@ -98,7 +99,8 @@ class OpenedLibraries:
         caller, elsewhere = self._caller(user, name), tuple(self._elsewhere(user, name))
         if caller is not None:
             # A library should find the parts of its own package without its callers.
-            is_part = self._has_rule(user, name) and self._has_one_owner(user, elsewhere)
+            has_rule = self._rule_for(user, name) is not None
+            is_part = has_rule and self._has_one_owner(user, elsewhere)
             if not is_part:
                 return None
         elif fitting_names(name, self._preloaded):
@@ -107,7 +109,8 @@ class OpenedLibraries:
             return None
         # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
         is_of_product = stem_of(name) in self._data.catalog.package_stems(user)
-        if is_required or not self._is_nvidias(user) or (elsewhere and is_of_product):
+        is_expected = is_of_product or self._rule_for(user, name) is not None
+        if is_required or not self._is_nvidias(user) or (elsewhere and is_expected):
             return Unopened(user, name, is_required, caller, elsewhere)
         return None
 
@@ -150,8 +153,9 @@ class OpenedLibraries:
     # -- libraries that must be found
 
     def _is_required(self, user: ProgramFile, name: str) -> bool:
-        if self._has_rule(user, name):
-            return True
+        rule = self._rule_for(user, name)
+        if rule is not None:
+            return not rule.is_optional
         owner, catalog = self._owners.of(user), self._data.catalog
         if owner is not None and owner.project in self._projects:
             return stem_of(name) in {stem_of(path.rpartition("/")[2]) for path in owner.files}
@@ -159,10 +163,11 @@ class OpenedLibraries:
             return stem_of(name) in catalog.package_stems(user)
         return owner is not None and self._is_declared(owner, name)
 
-    def _has_rule(self, user: ProgramFile, name: str) -> bool:
-        """Check if the policy states that a file loads a library."""
+    def _rule_for(self, user: ProgramFile, name: str) -> LoadedLibrary | None:
+        """Return the rule of the policy that a file loads a library, if there is one."""
         names = (stem_of(original_name(user.name)), stem_of(name))
-        return any((rule.by, rule.loads) == names for rule in self._data.policy.loaded)
+        rules = self._data.policy.loaded
+        return next((rule for rule in rules if (rule.by, rule.loads) == names), None)
 
     def _has_one_owner(self, user: ProgramFile, files: Collection[ProgramFile]) -> bool:
         owner = self._owners.of(user)

@@ -32,6 +32,7 @@ LIBRARIES = [
     *cudnn("9.1.1", 12),
     known("libcudnn_graph.so.9", "9.1.1", "cudnn", "nvidia-cudnn-cu12", redist="cudnn"),
     known("libcudnn_engines_tensor_ir.so.9", "9.21.1", "cudnn", "x-cu12", redist="cudnn"),
+    known("libcublasLt.so.13", "13.0.2", "libcublas", "nvidia-cublas"),
     known(SPARSE, "0.8.1", "libcusparse_lt", "nvidia-cusparselt-cu13", redist="cusparselt"),
 ]
 
@@ -116,6 +117,20 @@ def test_variant_that_no_program_loads_is_not_reported(tmp_path: Path) -> None:
     }
     install(tmp_path, "nvidia-cuda-nvrtc", "13.0.2.7", files)
     assert findings(tmp_path) == []
+
+
+@pytest.mark.parametrize("has_nvrtc", [False, True])
+def test_nvrtc_that_cublaslt_does_not_find_is_a_warning(tmp_path: Path, *, has_nvrtc: bool) -> None:
+    """cuBLASLt of NVIDIA's wheels has no run path to NVRTC, and works without it."""
+    if has_nvrtc:
+        put_nvrtc(tmp_path, runpath="$ORIGIN")
+    files = {"nvidia/cublas/lib/libcublasLt.so.13": opening(NVRTC, soname="libcublasLt.so.13")}
+    install(tmp_path, "nvidia-cublas", "13.0.2.7", files)
+    found = findings(tmp_path)
+    assert [each.exit_code for each in found] == [0] * has_nvrtc
+    assert [f"although the environment has {FOLDER}/{NVRTC}" in n.message for n in found] == (
+        [True] * has_nvrtc
+    )
 
 
 def test_library_that_a_package_loads_first_is_found(tmp_path: Path) -> None:
