@@ -60,6 +60,7 @@ def broken_links(page: Path) -> list[str]:
 NO_CALLS = {"CONTRIBUTING.md", "commands.md", "manifests.md", "releasing.md"}
 CHECKED_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
 OF_OTHER_PROGRAMS = {
+    "--system-site-packages",
     "--add-rpath",
     "--build",
     "--cut-dirs",
