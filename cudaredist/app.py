@@ -141,8 +141,9 @@ class _Program(TyperGroup):
                 # Without arguments, the help is printed instead.
                 return typer.Exit(EXIT_USAGE)
             owner = self._owner(error, message)
-            hint = f"run `{self._hint(error, message, command)}`"
-            if owner is not None:
+            if owner is None:
+                hint = f"run `{self._hint(error, message, command)}`"
+            else:
                 hint = f"this is an option of {owner}: run `cudaredist {owner} --help`"
             error = UsageError(message, hint=hint)
         Console().failure(error)

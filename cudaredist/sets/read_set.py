@@ -40,10 +40,10 @@ def read_package_set(path: Path) -> tuple[PackageSet, str]:
     if data is None:
         file = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
         named, platform = _set_name.fullmatch(path.name), path.parent.name
-        gpus = (named["gpus"] or "").split("_") if named else []
+        gpus = named["gpus"].split("_") if named and named["gpus"] else []
         command = command_line(
             "build",
-            *(f"--gpu {gpu}" for gpu in gpus if gpu),
+            *(f"--gpu {gpu}" for gpu in gpus),
             cuda=named["release"] if named else "13",
             platform=platform if platform in KNOWN_PLATFORMS else "linux-x86_64",
             output=file,

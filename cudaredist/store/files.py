@@ -171,6 +171,13 @@ def is_folder(path: Path) -> bool:
     return False
 
 
+def folder_problem(path: Path) -> str | None:
+    """Return why a path is not a folder, None for a folder that this user can reach."""
+    if is_folder(path):
+        return None
+    return "not a folder" if os.path.lexists(path) else "no such folder"
+
+
 def names_in(folder: Path) -> list[str]:
     """Return the names in a folder, or an empty list if it is missing.
 

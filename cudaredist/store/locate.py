@@ -1,6 +1,5 @@
 """Find the data folder of a command, layered over the shipped data."""
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import get_args
@@ -11,7 +10,7 @@ from cudaredist.hints import again
 from cudaredist.primitives import find_release
 from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
-from cudaredist.store.files import TEMPORARY_SUFFIX, is_folder, names_in
+from cudaredist.store.files import TEMPORARY_SUFFIX, folder_problem, is_folder, names_in
 
 _DEFAULT = Path("data")
 
@@ -24,12 +23,12 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     exist, or if `./data` is not a data folder.
     """
     if given is not None:
-        if not writing and not is_folder(given):
+        problem = None if writing else folder_problem(given)
+        if problem is not None:
             usual = again(without=["--data-dir"])
             hint = f"for the usual data folder, run `{usual}`"
             if usual == again():
                 hint = "for the origin of this setting, run `cudaredist config`"
-            problem = "not a folder" if os.path.lexists(given) else "no such folder"
             raise UsageError(f"{given}: {problem}", hint=hint)
         return given
     if not writing:

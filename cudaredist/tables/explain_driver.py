@@ -6,7 +6,7 @@ The rules are in `driver_support.py`.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from cudaredist.formats.policy import DriverPolicy, LastBranch
+from cudaredist.formats.policy import DriverPolicy, ForwardCompatibility, LastBranch
 from cudaredist.formats.tables import CapabilityEntry
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
@@ -88,17 +88,17 @@ def _releases(
             if support == "native":
                 reason += ", but a later release runs with all"
         name, statement = f"driver.{system}.{support}", f"CUDA releases that {words}"
-        if support == "none" and system == "linux" and _has_compat(driver, policy):
+        has_packages = bool(_packages_for(str(driver.components[0]), policy))
+        if support == "none" and system == "linux" and has_packages:
             statement += " without cuda_compat"
         fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
         spans = ", ".join(_spans(labels, releases))
         yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
 
 
-def _has_compat(driver: Version, policy: DriverPolicy) -> bool:
-    """Check if a package `cuda_compat` runs on a driver."""
-    branch = str(driver.components[0])
-    return any(branch in each.branches for each in policy.forward.values())
+def _packages_for(branch: str, policy: DriverPolicy) -> dict[str, ForwardCompatibility]:
+    """Return the packages `cuda_compat` that run on a driver branch, by CUDA minor."""
+    return {line: entry for line, entry in policy.forward.items() if branch in entry.branches}
 
 
 def _by_support(
@@ -146,13 +146,11 @@ def driver_answer(name: str, policy: DriverPolicy, releases: Collection[Version]
 def _runs(driver: Version, known: Sequence[Version], system: System, policy: DriverPolicy) -> str:
     """Return the releases that run, as the end of a sentence."""
     by_support = _by_support(driver, known, system, policy)
-    branch = str(driver.components[0])
     # The packages of cuda_compat are for Linux.
-    packages = policy.forward if system == "linux" else {}
-    forward = {line for line, entry in packages.items() if branch in entry.branches}
+    forward = _packages_for(str(driver.components[0]), policy) if system == "linux" else {}
     refused = by_support.get("none", [])
     # NVIDIA documents the packages of a release months later.
-    unstated = [x for x in refused if forward and x.line not in packages]
+    unstated = [x for x in refused if forward and x.line not in policy.forward]
     parts = {
         "with all features": by_support.get("native", []),
         "with limited features": by_support.get("minor", []),
@@ -174,7 +172,7 @@ def _known(policy: DriverPolicy, releases: Collection[Version]) -> list[Version]
 
 def _facts_of_branch(branch: str, policy: DriverPolicy) -> Iterator[Fact]:
     """Yield the compatibility packages for a driver branch, and the GPUs with a last branch."""
-    forward = {line: entry for line, entry in policy.forward.items() if branch in entry.branches}
+    forward = _packages_for(branch, policy)
     words = "forward compatibility packages (cuda_compat) for CUDA"
     if forward:
         lines = sorted(forward, key=parse_label)

@@ -2,14 +2,12 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from cudaredist.commands.audit.installed import Distribution, Environment
 from cudaredist.commands.audit.program import ProgramFile
 from cudaredist.grouping import grouped
-
-_CHUNK = 1 << 20
+from cudaredist.store.files import hash_of
 
 
 class FileOwners:
@@ -66,8 +64,5 @@ def _owner_of(path: str, owners: Sequence[Distribution]) -> Distribution:
 
 def _digest(path: str) -> str:
     """Return the hash of a file in the form of RECORD. Raises `OSError`."""
-    digest = sha256()
-    with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+    digest = bytes.fromhex(hash_of(Path(path)))
+    return urlsafe_b64encode(digest).decode().rstrip("=")

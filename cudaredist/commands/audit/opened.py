@@ -95,12 +95,12 @@ class OpenedLibraries:
         is_itself = name in possible_sonames(user.name) or stem_of(name) == stem_of(user.name)
         if is_itself or _is_variant(user) or self._is_in_own_package(user, name):
             return None
-        is_required = self._is_required(user, name)
+        rule = self._rule_for(user, name)
+        is_required = self._is_required(user, name) if rule is None else not rule.is_optional
         caller, elsewhere = self._caller(user, name), tuple(self._elsewhere(user, name))
         if caller is not None:
             # A library should find the parts of its own package without its callers.
-            has_rule = self._rule_for(user, name) is not None
-            is_part = has_rule and self._has_one_owner(user, elsewhere)
+            is_part = rule is not None and self._has_one_owner(user, elsewhere)
             if not is_part:
                 return None
         elif fitting_names(name, self._preloaded):
@@ -109,7 +109,7 @@ class OpenedLibraries:
             return None
         # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
         is_of_product = stem_of(name) in self._data.catalog.package_stems(user)
-        is_expected = is_of_product or self._rule_for(user, name) is not None
+        is_expected = is_of_product or rule is not None
         if is_required or not self._is_nvidias(user) or (elsewhere and is_expected):
             return Unopened(user, name, is_required, caller, elsewhere)
         return None
@@ -153,9 +153,7 @@ class OpenedLibraries:
     # -- libraries that must be found
 
     def _is_required(self, user: ProgramFile, name: str) -> bool:
-        rule = self._rule_for(user, name)
-        if rule is not None:
-            return not rule.is_optional
+        """Check if a file surely needs an opened library that the policy has no rule for."""
         owner, catalog = self._owners.of(user), self._data.catalog
         if owner is not None and owner.project in self._projects:
             return stem_of(name) in {stem_of(path.rpartition("/")[2]) for path in owner.files}

@@ -1,6 +1,5 @@
 """build: assemble package sets from the data files."""
 
-import os
 import shlex
 from dataclasses import field
 from functools import partial
@@ -249,10 +248,10 @@ def _request(options: BuildOptions) -> "Request":
 
 def _overlay(path: Path, channel: "Channel") -> "Store":
     from cudaredist.store.data_folder import Store
-    from cudaredist.store.files import is_folder
+    from cudaredist.store.files import folder_problem
 
-    if not is_folder(path):
-        problem = "not a folder" if os.path.lexists(path) else "no such folder"
+    problem = folder_problem(path)
+    if problem is not None:
         raise UsageError(f"{path}: {problem}", hint=f"run `{again(without=['--overlay'])}`")
     return Store(path, channel)
 
