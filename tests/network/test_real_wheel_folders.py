@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
-from cudaredist.commands.audit.audit_program import known_libraries
-from cudaredist.commands.audit.program import KnownLibrary
-from cudaredist.commands.audit.run_paths import wheel_folder
+from cudaredist.environments.audit_program import known_libraries
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.programs.program import KnownLibrary
+from cudaredist.programs.run_paths import wheel_folder
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index

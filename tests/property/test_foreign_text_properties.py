@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from support.environments import install, library, user
 from support.programs import audit_data, cuda, cudnn, table
 
-from cudaredist.commands.audit.audit_program import audit_report
-from cudaredist.commands.audit.program import AuditRequirements
-from cudaredist.commands.audit.read_program import ProgramReader
-from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.audit.text import audit_text
+from cudaredist.environments.audit_program import audit_report
+from cudaredist.environments.read_program import ProgramReader
+from cudaredist.programs.program import AuditRequirements
+from cudaredist.programs.report import AuditReport
 from cudaredist.store.cache import Cache
 
 CUBLAS = "libcublas.so.12"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cudaredist.commands.audit.audit_program import audit_report
-from cudaredist.commands.audit.environment import JudgedEnvironment
-from cudaredist.commands.audit.program import AuditRequirements, KnownLibrary
-from cudaredist.commands.audit.read_program import ProgramReader
-from cudaredist.commands.audit.report import AuditFinding, LoadedFile
+from cudaredist.environments.audit_program import audit_report
+from cudaredist.environments.environment import JudgedEnvironment
+from cudaredist.environments.read_program import ProgramReader
+from cudaredist.programs.program import AuditRequirements, KnownLibrary
+from cudaredist.programs.report import AuditFinding, LoadedFile
 from cudaredist.store.cache import Cache
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 from support.environments import install, library

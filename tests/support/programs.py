@@ -8,9 +8,15 @@ from conftest import REPOSITORY
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
-from cudaredist.commands.audit.audit_program import audit_report
-from cudaredist.commands.audit.declared import Declared
-from cudaredist.commands.audit.program import (
+from cudaredist.environments.audit_program import audit_report
+from cudaredist.environments.read_program import ProgramReader
+from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import Gpus
+from cudaredist.grouping import grouped
+from cudaredist.primitives import parse_label
+from cudaredist.programs.declared import Declared
+from cudaredist.programs.program import (
     AuditData,
     AuditRequirements,
     Catalog,
@@ -18,13 +24,7 @@ from cudaredist.commands.audit.program import (
     ProgramFile,
     WheelMember,
 )
-from cudaredist.commands.audit.read_program import ProgramReader
-from cudaredist.commands.audit.report import AuditReport
-from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
-from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.tables import Gpus
-from cudaredist.grouping import grouped
-from cudaredist.primitives import parse_label
+from cudaredist.programs.report import AuditReport
 from cudaredist.store.cache import Cache
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import Column, Export, Provider, SymbolColumns

@@ -22,8 +22,8 @@ from cudaredist.errors import UsageError, WriteError
 from cudaredist.hints import again
 
 if TYPE_CHECKING:
-    from cudaredist.commands.audit.program import AuditRequirements
-    from cudaredist.commands.audit.report import AuditReport, AuditReports
+    from cudaredist.programs.program import AuditRequirements
+    from cudaredist.programs.report import AuditReport, AuditReports
 
 AuditFormat: TypeAlias = Literal[
     "text", "markdown", "github", "requirements", "packages", "nix", "auditwheel-exclude"
@@ -84,7 +84,7 @@ class AuditOptions(Options):
 
         Of standard input, at most one byte more than the limit is read.
         """
-        from cudaredist.commands.audit.error_message import SIZE_LIMIT
+        from cudaredist.environments.error_message import SIZE_LIMIT
 
         if self.error != "-":
             return self.error
@@ -93,8 +93,8 @@ class AuditOptions(Options):
     def requirements(self) -> "AuditRequirements":
         """Return the required properties. Raises `UsageError` if this machine has no GPU."""
         from cudaredist.commands.audit.machine_gpus import HOST, machine_gpus
-        from cudaredist.commands.audit.program import AuditRequirements
         from cudaredist.formats.settings import IgnoredFinding
+        from cudaredist.programs.program import AuditRequirements
 
         gpus = [name for name in self.require_gpu or () if name != HOST]
         if HOST in (self.require_gpu or ()):
@@ -131,7 +131,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     is unknown. The lists are requirements, packages, nix and auditwheel-exclude.
     """
     from cudaredist.commands.audit import needed_lists, text
-    from cudaredist.commands.audit.audit_program import audit_programs
+    from cudaredist.environments.audit_program import audit_programs
 
     store = session.read_store(options.data, reads_features=True)
     cache = open_cache(options.cache_dir)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cudaredist.commands.audit.report import (
+from cudaredist.programs.report import (
     AuditReport,
     AuditReports,
     DeclaredWheel,

@@ -21,7 +21,11 @@ from cudaredist.commands.audit.needed_lists import (
     requirement_line,
     unnamed_wheels,
 )
-from cudaredist.commands.audit.report import (
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
+from cudaredist.formats.packageset import Coverage
+from cudaredist.grouping import grouped
+from cudaredist.hints import command_line
+from cudaredist.programs.report import (
     AuditedLibrary,
     AuditedRelease,
     AuditedSizes,
@@ -30,10 +34,6 @@ from cudaredist.commands.audit.report import (
     DeclaredWheel,
     NeedKind,
 )
-from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
-from cudaredist.formats.packageset import Coverage
-from cudaredist.grouping import grouped
-from cudaredist.hints import command_line
 from cudaredist.tables.gpus.coverage import describe_share
 from cudaredist.words import plural, printable
 

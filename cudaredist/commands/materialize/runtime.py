@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cudaredist.cli.session import Session, open_cache
-from cudaredist.commands.audit.audit_program import audit_programs
-from cudaredist.commands.audit.program import AuditRequirements
-from cudaredist.commands.audit.report import AuditReport
 from cudaredist.commands.materialize.library_code import library_code
 from cudaredist.commands.materialize.options import MaterializeOptions
 from cudaredist.commands.materialize.report import LibraryCode
+from cudaredist.environments.audit_program import audit_programs
 from cudaredist.errors import ContentError, UsageError
 from cudaredist.formats.packageset import InSet, Needed, Opened, PackageSet, Provided, SetPackage
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform
+from cudaredist.programs.program import AuditRequirements
+from cudaredist.programs.report import AuditReport
 from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.package_tree import PackageTree
 from cudaredist.store.locate import store_to_read

@@ -10,6 +10,7 @@ from cudaredist import commands
 from cudaredist.cli.text import columns
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import Answer, ErrorAnswer
+from cudaredist.programs import report as audit_report
 
 
 class ListedSchema(OwnModel):
@@ -30,14 +31,22 @@ class SchemaReport(Answer):
 def report_models() -> dict[str, tuple[type[Answer], ...]]:
     """Map `report-error`, and `report-NAME` of each command, to the report's models."""
     models: dict[str, tuple[type[Answer], ...]] = {"report-error": (ErrorAnswer,)}
-    for folder in pkgutil.iter_modules(commands.__path__):
-        module = importlib.import_module(f"{commands.__name__}.{folder.name}.report")
+    for name in _modules():
+        module = importlib.import_module(name)
         for model in vars(module).values():
             if isinstance(model, type) and model.__module__ == module.__name__:
                 for command in _commands_of(model):
-                    name = f"report-{command.split()[0]}"
-                    models[name] = (*models.get(name, ()), model)
+                    schema = f"report-{command.split()[0]}"
+                    models[schema] = (*models.get(schema, ()), model)
     return models
+
+
+def _modules() -> Iterator[str]:
+    """Yield the modules with the models of reports. That of audit is in a lower layer."""
+    for folder in pkgutil.iter_modules(commands.__path__):
+        if folder.name != "audit":
+            yield f"{commands.__name__}.{folder.name}.report"
+    yield audit_report.__name__
 
 
 def _commands_of(model: type) -> tuple[str, ...]:

@@ -427,7 +427,7 @@ def test_audit_gates_are_unknown_for_a_folder_of_archives_and_a_pipe(
 def test_audit_of_a_folder_with_too_many_files_is_incomplete(
     audit: Run, tmp_path: Path, patch: Patch
 ) -> None:
-    patch("cudaredist.commands.audit.read_program._FILES_LIMIT", 1)
+    patch("cudaredist.environments.read_program._FILES_LIMIT", 1)
     put(tmp_path / "many", {"a": b"", "b": b""})
     expect_error(audit(tmp_path / "many"), 3, "more than 1 files")
 

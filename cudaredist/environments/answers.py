@@ -1,0 +1,306 @@
+"""The answers to the message of an error in an environment."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion
+from packaging.version import Version as WheelVersion
+
+from cudaredist.environments.environment import JudgedEnvironment
+from cudaredist.environments.error_message import ErrorMessage
+from cudaredist.environments.loaded_libraries import Use
+from cudaredist.features.library_symbols import import_groups
+from cudaredist.grouping import grouped
+from cudaredist.hints import command_line
+from cudaredist.primitives import Version
+from cudaredist.programs.program import AuditData, KnownLibrary, ProgramFile, majors_of
+from cudaredist.programs.program_findings import some_of
+from cudaredist.programs.report import AuditFinding, ErrorAnswer
+from cudaredist.programs.wheel_requirements import wheel_version
+from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
+from cudaredist.tables.driver_support import lowest_driver
+
+_KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
+"""Findings about libraries that the loader does not find or read."""
+_RUNTIME = "nvidia-cuda-runtime"
+_find_names = re.compile(r"[\w.+-]+\.so[.0-9]*").findall
+
+
+class Answers:
+    """Answers the message of an error from an environment and its findings."""
+
+    def __init__(
+        self,
+        message: ErrorMessage,
+        environment: JudgedEnvironment,
+        data: AuditData,
+        findings: Sequence[AuditFinding],
+    ) -> None:
+        self._message, self._environment, self._data = message, environment, data
+        self._findings, self._libraries = findings, environment.libraries
+        self._platforms = self._libraries.platforms
+
+    def all(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
+        """Yield the answers. `gpus` are the required capabilities."""
+        for name, sonames in self._message.symbols.items():
+            yield self._symbol(name, sonames)
+        for names in self._message.libraries:
+            yield from self._library(names)
+        if self._message.is_gpu:
+            yield from self._gpu(self._message.capabilities or tuple(gpus))
+        if self._message.is_driver:
+            yield self._driver()
+
+    # -- symbols
+
+    def _symbol(self, name: str, sonames: Sequence[str]) -> ErrorAnswer:
+        uses = [use for use in self._libraries.uses if use.soname in sonames]
+        chosen = self._users_of(name, uses)
+        if not chosen:
+            firsts = [self._first_with(name, soname) for soname in sonames]
+            titles = [_release_title(library) for library in firsts if library is not None]
+            message = f"no file of the environment needs a library with {name}"
+            message += f", which is in {some_of(sonames)} since {some_of(titles)}" if titles else ""
+            return ErrorAnswer(kind="symbol", name=name, message=message)
+        use = chosen[0]
+        first = self._first_with(name, use.soname)
+        file = use.loaded.file
+        package = self._libraries.owners.title_of(file) or None
+        title = use.loaded.display_path + (f" ({package})" if package else "")
+        first_title = None if first is None else _release_title(first)
+        since = f"; {use.soname} has it since {first_title}" if first_title else ""
+        is_exported = file is not None and self._libraries.exports_symbol(file, name)
+        if file is None:
+            message = f"{use.user.display_path} needs {use.soname}, which is not found{since}"
+        elif is_exported:
+            message = f"{title} exports {name}{since}. The process loaded another copy first"
+            others = self._libraries.other_copies(use)
+            message += f": {some_of(others)}" if others else ""
+        else:
+            message = f"{use.user.display_path} loads {title}, which does not export {name}{since}"
+        hint = None if is_exported else self._symbol_fix(chosen, first)
+        return ErrorAnswer(
+            kind="symbol",
+            name=name,
+            message=message,
+            path=use.loaded.display_path or None,
+            package=package,
+            first=first_title,
+            hint=hint,
+        )
+
+    def _users_of(self, name: str, uses: Sequence[Use]) -> list[Use]:
+        """Return the uses of libraries by the files that lack a symbol, or may use it."""
+        lacking = [use for use in uses if name in use.lacking]
+        if lacking:
+            return lacking
+        in_message = [use for use in uses if self._is_in_message(use.user)]
+        if in_message:
+            return in_message
+        importing = [use for use in uses if _imports(use.user, name)]
+        return importing or list(uses)
+
+    def _is_in_message(self, user: ProgramFile) -> bool:
+        """Check if the message names a file as one with undefined symbols."""
+        return not {user.name, *user.names}.isdisjoint(self._message.users)
+
+    def _first_with(self, name: str, soname: str) -> KnownLibrary | None:
+        """Return a library of the first release with a symbol.
+
+        Libraries of installed projects are preferred.
+        """
+        table = self._data.tables([soname]).get(soname)
+        if table is None:
+            return None
+        mask = 0
+        for export, bits in table.exports.items():
+            if export.name == name:
+                mask |= bits
+        archives = {
+            column.archive
+            for column, bit in table.columns.items()
+            if bit & mask and not column.provider.stub
+        }
+        known = self._data.catalog.providers(soname, self._platforms)
+        fitting = [lib for lib in known if lib.archive in archives]
+        projects = self._environment.environment.distributions
+        installed = [lib for lib in fitting if lib.project in projects]
+        return min(installed or fitting, key=lambda lib: lib.label, default=None)
+
+    def _symbol_fix(self, uses: Sequence[Use], first: KnownLibrary | None) -> str | None:
+        # Other symbols may need a later version.
+        if any(use.lacking for use in uses) or uses[0].loaded.file is None:
+            return self._environment.fix(uses[0].soname, uses).command
+        if first is None or first.project is None:
+            return None
+        version = wheel_version(first)
+        if version is None:
+            return None
+        return self._environment.repairs.install(first.project, SpecifierSet(f">={version}"))
+
+    # -- libraries
+
+    def _library(self, names: Sequence[str]) -> Iterator[ErrorAnswer]:
+        """Yield the findings about a library, or else the file that is loaded."""
+        reported = [finding for finding in self._findings if self._is_about(finding, names)]
+        for finding in reported:
+            yield ErrorAnswer(
+                kind="library",
+                name=names[0],
+                message=finding.message,
+                path=finding.path,
+                hint=finding.hint,
+            )
+        if reported:
+            return
+        owner = next(filter(None, map(self._data.owner_of, names)), None)
+        uses = [use for use in self._libraries.uses if use.soname in names]
+        if owner in DRIVER_OWNERS:
+            message = f"{names[0]} is a part of NVIDIA's driver, which is not installed, or not "
+            message += "available in the container"
+            yield ErrorAnswer(kind="library", name=names[0], message=message)
+        elif uses and uses[0].loaded.path:
+            loaded = uses[0].loaded
+            package = self._libraries.owners.title_of(loaded.file) or None
+            title = loaded.display_path + (f" ({package})" if package else "")
+            message = f"the loader finds {title} for {uses[0].user.display_path}"
+            yield ErrorAnswer(
+                kind="library",
+                name=names[0],
+                message=message,
+                path=loaded.display_path,
+                package=package,
+            )
+        else:
+            yield self._absent(names)
+
+    def _is_about(self, finding: AuditFinding, names: Sequence[str]) -> bool:
+        """Check if a finding reports that a library is not found or read."""
+        if finding.kind not in _KINDS:
+            return False
+        if not {*names}.isdisjoint(_find_names(finding.message)):
+            return True
+        # Files may open a library by a name without its version.
+        opened = self._environment.opened.names.get(finding.message, frozenset())
+        return any(stem_of(name) in opened for name in names)
+
+    def _absent(self, names: Sequence[str]) -> ErrorAnswer:
+        """Return the answer for a library that no file needs by name."""
+        files = self._libraries.files_named(names)
+        if files:
+            message = f"the environment has {some_of(files)}, but no file needs it by its name"
+            return ErrorAnswer(kind="library", name=names[0], message=message, path=files[0])
+        others = [other for name in names for other in self._data.catalog.others(name)]
+        sonames = [name for name in names if name in others] or others[-1:]
+        known = [
+            library
+            for soname in sonames
+            for library in self._data.catalog.providers(soname, self._platforms)
+            if library.project is not None
+        ]
+        projects = sorted({library.project or "" for library in known})
+        if len(projects) > 1:
+            majors = self._majors()
+            fitting = sorted({n.project or "" for n in known if n.major in majors})
+            projects = fitting if len(fitting) == 1 else projects
+        message = f"no file of the environment is {names[0]}"
+        message += f"; {' or '.join(projects)} contains it" if projects else ""
+        hint = None
+        if len(projects) == 1:
+            hint = self._environment.repairs.install(projects[0], SpecifierSet())
+        return ErrorAnswer(kind="library", name=names[0], message=message, hint=hint)
+
+    def _majors(self) -> set[int]:
+        """Return the CUDA majors of the libraries that files need."""
+        uses = self._libraries.uses
+        providers = (self._data.catalog.providers(u.soname, self._platforms) for u in uses)
+        stated = (majors_of(libraries) for libraries in providers)
+        return {next(iter(majors)) for majors in stated if len(majors) == 1}
+
+    # -- the GPU and the driver
+
+    def _gpu(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
+        if not gpus:
+            packages = sorted(self._environment.packages_with_code())
+            message = f"device code is in {some_of(packages)}" if packages else "no device code"
+            message += ". Name your GPU with --require-gpu (host: that of this machine)"
+            yield ErrorAnswer(kind="gpu", name=None, message=message)
+            return
+        for gpu in gpus:
+            found = list(self._environment.gpu_findings([gpu]))
+            projects = self._data.catalog.projects()
+            nvidias = [each for each in found if each.message.partition(" ")[0] in projects]
+            others = [each for each in found if each not in nvidias]
+            for finding in others or nvidias[:1]:
+                first = self._data.rules.first_cuda(gpu) if self._data.rules else None
+                message = finding.message
+                message += f". Builds for CUDA {first} or later may run on it" if first else ""
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message, path=finding.path)
+            rest = nvidias if others else nvidias[1:]
+            if rest:
+                titles = [each.message.partition(":")[0] for each in rest]
+                message = f"GPUs of capability {gpu} do not run {some_of(titles)} either"
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message)
+            if not found:
+                message = f"GPUs of capability {gpu} run the device code of all packages"
+                yield ErrorAnswer(kind="gpu", name=gpu, message=message)
+
+    def _driver(self) -> ErrorAnswer:
+        installed = self._environment.environment.distributions.values()
+        runtimes = [n for n in installed if n.project.startswith(_RUNTIME)]
+        titles_by_minor = grouped((_minor(n.version), n.title) for n in runtimes)
+        minors = [minor for minor in titles_by_minor if minor is not None]
+        minor = max(minors, key=Version.parse, default=None)
+        supported = self._message.supported
+        own = f"; the driver supports CUDA {supported}" if supported else ""
+        if minor is None:
+            message = f"the CUDA runtime of the environment is not in a wheel of NVIDIA's{own}"
+            return ErrorAnswer(kind="driver", name=None, message=message)
+        labels = self._data.catalog.labels("cuda")
+        label = max((n for n in labels if n.line == minor), default=Version.parse(minor))
+        lowest = lowest_driver(label, "linux", self._data.drivers)
+        runtime = titles_by_minor[minor][0]
+        message = f"{runtime} is of CUDA {minor}"
+        message += f", which needs driver {lowest} or later on Linux" if lowest else ""
+        hint = command_line(f"explain cuda {minor}")
+        return ErrorAnswer(
+            kind="driver",
+            name=minor,
+            message=f"{message}{own}",
+            package=runtime,
+            hint=hint,
+        )
+
+
+def _release_title(library: KnownLibrary) -> str:
+    """Return the release of a library, and the version of its wheel."""
+    title = f"{library.redist} {library.label}"
+    version = wheel_version(library)
+    return title if version is None else f"{title} ({library.project} {version})"
+
+
+def _imports(file: ProgramFile, symbol: str) -> bool:
+    """Check if a file needs a symbol in any version."""
+    return any(symbol in names for names, _, _ in import_groups(file.binary))
+
+
+def _minor(version: str) -> str | None:
+    """Return the CUDA minor of a wheel of the runtime."""
+    try:
+        parsed = WheelVersion(version)
+    except InvalidVersion:
+        return None
+    return f"{parsed.major}.{parsed.minor}"
+
+
+def answers_of(
+    message: ErrorMessage,
+    environments: Iterable[JudgedEnvironment],
+    data: AuditData,
+    findings: Sequence[AuditFinding],
+    gpus: Sequence[str],
+) -> Iterator[ErrorAnswer]:
+    """Yield the answers to the message of an error from each environment."""
+    for environment in environments:
+        yield from Answers(message, environment, data, findings).all(gpus)

@@ -1,0 +1,267 @@
+"""audit: judge programs by the local data or by a package set."""
+
+import json
+import posixpath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cudaredist.environments.answers import answers_of
+from cudaredist.environments.environment import JudgedEnvironment
+from cudaredist.environments.error_message import EXAMPLE, ErrorMessage, parse_message
+from cudaredist.environments.read_program import ProgramReader, size_of
+from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import Gpus
+from cudaredist.hints import again, command_line
+from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
+from cudaredist.programs.declared import declared_wheels
+from cudaredist.programs.judge import JudgedProgram
+from cudaredist.programs.program import (
+    AuditData,
+    AuditRequirements,
+    Catalog,
+    KnownLibrary,
+    paths_of,
+)
+from cudaredist.programs.program_findings import is_ignored, program_findings, with_reason
+from cudaredist.programs.report import AuditFinding, AuditReport, AuditReports, DeclaredWheel
+from cudaredist.programs.run_paths import ORIGIN
+from cudaredist.programs.sizes import audited_sizes
+from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.sets.library_names import stem_of
+from cudaredist.sets.read_set import read_package_set
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
+from cudaredist.store.layered_tables import read_layered
+from cudaredist.store.symbol_folder import LayeredSymbols, name_in_tables
+from cudaredist.store.table_registry import GPU_TABLE
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.gpus.gpu_names import capability_of
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+
+
+def audit_programs(
+    paths: Sequence[Path],
+    store: Store,
+    required: AuditRequirements,
+    *,
+    is_together: bool = False,
+    package_set: Path | None = None,
+    error: str | None = None,
+    cache: Cache,
+    progress: Progress = NO_PROGRESS,
+) -> AuditReport | AuditReports:
+    """Return the report on the programs in some paths, or one report for each of several programs.
+
+    Each wheel is a program, and so are all other paths together. With `is_together`, all paths are
+    one program. They are compared with a package set, or else with all local releases. Raises
+    `UsageError` for a gate with an unknown release or capability, and for a path that is neither a
+    file nor a folder. `error` is the message of an error to answer, which requires an environment.
+    """
+    for path in paths:
+        size_of(path)
+    index = Index(store, cache, progress)
+    gpus = read_layered(store, GPU_TABLE)
+    data = _read_data(store, index, None if gpus is None else gpus.table, package_set)
+    _check_requirements(required, data.catalog)
+    if gpus is not None:
+        names = (capability_of(text, gpus.table) for text in required.gpus)
+        required = required._replace(gpus=tuple(str(Capability.parse(n).base) for n in names))
+    message = None if error is None else parse_message(error, index, data.catalog, data.policy)
+    programs = _programs(paths, is_together=is_together)
+    readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
+    reports = [audit_report(reader.read_all(), data, required, message) for reader in readers]
+    if message is not None and not any(report.environments for report in reports):
+        hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
+        raise UsageError("--error requires an environment", hint=hint)
+    findings = [finding for report in reports for finding in report.findings]
+    unused = (n for n in required.ignored if not any(is_ignored(each, n) for each in findings))
+    notes = (f"no finding matches the audit.ignore entry `{entry}`" for entry in unused)
+    update = {"notes": (*reports[-1].notes, *notes)}
+    reports[-1] = reports[-1].model_copy(update=update)
+    if len(reports) == 1:
+        return reports[0]
+    code = worst_exit_code(report.exit_code for report in reports)
+    return AuditReports(programs=tuple(reports), exit_code=code)
+
+
+def _read_data(
+    store: Store, index: Index, gpus: Gpus | None, package_set: Path | None
+) -> AuditData:
+    """Return the libraries of a package set, or of all local releases, and the other data."""
+    title = "all local releases"
+    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
+    if package_set is None:
+        catalog = Catalog(known_libraries(index, policy))
+    else:
+        chosen = read_package_set(package_set)[0]
+        catalog = Catalog(_libraries_of_set(chosen))
+        title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
+    symbols = LayeredSymbols(store.symbol_paths)
+    return AuditData(
+        title=title,
+        channel=store.channel,
+        catalog=catalog,
+        policy=policy,
+        drivers=read_own_file(store.read_policy("drivers"), DriverPolicy),
+        rules=None if gpus is None else CoverageRules(gpus),
+        tables=symbols.tables,
+        exporters=index.exporters,
+    )
+
+
+def audit_report(
+    program: ProgramReader,
+    data: AuditData,
+    required: AuditRequirements,
+    message: ErrorMessage | None = None,
+) -> AuditReport:
+    """Return the report on a program, and on its environments.
+
+    `message` is the message of an error to answer.
+    """
+    environments = [JudgedEnvironment(each, data) for each in program.environments]
+    gpus = required.gpus
+    nvidias = set[str]().union(*(each.libraries.nvidias for each in environments))
+    unread = (file for file in program.files if file.path in nvidias and file.is_unread)
+    skipped = (*program.skipped, *paths_of(unread))
+    files = [file for file in program.files if file.path not in nvidias]
+    judged = JudgedProgram(files, data, required)
+    findings = list(program_findings(judged, skipped, [each.libraries for each in environments]))
+    declared: list[DeclaredWheel] = []
+    if program.declared is not None:
+        declared, differences = declared_wheels(judged, program.declared)
+        findings += differences
+    if environments:
+        # The findings about loaded files and about each package replace those about all files.
+        replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
+        others = (finding for finding in findings if finding.kind not in replaced)
+        findings = [*_environment_findings(environments, judged), *others]
+    findings = [with_reason(finding, required.ignored) for finding in findings]
+    answers = answers_of(message, environments, data, findings, gpus) if message else ()
+    codes = [*(n.exit_code for n in findings), *(n.exit_code for n in program.errors)]
+    return AuditReport(
+        paths=tuple(map(str, program.paths)),
+        inputs=tuple(program.inputs),
+        environments=tuple(each.report(findings) for each in environments),
+        answers=tuple(answers),
+        platforms=judged.platforms,
+        channel=data.channel,
+        judged_by=data.title,
+        required_cuda=None if judged.cuda is None else str(judged.cuda),
+        libraries=tuple(judged.libraries()),
+        cuda_majors=judged.cuda_majors,
+        releases=tuple(release.report() for release in judged.releases),
+        requirements=tuple(judged.requirements),
+        declared=tuple(declared),
+        runtime=judged.runtime(),
+        glibc=judged.glibc,
+        libstdcxx=judged.libstdcxx,
+        coverage=judged.coverage,
+        alternatives=judged.alternatives,
+        device_code=tuple(judged.device_code()),
+        sizes=audited_sizes(program.files, gpus, data.rules) if required.has_sizes else None,
+        unread=paths_of(file for file in judged.files if "needed" in file.binary.unread),
+        findings=tuple(findings),
+        notes=(*program.notes, *judged.notes()),
+        skipped=skipped,
+        errors=tuple(program.errors),
+        exit_code=worst_exit_code(codes),
+    )
+
+
+def _environment_findings(
+    environments: Sequence[JudgedEnvironment], judged: JudgedProgram
+) -> Iterator[AuditFinding]:
+    for each in environments:
+        yield from each.findings(judged.majors)
+    for each in environments:
+        yield from each.gpu_findings(judged.required.gpus)
+
+
+def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:
+    """Return the paths of each program."""
+    wheels = [path for path in paths if path.suffix.lower() == ".whl" and not is_together]
+    others = [path for path in paths if path not in wheels]
+    return [*([wheel] for wheel in wheels), *([others] if others else [])]
+
+
+def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
+    if required.cuda is not None:
+        labels = catalog.labels("cuda")
+        if find_release(required.cuda, labels) is None:
+            raise UnknownNameError("local release of CUDA", required.cuda, map(str, labels))
+    if required.max_glibc is not None:
+        try:
+            Version.parse(required.max_glibc)
+        except ValueError as error:
+            hint = f"run `{again(require_glibc='2.28')}`"
+            raise UsageError(f"--require-glibc {required.max_glibc}: {error}", hint=hint) from None
+
+
+def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrary]:
+    """Yield the libraries of all local releases, without stubs."""
+    index.redists()
+    query = """
+        SELECT contents, path, soname, redist, label, package, platform, variant, sha256,
+            relative_path
+        FROM current_releases JOIN archives ON release = current_releases.id
+        JOIN binaries USING (contents)
+        WHERE kind = 'library'
+        ORDER BY redist, sort_key, archives.id, binaries.id"""
+    lost = frozenset(_without_parts(index, policy))
+    for row in index.rows(query):
+        contents, path, soname, redist, label, package, platform, variant, sha256, file = row
+        name = name_in_tables(path, soname)
+        archive = ArchiveId(package, platform, variant)
+        library = _known_library(name, redist, label, archive, sha256, file)
+        yield library._replace(finds_parts=(contents, path) not in lost)
+
+
+def _without_parts(index: Index, policy: LibraryPolicy) -> Iterator[tuple[int, str]]:
+    """Yield the libraries that do not find others of their own archive that they load.
+
+    A library is its contents and path. No run path leads to the folder of the other library.
+    """
+    packages = {rule.package for rule in policy.loaded}
+    query = """
+        SELECT DISTINCT contents, json_extract(facts, '$.libraries')
+        FROM archives JOIN contents ON contents.id = contents
+        WHERE package IN (SELECT value FROM json_each(?)) AND platform LIKE 'linux-%'"""
+    rules = {(rule.by, rule.loads) for rule in policy.loaded}
+    for contents, libraries in index.rows(query, packages):
+        files = [(stem_of(posixpath.basename(n["path"])), n) for n in json.loads(libraries)]
+        for by, library in files:
+            here = posixpath.dirname(library["path"])
+            own = {posixpath.normpath(n.replace(ORIGIN, here, 1)) for n in library["runpath"]}
+            parts = [each["path"] for name, each in files if (by, name) in rules]
+            if any(posixpath.dirname(path) not in own for path in parts):
+                yield contents, library["path"]
+
+
+def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
+    """Yield the libraries of a package set, without stubs."""
+    platform = package_set.platform.redist_system
+    for package in package_set.available.values():
+        archive, redist, label = package.archive, package.redist, package.release
+        if archive is None or redist is None or label is None:
+            continue
+        key = ArchiveId(package.pname, platform, archive.cuda_variant)
+        for library in package.provides:
+            if not library.stub:
+                yield _known_library(
+                    library.soname, redist, label, key, archive.sha256, archive.relative_path
+                )
+
+
+def _known_library(
+    soname: str, redist: str, label: str, key: ArchiveId, sha256: str | None, path: str | None
+) -> KnownLibrary:
+    """Return a library of an archive or wheel with this hash and path."""
+    wheel = path if path is not None and path.endswith(".whl") else None
+    hash_key = (sha256 or "")[:KEY_SIZE]
+    return KnownLibrary(soname, redist, parse_label(label), *key, archive=hash_key, wheel=wheel)

@@ -1,0 +1,361 @@
+"""The findings about one environment, and the commands that fix them."""
+
+import os
+import posixpath
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cudaredist.environments.installed import Environment
+from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
+from cudaredist.environments.loader import UNREADABLE, damage_of
+from cudaredist.environments.opened_findings import OpenedFindings
+from cudaredist.environments.packages import InstalledPackages
+from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.wheel_fixes import WheelFix, fix_for
+from cudaredist.grouping import grouped
+from cudaredist.hints import command_line
+from cudaredist.programs.alternatives import codes_of
+from cudaredist.programs.cuda_majors import FileMajors
+from cudaredist.programs.gpu_gaps import find_gaps
+from cudaredist.programs.program import AuditData, ProgramFile, majors_of, paths_of
+from cudaredist.programs.program_findings import (
+    as_warning,
+    gpu_findings,
+    jetson_findings,
+    make_finding,
+    some_of,
+)
+from cudaredist.programs.report import AuditedEnvironment, AuditFinding, LoadedFile
+from cudaredist.programs.run_paths import run_path_fix
+from cudaredist.wheels import other_project
+from cudaredist.words import listed
+
+_WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
+_NAMES = 5
+
+
+class JudgedEnvironment:
+    """The findings about one environment."""
+
+    def __init__(self, environment: Environment, data: AuditData) -> None:
+        self.environment, self._data = environment, data
+        self.libraries = LoadedLibraries(environment, data)
+        self.owners = self.libraries.owners
+        self.repairs = Repairs(environment, data.catalog)
+        self._packages = InstalledPackages(environment, data, self.owners, self.repairs)
+        self.opened = OpenedFindings(environment, data, self.libraries, self.repairs)
+        self._mixed: dict[str, FileMajors] = {}
+        """Files that are loaded with libraries of several CUDA majors."""
+
+    def report(self, findings: Iterable[AuditFinding] = ()) -> AuditedEnvironment:
+        """Return each needed library with its file, and one command for all findings."""
+        found = grouped(
+            ((use.soname, use.loaded.found_by, use.loaded.display_path, use.loaded.rule), use)
+            for use in self.libraries.uses
+        )
+        return AuditedEnvironment(
+            path=self.environment.path,
+            kind=self.environment.kind,
+            packages=len(self.environment.distributions),
+            fix=self.repairs.combined(each.hint for each in findings if each.exit_code),
+            libraries=tuple(
+                LoadedFile(
+                    soname=soname,
+                    cuda=soname in self.libraries.cuda or found_by == "driver",
+                    found_by=found_by,
+                    path=path or None,
+                    package=self.owners.title_of(uses[0].loaded.file) or None,
+                    rule=rule or None,
+                    by=paths_of(use.user for use in uses),
+                    undefined=tuple(_lacking_names(uses)),
+                )
+                for (soname, found_by, path, rule), uses in sorted(found.items())
+            ),
+        )
+
+    def findings(self, majors: Iterable[FileMajors] = ()) -> Iterator[AuditFinding]:
+        """Yield missing libraries, missing symbols, and several copies of a library.
+
+        `majors` are the CUDA majors of files.
+        """
+        self._mixed = {each.path: each for each in majors if not each.common}
+        groups = grouped(
+            ((use.soname, use.loaded.found_by, use.loaded.path), use)
+            for use in self.libraries.uses
+            if use.user not in self.libraries.replaced
+        )
+        for (soname, _, _), uses in sorted(groups.items()):
+            if soname in self.libraries.cuda:
+                yield from self._location_findings(soname, uses)
+            yield from self._symbol_findings(soname, uses)
+        yield from self._replaced_findings()
+        damaged = {self.libraries.real(found.path) for _, found in self.libraries.damaged}
+        yield from self._unread_findings(damaged)
+        yield from self._damage_findings()
+        yield from self._packages.findings(damaged)
+        yield from self.opened.all()
+        yield from self._preloaded_findings()
+        yield from self._library_path_findings()
+        yield from self._copy_findings()
+        yield from self._lost_findings()
+
+    def gpu_findings(self, gpus: Sequence[str]) -> Iterator[AuditFinding]:
+        """Yield a finding for each package whose device code GPUs do not run.
+
+        A library of NVIDIA's has extra code for some GPUs. It is a finding only if no code of its
+        package runs on a GPU.
+        """
+        rules = self._data.rules
+        if rules is None:
+            return
+        jetsons = jetson_findings(gpus, self.libraries.platforms, rules)
+        yield from jetsons.values()
+        gpus = [name for name in gpus if name not in jetsons]
+        packages = grouped(
+            (self.owners.title_of(file) or "no package", file) for file in self._files_with_code()
+        )
+        for title, files in sorted(packages.items()):
+            # Images without kernels are no device code.
+            coverage = rules.cover(codes_of(files), gpus)
+            coverage = {name: part for name, part in coverage.items() if part.value != "host-only"}
+            if all(file.path in self.libraries.nvidias for file in files):
+                coverage = {name: part for name, part in coverage.items() if part.value == "none"}
+            gaps_of = partial(find_gaps, files, rules=rules, is_package=True)
+            for each in gpu_findings(
+                [name for name in gpus if name in coverage], coverage, gaps_of
+            ):
+                yield each.model_copy(update={"message": f"{title}: {each.message}"})
+
+    def packages_with_code(self) -> set[str]:
+        """Return the packages with device code, other than NVIDIA's own."""
+        own = (file for file in self._files_with_code() if file.path not in self.libraries.nvidias)
+        return {self.owners.title_of(file) or file.display_path for file in own}
+
+    def _files_with_code(self) -> Iterator[ProgramFile]:
+        """Yield the files with device code."""
+        for file in self.libraries.files:
+            if file.binary.images or file.binary.cubins:
+                yield file
+
+    # -- commands
+
+    def fix(self, soname: str, uses: Iterable[Use]) -> WheelFix:
+        """Return the command for a library, or the build of the packages that need it.
+
+        A wheel for one CUDA major is of no use to files that also load libraries of another one.
+        """
+        builds = self._builds_for_one_major(soname, uses)
+        if builds:
+            return WheelFix(conflict=f"the environment needs {' and '.join(builds)}")
+        files = [use.user for use in self.libraries.uses if use.soname == soname]
+        return fix_for(soname, files, self.environment, self._data, self.repairs)
+
+    def _builds_for_one_major(self, soname: str, uses: Iterable[Use]) -> list[str]:
+        """Return the builds that resolve a mixture of CUDA majors.
+
+        There are none if any file is not mixed, or is in no package that could have another build.
+        """
+        builds: dict[str, None] = {}
+        for use in uses:
+            mixed = self._mixed.get(use.user.display_path)
+            owner = self.owners.of(use.user)
+            if mixed is None or owner is None or owner.project in self._data.catalog.projects():
+                return []
+            own = majors_of(self._data.catalog.providers(soname, use.user.platforms))
+            for major in sorted(mixed.single.keys() - own):
+                builds[f"the build of {owner.title} for CUDA {major}"] = None
+        return list(builds)
+
+    def _run_path_fix(self, files: Iterable[ProgramFile], folder: str) -> str | None:
+        """Return the command that adds a run path to files. A toolkit records changed files."""
+        if self.environment.kind == "toolkit":
+            root = self.environment.path
+            return command_line("materialize set.json", "--run-paths", output=root)
+        commands = dict.fromkeys(run_path_fix(file.path, folder) for file in files)
+        return self.repairs.hint(Repair(commands=tuple(commands)))
+
+    # -- needed libraries
+
+    def _location_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
+        """Yield a finding if the loader does not find a CUDA library."""
+        loaded, users = uses[0].loaded, [use.user for use in uses]
+        hint, is_optional = None, False
+        if loaded.found_by == "other-code":
+            rest = f"although {loaded.display_path} exists; no run path leads to its folder"
+            call = self.libraries.preloads.call_for(soname, users)
+            if call is None:
+                hint = self._run_path_fix(users, posixpath.dirname(loaded.path))
+            else:
+                rest += f". Call {call} first"
+        elif loaded.found_by == "none":
+            others = sorted(set(self._data.catalog.others(soname)) & self.libraries.by_name.keys())
+            rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
+            hint, conflict = self.fix(soname, uses)
+            rest += f", but {conflict}" if conflict else ""
+            if hint and (call := self.libraries.preloads.call_for(soname, users)):
+                rest += f". After the installation, call {call} first"
+            if all(self.libraries.preloads.is_optional(soname, user) for user in users):
+                packages = sorted(set(map(self.owners.title_of, users)))
+                is_optional, rest = True, f"which is optional for {', '.join(packages)}"
+        else:
+            return
+        paths = paths_of(users)
+        message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
+        finding = make_finding("missing-library", message, paths[0], hint)
+        yield as_warning(finding) if is_optional else finding
+
+    def _symbol_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
+        """Yield a finding if a found library does not export all symbols."""
+        file, lacking = uses[0].loaded.file, _lacking_names(uses)
+        if lacking and file is not None:
+            paths = paths_of(use.user for use in uses if use.lacking)
+            package = self.owners.title_of(file)
+            title = file.display_path + (f" ({package})" if package else "")
+            if file.binary.soname not in {None, soname}:
+                title += f", which is {file.binary.soname} by its own name,"
+            hint, conflict = self.fix(soname, uses)
+            if uses[0].loaded.found_by == "library-path":
+                hint, conflict = self.repairs.hint(Repair(commands=(_WITHOUT_VARIABLE,))), ""
+            message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
+            message += f", but {conflict}" if conflict else ""
+            yield make_finding("missing-symbols", message, paths[0], hint)
+
+    def _replaced_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for unusable files if their package has one for another CUDA release."""
+        groups = grouped((other, file) for file, other in self.libraries.replaced.items())
+        for other, files in groups.items():
+            paths = paths_of(files)
+            uses = (use for use in self.libraries.uses if use.user in files)
+            names = sorted({use.soname for use in uses if self.libraries.is_unmet(use)})
+            # The answer to an error needs all names.
+            message = f"{', '.join(names)} for {some_of(paths)}: missing, or without some symbols; "
+            message += f"{self.owners.title_of(other)} also has {other.display_path} for another "
+            message += "CUDA release"
+            yield as_warning(make_finding("missing-library", message, paths[0]))
+
+    # -- damaged and unknown files
+
+    def _unread_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+        """Yield a finding for files whose CUDA libraries are unknown.
+
+        Damaged files have findings of their own. Run paths and symbols only count in files that
+        need or open CUDA libraries.
+        """
+        unread = [
+            file
+            for file in self.libraries.files
+            if file.path not in damaged and self.libraries.is_cuda_unknown(file)
+        ]
+        paths = [*paths_of(unread), *self.environment.unreadable]
+        if paths:
+            message = f"the CUDA libraries of {some_of(paths)} are unknown: not read"
+            yield make_finding("unknown", message, paths[0])
+
+    def _damage_findings(self) -> Iterator[AuditFinding]:
+        """Yield a finding for each library that is not a whole ELF file."""
+        damaged = grouped((found.path, (user, found)) for user, found in self.libraries.damaged)
+        for path, uses in sorted(damaged.items()):
+            real = self.libraries.real(path)
+            owner = self.owners.at(real)
+            title = self._display_path(real) + ("" if owner is None else f" ({owner.title})")
+            users = paths_of({user for user, _ in uses})
+            message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
+            if damage_of(path) == UNREADABLE:
+                yield make_finding("unknown", message, self._display_path(real))
+                continue
+            hint = None if owner is None else self.repairs.reinstall(owner)
+            yield make_finding("damaged-file", message, self._display_path(real), hint)
+
+    def _display_path(self, path: str) -> str:
+        """Return the path of a file in messages."""
+        return path.removeprefix(f"{os.path.realpath(self.environment.path)}/")
+
+    # -- libraries that are found otherwise than by the files themselves
+
+    def _preloaded_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for libraries that a package loads that is not certainly imported."""
+        groups = grouped(
+            (use.loaded.rule, use)
+            for use in self.libraries.uses
+            if use.loaded.found_by == "preloaded"
+            and use.soname in self.libraries.cuda
+            and not self._is_preloaded_for(use.soname, use.user)
+        )
+        for rule, uses in groups.items():
+            names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
+            message = f"the loader does not find {listed(names, _NAMES)} for {some_of(paths)}"
+            message += f", unless {rule} loads {'it' if len(names) == 1 else 'them'} first"
+            yield make_finding("run-path", message, paths[0])
+
+    def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
+        """Check if a package that loads a library first is certainly imported before a file."""
+        return user.path in self.libraries.nvidias or soname in self.libraries.preloads.before(user)
+
+    def _library_path_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for each library that LD_LIBRARY_PATH puts before others."""
+        groups = grouped(
+            (use.loaded.display_path, use)
+            for use in self.libraries.uses
+            if use.loaded.found_by == "library-path" and use.soname in self.libraries.cuda
+        )
+        for path, uses in sorted(groups.items()):
+            users, others = paths_of(use.user for use in uses), self.libraries.other_copies(uses[0])
+            if not others and path in self.libraries.files_named([uses[0].soname]):
+                continue  # The only copy of the environment.
+            message = f"LD_LIBRARY_PATH puts {path} first for {some_of(users)}"
+            message += f", before {some_of(others)}" if others else ""
+            yield make_finding("library-path", message, path)
+
+    def _copy_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning if files load different copies of a CUDA library."""
+        copies: dict[str, dict[str, str]] = defaultdict(dict)
+        for use in self.libraries.uses:
+            if use.soname in self.libraries.cuda and use.loaded.file is not None:
+                copies[use.soname].setdefault(use.loaded.display_path, use.user.display_path)
+        for soname, users in sorted(copies.items()):
+            if len(users) > 1:
+                parts = some_of([f"{path} for {user}" for path, user in users.items()])
+                message = f"files load different copies of {soname}: {parts}"
+                yield make_finding("duplicate-library", message, next(iter(users)))
+
+    def _lost_findings(self) -> Iterator[AuditFinding]:
+        """Yield a warning for libraries of NVIDIA's that are not in the data, such as TensorRT's.
+
+        It is a finding if the package of the file requires their wheel.
+        """
+        others = [
+            use
+            for use in self.libraries.uses
+            if use.loaded.found_by == "none"
+            and other_project(use.soname) is not None
+            and use.soname not in self.libraries.cuda
+            and use.user.path not in self.libraries.nvidias
+        ]
+        groups = grouped((self._other_requirement(use), use) for use in others)
+        for requirement, uses in groups.items():
+            names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
+            message = f"the loader does not find {some_of(names)} for {some_of(paths)}"
+            hint = None
+            if requirement is not None:
+                message += f", of {requirement.name}"
+                project = canonicalize_name(requirement.name)
+                hint = self.repairs.install(project, requirement.specifier)
+            finding = make_finding("missing-library", message, paths[0], hint)
+            yield as_warning(finding) if requirement is None else finding
+
+    def _other_requirement(self, use: Use) -> Requirement | None:
+        """Return the requirement of a file's package for a library that is not in the data."""
+        owner, project = self.owners.of(use.user), other_project(use.soname)
+        if owner is None or project is None:
+            return None
+        required = owner.requirements()
+        return next((n for n in required if canonicalize_name(n.name).startswith(project)), None)
+
+
+def _lacking_names(uses: Iterable[Use]) -> list[str]:
+    """Return the symbols that no loaded file exports, sorted."""
+    return sorted({name for use in uses for name in use.lacking})

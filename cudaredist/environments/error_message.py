@@ -1,0 +1,119 @@
+"""The message of an error, as the loader, CUDA or a Python package prints it."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from cudaredist.errors import UsageError
+from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.hints import again
+from cudaredist.programs.program import Catalog
+from cudaredist.sets.library_names import find_external, stem_of
+from cudaredist.store.facts_index import Index
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+
+SIZE_LIMIT = 1_000_000
+"""Maximum bytes of a message."""
+EXAMPLE = "undefined symbol: ncclAlltoAll"
+Names: TypeAlias = tuple[str, ...]
+
+_COUNT = 20
+"""Symbols and libraries that are looked up."""
+_find_symbols = re.compile(
+    r"(?:undefined symbol|undefined reference to|cannot find symbol|symbol)\W{1,3}(\w+)"
+).findall
+_find_users = re.compile(r"([^\s/:'\"]+\.so[\w.]*): undefined symbol").findall
+_find_libraries = re.compile(r"\blib[\w+-]+?\.so(?:\.[0-9]+)*\b").findall
+_find_capabilities = re.compile(
+    r"\b(?:sm_(\d{1,3})(\d)|(?:capability|capabilities) (\d{1,3})\.(\d))"
+).findall
+_is_word = re.compile(r"\w{4,}").fullmatch
+_is_gpu = re.compile(
+    r"no kernel image|NoKernelImage|NO_BINARY_FOR_GPU|is not compatible with the current"
+).search
+_is_driver = re.compile(
+    r"driver version is insufficient|InsufficientDriver|driver on your system is too old"
+    r"|unsupported toolchain|UNSUPPORTED_PTX_VERSION|forward compatibility was attempted",
+    re.IGNORECASE,
+).search
+_find_supported = re.compile(r"found version (\d{4,6})").findall
+_SCALE = 1000
+"""CUDA encodes 12.2 as 12020."""
+
+
+class ErrorMessage(NamedTuple):
+    """The known names in the message of an error."""
+
+    symbols: dict[str, Names]
+    """Symbols, with the libraries that export them in any release."""
+    libraries: tuple[Names, ...]
+    """Names of libraries. Those of one library are alternatives."""
+    users: Names
+    """Names of the files with undefined symbols."""
+    is_gpu: bool
+    """Whether the device code does not run on the GPU."""
+    is_driver: bool
+    """Whether the driver is too old."""
+    capabilities: Names
+    """Capabilities of GPUs."""
+    supported: str | None
+    """The CUDA minor that the driver supports, if the message has it."""
+
+
+def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPolicy) -> ErrorMessage:
+    """Return the known names in a message.
+
+    Raises `UsageError` if it has none, or is too large.
+    """
+    hint = f"run `{again(error=EXAMPLE)}`"
+    if len(text.encode(errors="replace")) > SIZE_LIMIT:
+        message = f"--error: the message is larger than {SIZE_LIMIT:,} bytes"
+        raise UsageError(message, hint=f"{hint} with the last lines of the message")
+    named: list[str] = _find_symbols(text)
+    # A message of one word may be a symbol alone.
+    if _is_word(text.strip()):
+        named.append(text.strip())
+    symbols: dict[str, Names] = {}
+    for name in _first(named):
+        sonames = index.exporting(SymbolPattern(name))
+        if sonames:
+            symbols[name] = sonames
+    users = _first(_find_users(text))
+    libraries: dict[str, list[str]] = {}
+    for name in _first(_find_libraries(text)):
+        is_known = catalog.has_family(name) or _is_of_driver(name, policy)
+        if is_known and not (symbols and name in users):
+            libraries.setdefault(stem_of(name), []).append(name)
+    supported = [_cuda_of(number) for number in _find_supported(text)]
+    found = ErrorMessage(
+        symbols=symbols,
+        libraries=tuple(map(tuple, libraries.values())),
+        users=users,
+        is_gpu=_is_gpu(text) is not None,
+        is_driver=_is_driver(text) is not None,
+        capabilities=_first(
+            f"{sm_major or major}.{sm_minor or minor}"
+            for sm_major, sm_minor, major, minor in _find_capabilities(text)
+        ),
+        supported=supported[0] if supported else None,
+    )
+    if not (found.symbols or found.libraries or found.is_gpu or found.is_driver):
+        message = "--error: the message names no symbol, library or error of CUDA"
+        raise UsageError(message, hint=hint)
+    return found
+
+
+def _first(names: Iterable[str]) -> Names:
+    """Return the first different names."""
+    return tuple(dict.fromkeys(names))[:_COUNT]
+
+
+def _is_of_driver(name: str, policy: LibraryPolicy) -> bool:
+    external = find_external(name, policy)
+    return external is not None and external.owner == "driver"
+
+
+def _cuda_of(number: str) -> str:
+    """Return the CUDA minor for its number, such as 12.2 for 12020."""
+    major, rest = divmod(int(number), _SCALE)
+    return f"{major}.{rest // 10}"

@@ -1,0 +1,147 @@
+"""Differences between installed Python packages and their metadata.
+
+The loader does not read METADATA and RECORD, but they tell which version works with another one,
+and whether a file is the one of its package.
+"""
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cudaredist.environments.file_owners import FileOwners
+from cudaredist.environments.installed import Distribution, Environment
+from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.grouping import grouped
+from cudaredist.programs.program import AuditData
+from cudaredist.programs.program_findings import as_warning, make_finding, some_of
+from cudaredist.programs.report import AuditFinding
+from cudaredist.wheels import METAPACKAGES
+
+
+class InstalledPackages:
+    """The packages of an environment."""
+
+    def __init__(
+        self, environment: Environment, data: AuditData, owners: FileOwners, repairs: Repairs
+    ) -> None:
+        self._environment, self._owners, self._repairs = environment, owners, repairs
+        self._packages = environment.distributions
+        self._projects = data.catalog.projects()
+        loaders = (project for rule in data.policy.preloads for project in rule.projects)
+        self._checked = {*self._projects, *METAPACKAGES, *loaders}
+        self._files = {file.path: file for file in environment.files}
+
+    def findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+        """Yield the differences. Damaged files have findings already."""
+        for package in self._packages.values():
+            names = {canonicalize_name(each.name) for each in package.requires}
+            if not names.isdisjoint(self._checked):
+                yield from self._requirement_findings(package)
+        yield from self._shared_findings()
+        yield from self._size_findings(damaged)
+
+    def _requirement_findings(self, package: Distribution) -> Iterator[AuditFinding]:
+        """Yield a finding for required wheels of another version, and for missing ones.
+
+        Missing wheels of NVIDIA's are a finding if more of the required ones are installed.
+        """
+        required = list(self._environment.requirements_in_use(package, self._projects))
+        nvidias = [each for each in required if canonicalize_name(each.name) in self._projects]
+        missing = [n for n in nvidias if canonicalize_name(n.name) not in self._packages]
+        installed_count = len(nvidias) - len(missing)
+        if missing and installed_count > len(missing):
+            names = some_of([_plain(each) for each in missing])
+            message = f"{package.title} requires {names}, which is not installed"
+            yield make_finding("requirement", message, hint=self._install(missing))
+        by_project = grouped((canonicalize_name(each.name), each) for each in required)
+        for project, each in by_project.items():
+            other = self._packages.get(project)
+            if other is None or project not in self._checked:
+                continue
+            # Extras may require different versions, of which one is installed.
+            if not any(n.specifier.contains(other.version, prereleases=True) for n in each):
+                words = f"requires {_plain(each[0])}, but {other.version} is installed"
+                hint = self._install(each[:1])
+                yield make_finding("requirement", f"{package.title} {words}", hint=hint)
+
+    def _shared_findings(self) -> Iterator[AuditFinding]:
+        """Yield a finding for packages that contain the same files."""
+        groups = grouped(
+            (tuple(sorted(owner.title for owner in owners)), path)
+            for path, owners in self._owners.shared.items()
+        )
+        for titles, paths in groups.items():
+            owners = self._owners.shared[paths[0]]
+            names = some_of([self._files[path].display_path for path in paths])
+            own = self._owners.title_of(self._files[paths[0]])
+            message = f"{' and '.join(titles)} both contain {names}; installed is the one of {own}"
+            path = self._files[paths[0]].display_path
+            yield make_finding("shared-file", message, path, self._shared_fix(owners))
+
+    def _shared_fix(self, owners: Sequence[Distribution]) -> str | None:
+        """Return the commands that keep the one package that others require, if there is one."""
+        others = [each for each in self._packages.values() if each not in owners]
+        required = {
+            canonicalize_name(each.name)
+            for package in others
+            for each in self._environment.requirements_in_use(package, self._projects)
+        }
+        kept = [owner for owner in owners if owner.project in required]
+        if len(kept) != 1:
+            return None
+        return self._repairs.hint(
+            Repair(
+                removed=tuple(owner.project for owner in owners if owner is not kept[0]),
+                reinstalls=((kept[0].project, kept[0].version),),
+            )
+        )
+
+    def _install(self, requirements: Sequence[Requirement]) -> str | None:
+        """Return the command for some requirements, None if other packages contradict them."""
+        installs = []
+        for each in requirements:
+            project = canonicalize_name(each.name)
+            own = [] if self._repairs.has_wheels else [each.specifier]
+            merged = self._repairs.merge(project, own)
+            if merged is None:
+                return None
+            installs.append((project, merged))
+        return self._repairs.hint(Repair(installs=tuple(installs)))
+
+    def _size_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+        """Yield a finding for each package with files of other sizes than in its RECORD.
+
+        Files of other packages than NVIDIA's may be changed on purpose, such as their run paths, or
+        after RECORD was written. To install these again may change nothing.
+        """
+        changed: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for path, file in self._files.items():
+            owner = self._owners.at(path)
+            if owner is None or path in damaged:
+                continue
+            size = owner.files[path].size
+            if size is None:
+                continue
+            with contextlib.suppress(OSError):
+                actual = Path(path).stat().st_size
+                if actual != size:
+                    sizes = f"{actual:,} bytes instead of {size:,}"
+                    changed[owner.project].append((file.display_path, sizes))
+        for project, sizes_of_files in changed.items():
+            owner = self._packages[project]
+            texts = [f"{path} ({sizes})" for path, sizes in sizes_of_files]
+            message = f"RECORD of {owner.title} has another size of {some_of(texts)}"
+            is_nvidias = project in self._projects
+            hint = self._repairs.reinstall(owner) if is_nvidias else None
+            first_path, _ = sizes_of_files[0]
+            finding = make_finding("changed-file", message, first_path, hint)
+            yield finding if is_nvidias else as_warning(finding)
+
+
+def _plain(requirement: Requirement) -> str:
+    """Return a requirement without its marker."""
+    return f"{requirement.name}{requirement.specifier}"

@@ -1,0 +1,128 @@
+"""Libraries that installed packages load by a function of theirs, such as torch at its import."""
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+from cudaredist.environments.file_owners import FileOwners
+from cudaredist.environments.installed import Distribution, Environment
+from cudaredist.environments.loader import FoundFile
+from cudaredist.formats.policy import LibraryPolicy, Preload
+from cudaredist.programs.program import ProgramFile
+from cudaredist.store.files import foreign_text
+
+_LIBRARY = ".so"
+_MODULE_LIMIT = 4 << 20
+_is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
+
+
+class Preloads:
+    """The functions of an environment's packages that load libraries.
+
+    A package calls such a function when it is imported, or a program must call it.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        policy: LibraryPolicy,
+        owners: FileOwners,
+        nvidias: Iterable[ProgramFile],
+        by_name: Mapping[str, Sequence[ProgramFile]],
+    ) -> None:
+        """Take the files in NVIDIA's wheels, of which some are loaded, and all files by name."""
+        self._owners, self._by_name = owners, by_name
+        self._required_by = lru_cache(maxsize=None)(environment.required_by)
+        self._optional = [rule for rule in policy.preloads if rule.is_optional]
+        rules = list(_installed_rules(environment, policy))
+        self._called = [(package, rule) for package, rule in rules if rule.is_called]
+        """Packages with a function that loads libraries if a program calls it."""
+        # Folders such as `nvidia/cu13` are searched last.
+        files = sorted(nvidias, key=lambda file: (bool(_is_common_folder(file.path)), file.path))
+        at_import = [(package, rule) for package, rule in rules if not rule.is_called]
+        self._at_import = [(package, dict(_loaded_by(rule, files))) for package, rule in at_import]
+        """Packages that load libraries when they are imported, with these by soname."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The libraries that packages load when they are imported."""
+        return {name for _, by_name in self._at_import for name in by_name}
+
+    def file_for(self, name: str) -> FoundFile | None:
+        """Return the file that a package loads for a library when it is imported.
+
+        If several packages load it, the last one counts, as in `before`.
+        """
+        for _, by_name in reversed(self._at_import):
+            if name in by_name:
+                return by_name[name]
+        return None
+
+    def before(self, file: ProgramFile) -> Mapping[str, FoundFile]:
+        """Return the libraries that are surely loaded before a file."""
+        package = self._owners.of(file)
+        if package is None or not self._at_import:
+            return {}
+        # An extension of torch without requirements needs torch's libraries.
+        needed = [each for name in file.binary.needed for each in self._by_name.get(name, ())]
+        required = self._required_by(package.project) | self._owners.projects_of(needed)
+        loaded: dict[str, FoundFile] = {}
+        for loader, by_name in self._at_import:
+            if loader.project in required:
+                loaded.update(by_name)
+        return loaded
+
+    def call_for(self, soname: str, users: Iterable[ProgramFile]) -> str | None:
+        """Return the call with which a program loads a library for the package of some files."""
+        projects = self._owners.projects_of(users)
+        for package, rule in self._called:
+            # An opened name may have no version.
+            is_loaded = any(
+                fnmatchcase(soname, n) or n.startswith(f"{soname}.") for n in rule.names
+            )
+            if projects == {package.project} and is_loaded:
+                module = rule.module.removesuffix(".py").removesuffix("/__init__")
+                return f"{module.replace('/', '.')}.{rule.function}()"
+        return None
+
+    def is_optional(self, soname: str, user: ProgramFile) -> bool:
+        """Check if the package of a file can be imported without a library."""
+        projects = self._owners.projects_of([user])
+        rules = (rule for rule in self._optional if not projects.isdisjoint(rule.projects))
+        return any(fnmatchcase(soname, name) for rule in rules for name in rule.names)
+
+
+def _installed_rules(
+    environment: Environment, policy: LibraryPolicy
+) -> Iterator[tuple[Distribution, Preload]]:
+    """Yield the installed packages with a function that loads libraries, and its rule."""
+    for rule in policy.preloads:
+        for project in rule.projects:
+            package = environment.distributions.get(project)
+            if package is None:
+                continue
+            # The module is only read.
+            text = foreign_text(Path(package.site, rule.module), _MODULE_LIMIT)
+            if rule.function in text:
+                yield package, _named_in(text, rule)
+
+
+def _named_in(text: str, rule: Preload) -> Preload:
+    """Return a rule with the libraries that this version of the module names, if it names any."""
+    names = tuple(n for n in rule.names if f"{n.partition(_LIBRARY)[0]}{_LIBRARY}" in text)
+    return rule.model_copy(update={"names": names or rule.names})
+
+
+def _loaded_by(rule: Preload, files: Sequence[ProgramFile]) -> Iterator[tuple[str, FoundFile]]:
+    """Yield the files that a rule loads, with their sonames."""
+    text = f"{rule.module}: {rule.function}"
+    for pattern in rule.names:
+        for file in files:
+            name = posixpath.basename(file.path)
+            if fnmatchcase(name, pattern):
+                found = FoundFile(found_by="preloaded", path=file.path, file=file, rule=text)
+                yield file.binary.soname or name, found
+                break

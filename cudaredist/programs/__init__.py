@@ -1,0 +1,8 @@
+"""What the files of a program need from CUDA, and what is wrong with them.
+
+`program` has the facts of files, and `judge` compares them with the data. `needs` finds the
+provider of each library, and `lowest_release` the releases that export all symbols. `cuda_majors`,
+`run_paths` and `unlinked` compare the files with each other, and `alternatives` compares their
+device code with GPUs. `declared` compares the requirements of wheels, and `sizes` adds up bytes.
+`program_findings` reports problems and missing requirements. No module here reads files.
+"""

@@ -1,0 +1,160 @@
+"""Coverage of GPUs by a program, and by files of which it loads those of one CUDA release."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, get_args
+
+from cudaredist.binaries.file_facts import DeviceImages
+from cudaredist.formats.features import FileCode
+from cudaredist.formats.packageset import Coverage, CoverageValue
+from cudaredist.primitives import Platform, Version
+from cudaredist.programs.gpu_gaps import find_gaps
+from cudaredist.programs.program import ProgramFile, paths_of
+from cudaredist.programs.report import AuditedAlternative
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.coverage import CoverageRules
+
+RUNS = frozenset({"native", "ptx"})
+"""Coverage by device code that runs without a linker."""
+_BEST_FIRST = get_args(CoverageValue)
+_RELEASE = re.compile(r"(?<![a-z])(cu(?:da)?[-_.]?)([0-9]{2}\.?[0-9]?)(?![0-9])", re.IGNORECASE)
+
+
+def groups_of_alternatives(program: Iterable[ProgramFile]) -> list[dict[str, ProgramFile]]:
+    """Return files whose paths differ only by the release, by release.
+
+    The release of `libx_cuda118.so` is `118`.
+    """
+    by_path: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
+    for file in program:
+        match = _RELEASE.search(file.display_path)
+        if match is not None:
+            by_path[_RELEASE.sub(r"\1*", file.display_path)][match[2]] = file
+    return [files for files in by_path.values() if len(files) > 1]
+
+
+def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFile]]:
+    """Return the files of each alternative by release."""
+    by_release: dict[str, list[ProgramFile]] = defaultdict(list)
+    for files in groups_of_alternatives(program):
+        for release, file in files.items():
+            by_release[release].append(file)
+    return dict(sorted(by_release.items()))
+
+
+class Alternative(NamedTuple):
+    """Files of which the program loads those of one CUDA release."""
+
+    cuda_major: int
+    files: Sequence[ProgramFile]
+    loaded: Sequence[ProgramFile]
+    """These files, and the files that have no alternative."""
+
+
+def alternatives(program: Sequence[ProgramFile]) -> tuple[Alternative, ...]:
+    """Return the alternatives of a program, if it has any."""
+    by_release = files_by_release(file for file in program if file.binary.images)
+    all_files = {file for files in by_release.values() for file in files}
+    common = [file for file in program if file not in all_files]
+    return tuple(
+        Alternative(int(release[:2]), files, [*common, *files])
+        for release, files in by_release.items()
+    )
+
+
+def fitting(parts: Sequence[Alternative], cuda: Version | None) -> Sequence[Alternative]:
+    """Return the alternatives for a CUDA major, or all if there are none for it."""
+    chosen = [part for part in parts if cuda is None or part.cuda_major == cuda.components[0]]
+    return chosen or parts
+
+
+def audited_alternatives(
+    parts: Iterable[Alternative], gpus: Sequence[str], rules: CoverageRules | None
+) -> tuple[AuditedAlternative, ...]:
+    """Return the coverage of each alternative."""
+    return tuple(
+        AuditedAlternative(
+            cuda_major=part.cuda_major,
+            files=paths_of(part.files),
+            coverage=cover(part.loaded, gpus, rules) or {},
+        )
+        for part in parts
+    )
+
+
+def gpus_on(
+    platforms: Iterable[str], required: Iterable[str], rules: CoverageRules | None
+) -> list[str]:
+    """Return the capabilities of the GPUs on some platforms, and required ones."""
+    if rules is None:
+        return []
+    known = [gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))]
+    chosen = {*(known or rules.capabilities), *map(Capability.parse, required)}
+    return [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities]
+
+
+def cover(
+    program: Sequence[ProgramFile], gpus: Sequence[str], rules: CoverageRules | None
+) -> dict[str, Coverage] | None:
+    """Return the coverage of GPUs by a program.
+
+    It is unknown if no readable file has device code and another one cannot be read.
+    """
+    if rules is None:
+        return None
+    codes = codes_of(program)
+    native = (file.binary for file in program if file.binary.kind in {"elf", "pe"})
+    if not codes and any("needed" in binary.unread for binary in native):
+        return {name: Coverage(value="unknown") for name in gpus}
+    coverage = rules.cover(codes, gpus)
+    is_package = all(file.is_packaged for file in program)
+    for name, part in coverage.items():
+        gaps = find_gaps(program, name, rules, is_package=is_package)
+        if part.value in RUNS and gaps is not None and gaps.is_critical:
+            lacking = sum(sum(gap.modules.values()) for gap in gaps.files)
+            update = {"value": "partial", "modules": gaps.runs + lacking}
+            coverage[name] = part.model_copy(update=update)
+    return coverage
+
+
+def codes_of(program: Iterable[ProgramFile]) -> list[FileCode]:
+    """Return the device code of each file that has any. All files with only cubins are one."""
+    codes: list[FileCode] = []
+    only_cubins: list[DeviceImages] = []
+    for file in program:
+        images, cubins = file.binary.images, file.binary.cubins
+        if images is not None:
+            codes.append(FileCode.of("lib", _sum([images, cubins] if cubins else [images])))
+        elif cubins is not None:
+            only_cubins.append(cubins)
+    if only_cubins:
+        codes.append(FileCode.of("lib", _sum(only_cubins)))
+    return codes
+
+
+def _sum(parts: Sequence[DeviceImages]) -> DeviceImages:
+    """Return device code of several files or kinds as one."""
+    packed, unpacked, modules = Counter[str](), Counter[str](), Counter[str]()
+    for part in parts:
+        for name, (packed_size, unpacked_size) in part.sizes.items():
+            packed[name] += packed_size
+            unpacked[name] += unpacked_size
+        modules.update(part.modules)
+    sizes = {name: (packed[name], unpacked[name]) for name in packed}
+    return DeviceImages(sizes=sizes, modules=dict(modules))
+
+
+def best_coverage(parts: Iterable[AuditedAlternative]) -> dict[str, Coverage]:
+    """Return the best coverage of each GPU. It is empty without alternatives."""
+    best: dict[str, Coverage] = {}
+    for part in parts:
+        for gpu, coverage in part.coverage.items():
+            if gpu not in best or _rank(coverage) < _rank(best[gpu]):
+                best[gpu] = coverage
+    return best
+
+
+def _rank(coverage: Coverage) -> int:
+    """Return the position of a coverage, 0 for the best."""
+    return _BEST_FIRST.index(coverage.value)

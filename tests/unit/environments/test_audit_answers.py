@@ -1,0 +1,290 @@
+"""Tests of audit: answers to the messages of errors."""
+
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from support.binaries import elf, fatbin
+from support.environments import install, library, user
+from support.programs import audit_data, cuda, cudnn, known, table
+
+from cudaredist.environments.audit_program import audit_report
+from cudaredist.environments.error_message import ErrorMessage, parse_message
+from cudaredist.environments.read_program import ProgramReader
+from cudaredist.errors import UsageError
+from cudaredist.programs.program import AuditRequirements, Catalog
+from cudaredist.programs.report import ErrorAnswer
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
+
+CUBLAS, FOLDER = "libcublas.so.12", "nvidia/cublas/lib"
+LABELS = ("12.4.1", "12.5.1")
+TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.5.1": ["old", "new"]}, f"@@{CUBLAS}")}
+PARTS = [f"libcudnn_{name}.so" for name in ("adv", "cnn", "engines", "graph", "ops")]
+CUDNN = {"redist": "cudnn", "variant": "cuda12"}
+LIBRARIES = [
+    *cuda(*LABELS),
+    *cudnn("9.5.1", 12),
+    *(known(f"{name}.9", "9.5.1", "cudnn", "nvidia-cudnn-cu12", **CUDNN) for name in PARTS),
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """The index of the shipped data."""
+    store = Store(REPOSITORY / "data", channel="wheels")
+    return Index(store, Cache(tmp_path_factory.mktemp("cache")))
+
+
+def parse(text: str, index: Index) -> ErrorMessage:
+    names = ("libnccl.so.2", "libcudnn_graph.so.9", "libnvrtc-builtins.so.13.0", CUBLAS)
+    data = audit_data([known(name, "12.4.1") for name in names])
+    return parse_message(text, index, Catalog(map(known, names, ["12.4.1"] * 4)), data.policy)
+
+
+def put_example(site: Path, *symbols: str) -> None:
+    put_cublas(site)
+    program = user(CUBLAS, *symbols, runpath=f"$ORIGIN/../{FOLDER}")
+    install(site, "example", "1.0", {"example/a.so": program})
+
+
+def put_cublas(site: Path) -> None:
+    install(site, "nvidia-cublas-cu12", "12.4.1.7", {f"{FOLDER}/{CUBLAS}": library(CUBLAS, "old")})
+
+
+def answers(site: Path, *gpus: str, **message: object) -> list[ErrorAnswer]:
+    """Return the answers to a message with some names."""
+    values: dict[str, object] = {
+        "symbols": {},
+        "libraries": (),
+        "users": (),
+        "is_gpu": False,
+        "is_driver": False,
+        "capabilities": (),
+        "supported": None,
+    }
+    reader = ProgramReader(cache=Cache(site.with_suffix(".cache")), paths=[site])
+    report = audit_report(
+        reader.read_all(),
+        audit_data(LIBRARIES, TABLES),
+        AuditRequirements(gpus=gpus),
+        ErrorMessage(**(values | message)),  # type: ignore[arg-type] # any values
+    )
+    return [*report.answers]
+
+
+def test_answer_names_the_unused_file_for_another_release(tmp_path: Path) -> None:
+    """bitsandbytes has a file for each CUDA release."""
+    put_cublas(tmp_path)
+    run_path = f"$ORIGIN/../{FOLDER}"
+    files = {
+        "example/lib_cuda118.so": user("libcublas.so.11", runpath=run_path),
+        "example/lib_cuda124.so": user(CUBLAS, runpath=run_path),
+    }
+    install(tmp_path, "example", "1.0", files)
+    (answer,) = answers(tmp_path, libraries=(("libcublas.so.11",),))
+    assert answer.path == "example/lib_cuda118.so"
+    assert "example 1.0 also has example/lib_cuda124.so for another CUDA release" in answer.message
+    assert answer.hint is None
+
+
+# -- messages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "symbols", "libraries"),
+    [
+        ("ImportError: /x/a.so: undefined symbol: ncclAlltoAll", ["ncclAlltoAll"], []),
+        ("/x/a.so: undefined symbol: ncclAlltoAll, version X", ["ncclAlltoAll"], []),
+        ("symbol cublasCreate_v2, version libcublas.so.12 not defined", ["cublasCreate_v2"], [1]),
+        ("undefined reference to `ncclAlltoAll'", ["ncclAlltoAll"], []),
+        ("ncclAlltoAll", ["ncclAlltoAll"], []),
+        ("libcublas.so.12: cannot open shared object file", [], [1]),
+        ("nvrtc: error: failed to open libnvrtc-builtins.so.13.0.", [], [1]),
+        ("Unable to load any of {libcudnn_graph.so.9.1.0, libcudnn_graph.so.9}", [], [2]),
+        ("OSError: libcuda.so.1: cannot open shared object file", [], [1]),
+    ],
+)
+def test_message_has_known_symbols_and_libraries(
+    index: Index, text: str, symbols: list[str], libraries: list[int]
+) -> None:
+    found = parse(text, index)
+    assert [*found.symbols] == symbols
+    assert [len(names) for names in found.libraries] == libraries
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "values"),
+    [
+        ("no kernel image is available for execution on the device", "is_gpu", ()),
+        ("RTX with CUDA capability sm_120 is not compatible with the current", "is_gpu", ("12.0",)),
+        ("no kernel image; compute capability 9.0", "is_gpu", ("9.0",)),
+        ("CUDA driver version is insufficient for CUDA runtime version", "is_driver", ()),
+        ("the provided PTX was compiled with an unsupported toolchain.", "is_driver", ()),
+    ],
+)
+def test_message_is_about_the_gpu_or_the_driver(
+    index: Index, text: str, kind: str, values: tuple[str, ...]
+) -> None:
+    found = parse(text, index)
+    assert getattr(found, kind)
+    assert found.capabilities == values
+
+
+def test_message_states_the_release_that_the_driver_supports(index: Index) -> None:
+    text = "The NVIDIA driver on your system is too old (found version 12020)"
+    assert parse(text, index).supported == "12.2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("segmentation fault", "names no symbol, library or error of CUDA"),
+        ("undefined symbol: _ZN3c106SymIntE", "names no symbol"),
+        ("libz.so.1: cannot open shared object file", "names no symbol"),
+        ("x" * 1_000_001, "larger than 1,000,000 bytes"),
+    ],
+)
+def test_message_without_a_known_name_is_refused(index: Index, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse(text, index)
+    assert "undefined symbol: ncclAlltoAll" in (caught.value.hint or "")
+
+
+# -- symbols
+
+
+def test_symbol_names_the_loaded_file_and_the_first_release(tmp_path: Path) -> None:
+    put_example(tmp_path, "old", "new")
+    (answer,) = answers(tmp_path, symbols={"new": (CUBLAS,)})
+    assert answer.message == (
+        f"example/a.so loads {FOLDER}/{CUBLAS} (nvidia-cublas-cu12 12.4.1.7), which does not "
+        f"export new; {CUBLAS} has it since cuda 12.5.1 (nvidia-cublas-cu12 12.5.1.7)"
+    )
+    assert answer.package == "nvidia-cublas-cu12 12.4.1.7"
+    assert answer.first == "cuda 12.5.1 (nvidia-cublas-cu12 12.5.1.7)"
+    assert answer.hint == "pip install 'nvidia-cublas-cu12>=12.5.1.7'"
+
+
+def test_symbol_that_a_program_looks_up_has_a_command(tmp_path: Path) -> None:
+    """Python packages load libraries with ctypes."""
+    put_example(tmp_path, "old")
+    (answer,) = answers(tmp_path, symbols={"new": (CUBLAS,)})
+    assert answer.hint == "pip install 'nvidia-cublas-cu12>=12.5.1.7'"
+
+
+def test_exported_symbol_means_that_another_copy_is_loaded(tmp_path: Path) -> None:
+    put_example(tmp_path, "old")
+    install(tmp_path, "other", "1.0", {f"other/{CUBLAS}": library(CUBLAS)})
+    (answer,) = answers(tmp_path, symbols={"old": (CUBLAS,)})
+    assert f"The process loaded another copy first: other/{CUBLAS}" in answer.message
+    assert answer.hint is None
+
+
+def test_symbol_of_a_library_that_no_file_needs(tmp_path: Path) -> None:
+    install(tmp_path, "example", "1.0", {"example/a.so": elf()})
+    (answer,) = answers(tmp_path, symbols={"new": (CUBLAS,)})
+    assert answer.message.startswith("no file of the environment needs a library with new")
+
+
+# -- libraries
+
+
+def test_library_has_the_answer_of_its_finding(tmp_path: Path) -> None:
+    put_example(tmp_path, "old")
+    (tmp_path / FOLDER / CUBLAS).unlink()
+    (answer,) = answers(tmp_path, libraries=((CUBLAS,),))
+    assert answer.message.startswith(f"the loader does not find {CUBLAS} for example/a.so")
+    assert answer.hint == "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.4.1.7"
+
+
+def test_library_that_is_found_names_the_file(tmp_path: Path) -> None:
+    put_example(tmp_path, "old")
+    (answer,) = answers(tmp_path, libraries=((CUBLAS,),))
+    title = f"{FOLDER}/{CUBLAS} (nvidia-cublas-cu12 12.4.1.7)"
+    assert answer.message == f"the loader finds {title} for example/a.so"
+
+
+def test_library_that_is_opened_by_several_names_has_one_answer(tmp_path: Path) -> None:
+    put_example(tmp_path, "old")
+    names = ("libcudnn_graph.so.9.1.0", "libcudnn_graph.so.9")
+    (answer,) = answers(tmp_path, libraries=(names,))
+    message = f"no file of the environment is {names[0]}; nvidia-cudnn-cu12 contains it"
+    assert (answer.message, answer.hint) == (message, "pip install nvidia-cudnn-cu12")
+
+
+def test_library_of_a_long_finding_has_its_answer(tmp_path: Path) -> None:
+    """The finding names three libraries only."""
+    data = "\0".join(["", *PARTS, ""]).encode()
+    files = {"example.libs/libcudnn-1a2b3c4d.so.9": elf(sections={".rodata": data})}
+    install(tmp_path, "example", "1.0", files)
+    folder = {f"nvidia/cudnn/lib/{name}.9": elf(soname=f"{name}.9") for name in PARTS}
+    install(tmp_path, "nvidia-cudnn-cu12", "9.5.1.7", folder)
+    (answer,) = answers(tmp_path, libraries=(("libcudnn_ops.so.9.5.1", "libcudnn_ops.so.9"),))
+    assert answer.message.startswith("the loader does not find libcudnn_adv.so, ")
+    assert "libcudnn_ops" not in answer.message
+
+
+def test_library_of_the_driver_has_no_command(tmp_path: Path) -> None:
+    put_example(tmp_path, "old")
+    (answer,) = answers(tmp_path, libraries=(("libcuda.so.1",),))
+    assert "NVIDIA's driver" in answer.message
+    assert answer.hint is None
+
+
+# -- the GPU and the driver
+
+
+@pytest.mark.parametrize(
+    ("gpus", "capabilities", "message"),
+    [
+        (
+            (),
+            (),
+            "device code is in example 1.0. Name your GPU with --require-gpu (host: that of this "
+            "machine)",
+        ),
+        ((), ("12.0",), "example 1.0: GPUs of capability 12.0 do not run it: the code of "),
+        (("8.0",), (), "GPUs of capability 8.0 run the device code of all packages"),
+    ],
+)
+def test_kernel_image_is_compared_with_the_gpu(
+    tmp_path: Path, gpus: tuple[str, ...], capabilities: tuple[str, ...], message: str
+) -> None:
+    section = fatbin([("sm", 80, "")], payload=bytes(4096))
+    install(tmp_path, "example", "1.0", {"example/a.so": elf(sections={".nv_fatbin": section})})
+    (answer,) = answers(tmp_path, *gpus, is_gpu=True, capabilities=capabilities)
+    assert answer.message.startswith(message)
+    assert ("Builds for CUDA 12.8 or later" in answer.message) == (capabilities == ("12.0",))
+
+
+@pytest.mark.parametrize(
+    ("project", "message"),
+    [
+        ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu12 12.4.127 is of CUDA 12.4"),
+        ("other", "the CUDA runtime of the environment is not in a wheel of NVIDIA's"),
+    ],
+)
+def test_driver_is_compared_with_the_runtime(tmp_path: Path, project: str, message: str) -> None:
+    install(tmp_path, project, "12.4.127", {"example/a.so": elf()})
+    (answer,) = answers(tmp_path, is_driver=True, supported="11.4")
+    assert answer.message == f"{message}; the driver supports CUDA 11.4"
+
+
+def test_packages_of_others_are_the_first_answer_about_a_gpu(tmp_path: Path) -> None:
+    code = elf(sections={".nv_fatbin": fatbin([("sm", 80, "")], payload=bytes(4096))})
+    install(tmp_path, "nvidia-cublas-cu12", "12.4.1.7", {"a/libcublas.so.12": code})
+    install(tmp_path, "nvidia-cudnn-cu12", "9.5.1", {"b/libcudnn.so.9": code})
+    nvidias = answers(tmp_path, "9.0", is_gpu=True)
+    assert [each.message.partition(":")[0] for each in nvidias] == [
+        "nvidia-cublas-cu12 12.4.1.7",
+        "GPUs of capability 9.0 do not run nvidia-cudnn-cu12 9.5.1 either",
+    ]
+    install(tmp_path, "torch", "2.9", {"torch/a.so": code})
+    first, second = answers(tmp_path, "9.0", is_gpu=True)
+    assert first.message.startswith("torch 2.9: GPUs of capability 9.0 do not run it")
+    assert second.message.endswith(
+        "do not run nvidia-cublas-cu12 12.4.1.7, nvidia-cudnn-cu12 9.5.1 either"
+    )

@@ -1,0 +1,168 @@
+"""Tests of audit: the commands that resolve findings, for the installer of the environment."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from support.binaries import elf
+from support.environments import install, library, user
+from support.programs import audit_data, cuda, cudnn
+
+from cudaredist.commands.audit.text import audit_text
+from cudaredist.environments.audit_program import audit_report
+from cudaredist.environments.read_program import ProgramReader
+from cudaredist.programs.program import AuditRequirements
+from cudaredist.programs.report import AuditReport
+from cudaredist.store.cache import Cache
+
+CUBLAS, CUDART = "libcublas.so.12", "libcudart.so.12"
+FOLDER = "nvidia/cublas/lib"
+RUN_PATHS = f"$ORIGIN/../{FOLDER}:$ORIGIN/../nvidia/cuda_runtime/lib"
+LIBRARIES = [*cuda("12.4.1", "12.9.1", "13.0.2"), *cudnn("9.5.1", 12), *cudnn("9.8.0", 12)]
+
+
+def audit(site: Path) -> AuditReport:
+    reader = ProgramReader(cache=Cache(site.with_suffix(".cache")), paths=[site])
+    return audit_report(reader.read_all(), audit_data(LIBRARIES), AuditRequirements())
+
+
+def hints(report: AuditReport) -> list[str | None]:
+    return [each.hint for each in report.findings if each.exit_code]
+
+
+def fix(report: AuditReport) -> str | None:
+    return report.environments[0].fix
+
+
+def made_by(site: Path, installer: str) -> None:
+    """Let a program be the installer of all packages."""
+    for folder in site.glob("*.dist-info"):
+        (folder / "INSTALLER").write_text(f"{installer}\n")
+
+
+def put_example(site: Path, *sonames: str, requires: Sequence[str] = ()) -> None:
+    files = {f"example/{name}.so": user(name, runpath=RUN_PATHS) for name in sonames}
+    install(site, "example", "1.0", files, requires)
+
+
+# -- other requirements
+
+
+@pytest.mark.parametrize(
+    ("requires", "hint"),
+    [
+        ([], "pip install 'nvidia-cublas-cu12>=12.4.1.7'"),
+        (["nvidia-cublas-cu12==12.9.1.7"], "pip install nvidia-cublas-cu12==12.9.1.7"),
+        (["nvidia-cublas-cu12<12.9"], "pip install 'nvidia-cublas-cu12>=12.4.1.7,<12.9'"),
+        (["nvidia-cublas-cu12==12.9.*"], "pip install 'nvidia-cublas-cu12==12.9.*,>=12.4.1.7'"),
+        (["nvidia-cublas-cu12==12.0.1"], None),
+        (["nvidia-cublas-cu12<12"], None),
+    ],
+)
+def test_command_fits_the_requirements_of_other_packages(
+    tmp_path: Path, requires: Sequence[str], hint: str | None
+) -> None:
+    put_example(tmp_path, CUBLAS)
+    install(tmp_path, "torch", "2.6.0", {}, requires)
+    report = audit(tmp_path)
+    assert hints(report) == [hint]
+    message = report.findings[0].message
+    assert (f"but torch 2.6.0 requires {''.join(requires)}" in message) == (hint is None)
+
+
+def test_requirements_that_contradict_each_other_have_no_command(tmp_path: Path) -> None:
+    put_example(tmp_path, requires=["nvidia-cudnn-cu12==9.5.1.7"])
+    install(tmp_path, "torch", "2.6.0", {}, ["nvidia-cudnn-cu12==9.8.0.7"])
+    install(tmp_path, "nvidia-cudnn-cu12", "9.8.0.7", {})
+    assert hints(audit(tmp_path)) == [None]
+
+
+def test_file_of_another_major_needs_another_build(tmp_path: Path) -> None:
+    files = {"nvidia/cu13/lib/libcublas.so.13": library("libcublas.so.13")}
+    install(tmp_path, "nvidia-cublas", "13.0.2.7", files)
+    torch = user("libcublas.so.13", runpath="$ORIGIN/../nvidia/cu13/lib")
+    install(tmp_path, "torch", "2.12", {"torch/libtorch.so": torch})
+    both = elf(needed=[CUDART, "libtorch.so"], runpath="$ORIGIN/../torch")
+    install(tmp_path, "example", "1.0", {"example/a.so": both})
+    report = audit(tmp_path)
+    assert hints(report) == [None, None]
+    message = next(each.message for each in report.findings if each.kind == "missing-library")
+    assert message.endswith("but the environment needs the build of example 1.0 for CUDA 13")
+
+
+# -- one command
+
+
+def put_broken(site: Path) -> None:
+    """Install a package without the runtime, with another cuDNN, and with a damaged cuBLAS."""
+    put_example(site, CUBLAS, CUDART, requires=["nvidia-cudnn-cu12==9.8.0.7"])
+    install(site, "nvidia-cublas-cu12", "12.9.1.7", {f"{FOLDER}/{CUBLAS}": b""})
+    install(site, "nvidia-cudnn-cu12", "9.5.1.7", {})
+
+
+@pytest.mark.parametrize(
+    ("installer", "command"),
+    [
+        (
+            "pip",
+            "pip install 'nvidia-cuda-runtime-cu12>=12.4.1.7' nvidia-cudnn-cu12==9.8.0.7 && "
+            "pip install --force-reinstall --no-deps nvidia-cublas-cu12==12.9.1.7",
+        ),
+        (
+            "uv",
+            "uv pip install 'nvidia-cuda-runtime-cu12>=12.4.1.7' nvidia-cudnn-cu12==9.8.0.7 && "
+            "uv pip install --reinstall --no-deps nvidia-cublas-cu12==12.9.1.7",
+        ),
+    ],
+)
+def test_one_command_resolves_all_findings(tmp_path: Path, installer: str, command: str) -> None:
+    put_broken(tmp_path)
+    made_by(tmp_path, installer)
+    report = audit(tmp_path)
+    assert len({*hints(report)}) == 3
+    assert fix(report) == command
+    assert f"all findings: run `{command}`" in list(audit_text(report))
+
+
+def test_single_command_is_not_repeated(tmp_path: Path) -> None:
+    put_example(tmp_path, CUBLAS)
+    report = audit(tmp_path)
+    assert (len(hints(report)), fix(report)) == (1, None)
+
+
+def test_conda_installs_its_own_packages(tmp_path: Path) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    put_example(tmp_path / "lib/python3.11/site-packages", CUBLAS, CUDART)
+    command = "conda install 'libcublas>=12.4.1.7' 'cuda-cudart>=12.4.1.7'"
+    assert fix(audit(tmp_path)) == command
+
+
+@pytest.mark.parametrize(
+    ("wheels", "command"),
+    [
+        ({"nvidia-cublas-cu12": "pip"}, "pip install"),
+        ({"nvidia-cublas-cu12": "uv", "other": "conda"}, "uv pip install"),
+        ({"other": "uv"}, "conda install"),
+    ],
+)
+def test_conda_environment_with_wheels_keeps_their_installer(
+    tmp_path: Path, wheels: Mapping[str, str], command: str
+) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    site = tmp_path / "lib/python3.11/site-packages"
+    put_example(site, CUDART)
+    for project, installer in wheels.items():
+        install(site, project, "12.9.1.7", {})
+        (site / f"{project.replace('-', '_')}-12.9.1.7.dist-info/INSTALLER").write_text(installer)
+    (hint,) = hints(audit(tmp_path))
+    assert hint is not None
+    assert hint.startswith(f"{command} ")
+
+
+def test_installer_of_most_packages_is_used(tmp_path: Path) -> None:
+    put_example(tmp_path, CUBLAS)
+    install(tmp_path, "torch", "2.6.0", {})
+    made_by(tmp_path, "pip")
+    install(tmp_path, "other", "1.0", {})
+    (tmp_path / "other-1.0.dist-info/INSTALLER").write_text("uv\n")
+    assert hints(audit(tmp_path)) == ["pip install 'nvidia-cublas-cu12>=12.4.1.7'"]
