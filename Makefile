@@ -81,7 +81,7 @@ other-types: setup  ## mypy for the other versions of Python, and for macOS
 imports: setup  ## import-linter
 	$(BIN)/lint-imports
 
-count: setup  ## count lines of logic, list modules and functions that exceed a limit
+count: setup  ## count lines of logic in each package
 	$(BIN)/python -m tools.count_logic
 
 schemas: setup  ## generate the shipped JSON Schemas from the models

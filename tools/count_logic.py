@@ -1,4 +1,4 @@
-"""Count lines of logic, and list modules and functions that are too long.
+"""Count lines of logic.
 
 `python -m tools.count_logic [FOLDER]` counts without imports, `__all__`, docstrings, comments and
 blank lines.
@@ -7,20 +7,12 @@ blank lines.
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-
-LONGEST_MODULE, LONGEST_FUNCTION = 450, 60
 
 
 def modules(root: Path) -> list[Path]:
     """List the modules of a package."""
     return sorted(root.rglob("*.py"))
-
-
-def length(path: Path) -> int:
-    """Count the lines of a file."""
-    return len(path.read_text().splitlines())
 
 
 def logic(path: Path) -> int:
@@ -46,34 +38,8 @@ def _is_logic(node: ast.stmt) -> bool:
             return True
 
 
-def long_modules(root: Path) -> dict[str, int]:
-    """Map each module that is too long to its length."""
-    lengths = {path: length(path) for path in modules(root)}
-    return {
-        path.relative_to(root).as_posix(): lines
-        for path, lines in lengths.items()
-        if lines > LONGEST_MODULE
-    }
-
-
-def long_functions(root: Path) -> dict[str, int]:
-    """Map each too long function to its length."""
-    return {
-        f"{path.relative_to(root).as_posix()}:{node.name}": lines
-        for path in modules(root)
-        for node, lines in _functions(path)
-        if lines > LONGEST_FUNCTION
-    }
-
-
-def _functions(path: Path) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node, (node.end_lineno or node.lineno) - node.lineno + 1
-
-
 def main() -> None:
-    """Print the totals, and everything that exceeds a limit."""
+    """Print the total, and the count of each package."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else "cudaredist")
     counts: Counter[str] = Counter()
     for path in modules(root):
@@ -82,8 +48,6 @@ def main() -> None:
     print(f"{counts.total():6,} lines of logic")
     for package, count in counts.most_common():
         print(f"{count:6,} {package}")
-    for name, lines in {**long_modules(root), **long_functions(root)}.items():
-        print(f"{name}: {lines} lines")
 
 
 if __name__ == "__main__":
