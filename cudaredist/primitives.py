@@ -75,7 +75,7 @@ _MANIFEST_NAME = re.compile(r"redistrib_(?P<label>.{1,120})\.json")
 _PART = r"[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*+"
 _PATH_LIMIT = 1024
 
-CHANNEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
+NVIDIA_CHANNEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
 """The name of a channel of NVIDIA's second server."""
 
 PREVIEW = "preview"

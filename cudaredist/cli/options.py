@@ -231,12 +231,12 @@ nvidia_channel_option = partial(
 )
 
 
-def channels_of(*, pre: bool, names: Sequence[str] | None) -> frozenset[str]:
+def nvidia_channels_of(*, pre: bool, names: Sequence[str] | None) -> frozenset[str]:
     """Return the selected channels of NVIDIA's second server. Raises `UsageError`."""
-    from cudaredist.primitives import CHANNEL_PATTERN, PREVIEW
+    from cudaredist.primitives import NVIDIA_CHANNEL_PATTERN, PREVIEW
 
     for name in names or ():
-        if not re.fullmatch(CHANNEL_PATTERN, name):
+        if not re.fullmatch(NVIDIA_CHANNEL_PATTERN, name):
             hint = correction_line("use the name of a channel, such as preview", name, [PREVIEW])
             raise UsageError(f"{name!r} is not the name of a channel", hint=hint)
     return frozenset(names or ()) | ({PREVIEW} if pre else frozenset())
@@ -347,9 +347,9 @@ class Releases(OptionGroup):
     default: ClassVar[Sequence[str]] = ()
 
     @property
-    def channels(self) -> frozenset[str]:
+    def nvidia_channels(self) -> frozenset[str]:
         """The selected channels of NVIDIA's second server."""
-        return channels_of(pre=self.pre, names=None)
+        return nvidia_channels_of(pre=self.pre, names=None)
 
     @property
     def selection(self) -> "Selection":
@@ -359,7 +359,7 @@ class Releases(OptionGroup):
         has_bounds = self.min_version is not None or self.max_version is not None
         versions = self.version or (() if has_bounds else self.default)
         low, high = self.min_version, self.max_version
-        return Selection.parse(versions, low, high, channels=self.channels)
+        return Selection.parse(versions, low, high, nvidia_channels=self.nvidia_channels)
 
 
 class NvidiaChannels(OptionGroup):
@@ -370,19 +370,19 @@ class NvidiaChannels(OptionGroup):
 
     @property
     def names(self) -> frozenset[str]:
-        """The selected channels."""
-        return channels_of(pre=self.pre, names=self.nvidia_channel)
+        """The selected NVIDIA channels."""
+        return nvidia_channels_of(pre=self.pre, names=self.nvidia_channel)
 
 
 class UpstreamReleases(Releases):
-    """Releases upstream, also those of other channels."""
+    """Releases upstream, also those of other NVIDIA channels."""
 
     nvidia_channel: list[str] | None = nvidia_channel_option()
 
     @property
-    def channels(self) -> frozenset[str]:
+    def nvidia_channels(self) -> frozenset[str]:
         """The selected channels of NVIDIA's second server."""
-        return channels_of(pre=self.pre, names=self.nvidia_channel)
+        return nvidia_channels_of(pre=self.pre, names=self.nvidia_channel)
 
 
 class LocalReleases(Releases):

@@ -90,7 +90,9 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def channel_lines(redist: str, channels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def nvidia_channel_lines(
+    redist: str, nvidia_channels: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     """Yield the releases of each channel of NVIDIA's second server."""
-    for name, labels in channels.items():
+    for name, labels in nvidia_channels.items():
         yield f"{redist}: channel {name} has {listed(labels) or 'no releases'}"

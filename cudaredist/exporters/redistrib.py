@@ -46,16 +46,16 @@ def redistrib(exported: ExportedSet) -> Files:
     usual = {_path(*release): data for release, data in manifests.items()}
     if exported.nvidia_channel is None:
         return usual
-    return _channel_tree(manifests, exported.nvidia_channel)
+    return _nvidia_channel_tree(manifests, exported.nvidia_channel)
 
 
-def _channel_tree(manifests: Mapping[tuple[str, str], bytes], channel: str) -> Files:
+def _nvidia_channel_tree(manifests: Mapping[tuple[str, str], bytes], nvidia_channel: str) -> Files:
     """Return manifests named after their hashes, with the documents that list them."""
     files, listed = {}, []
     for (redist, label), data in manifests.items():
         sha256 = sha256_of(data)
         path = f"release/{redist}/redist/{sha256}.json"
-        release = ListedRelease(redist=redist, release=label, nvidia_channel=channel)
+        release = ListedRelease(redist=redist, release=label, nvidia_channel=nvidia_channel)
         listed.append(ListedManifest(release, path, sha256, len(data)))
         files[path] = data
     return {**files, **release_documents(listed)}

@@ -15,7 +15,7 @@ from cudaredist.formats.base import (
     VersionText,
     optional,
 )
-from cudaredist.primitives import ADDRESS_PATTERN, CHANNEL_PATTERN, PREVIEW
+from cudaredist.primitives import ADDRESS_PATTERN, NVIDIA_CHANNEL_PATTERN, PREVIEW
 
 FileNames: TypeAlias = dict[OutputName, dict[str, str]]
 """The names of an archive's files by output and folder, separated by slashes."""
@@ -29,7 +29,7 @@ class LockEntry(OwnModel):
     sha256: HexSha256 = Field(description="SHA-256 of the published manifest")
     size: Annotated[int, Field(gt=0)] = Field(description="Size of the published manifest in bytes")
     gone: bool = optional("Upstream no longer lists the label. Absent: it does", default=False)
-    nvidia_channel: Annotated[str, Field(pattern=CHANNEL_PATTERN)] | None = optional(
+    nvidia_channel: Annotated[str, Field(pattern=NVIDIA_CHANNEL_PATTERN)] | None = optional(
         "Channel of NVIDIA's second server with the release. Absent: not from its releases.json"
     )
     address: Annotated[str, Field(pattern=ADDRESS_PATTERN)] | None = optional(

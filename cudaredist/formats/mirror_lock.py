@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cudaredist.formats.base import Count, HexSha256, Label, OwnFile, OwnModel, optional
-from cudaredist.primitives import CHANNEL_PATTERN
+from cudaredist.primitives import NVIDIA_CHANNEL_PATTERN
 
 MIRROR_LOCK = "mirror.json"
 """The name of the lock in a mirror."""
@@ -27,7 +27,7 @@ class ListedRelease(OwnModel):
 
     redist: str
     release: Label
-    nvidia_channel: Annotated[str, Field(pattern=CHANNEL_PATTERN)]
+    nvidia_channel: Annotated[str, Field(pattern=NVIDIA_CHANNEL_PATTERN)]
 
 
 class MirrorFile(OwnModel):

@@ -24,12 +24,16 @@ from cudaredist.errors import (
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.hints import redacted, server_line
 from cudaredist.primitives import PREVIEW, Version
-from cudaredist.sources.channel_lists import ChannelLists, labels_by_channel, selected_releases
 from cudaredist.sources.folder import FolderSource
+from cudaredist.sources.nvidia_channel_lists import (
+    NvidiaChannelLists,
+    labels_by_nvidia_channel,
+    selected_releases,
+)
 from cudaredist.sources.protocol import (
-    ChannelQuery,
     Delivery,
     Listing,
+    NvidiaChannelQuery,
     Settings,
     Source,
     SourceFile,
@@ -106,7 +110,7 @@ class SourceChain:
         if not sources:
             raise UsageError("no source given", hint="add --base-url with an address or folder")
         self._sources = tuple(sources)
-        self._channels = {source.name: ChannelLists(source) for source in sources}
+        self._nvidia_channels = {source.name: NvidiaChannelLists(source) for source in sources}
         """The lists of releases on NVIDIA's second server, by the source's name."""
         self._failures_to_connect: Counter[str] = Counter()
         """Consecutive archives for which a source could not be connected to, by its name."""
@@ -120,14 +124,14 @@ class SourceChain:
         self,
         folders: Sequence[str],
         labels: Iterable[Version] = (),
-        query: ChannelQuery | None = None,
+        query: NvidiaChannelQuery | None = None,
     ) -> Listing:
         """Return the manifests of the first source that answers.
 
-        The manifests of all `folders` are combined, with those of the channels in `query`. If that
-        source lacks some of `labels`, later sources are searched for them, and for those that begin
-        with one. Raises `NotAtSourceError` if every source answered that it has none of the
-        folders, otherwise the most severe other error.
+        The manifests of all `folders` are combined, with those of the NVIDIA channels in `query`.
+        If that source lacks some of `labels`, later sources are searched for them, and for those
+        that begin with one. Raises `NotAtSourceError` if every source answered that it has none of
+        the folders, otherwise the most severe other error.
         """
         errors: list[CudaRedistError] = []
         whole: Listing | None = None
@@ -155,9 +159,9 @@ class SourceChain:
         return whole._replace(is_complete=is_complete)
 
     def _listing_of(
-        self, source: Source, folders: Sequence[str], query: ChannelQuery | None
+        self, source: Source, folders: Sequence[str], query: NvidiaChannelQuery | None
     ) -> Listing:
-        """List the folders and channels of one source."""
+        """List the folders and NVIDIA channels of one source."""
         errors: list[CudaRedistError] = []
         listing = Listing(source.name, {}, {}, is_complete=True)
         try:
@@ -166,28 +170,35 @@ class SourceChain:
             errors.append(error)
         if query is not None:
             try:
-                listing = self._with_channels(source, listing, query)
+                listing = self._with_nvidia_channels(source, listing, query)
             except (SourceError, ContentError) as error:
                 _log.info("%s did not list channels: %s", source.name, error)
                 listing = listing._replace(failures=(error,))
-        if not listing.labels and not listing.channels:
+        if not listing.labels and not listing.nvidia_channels:
             raise most_severe([*errors, *listing.failures])
         return listing._replace(sources=dict.fromkeys(listing.labels, source.name))
 
-    def _with_channels(self, source: Source, listing: Listing, query: ChannelQuery) -> Listing:
-        """Add the releases of channels, or of the folder of a source without `releases.json`."""
-        listed = self._channels[source.name].releases(query)
+    def _with_nvidia_channels(
+        self, source: Source, listing: Listing, query: NvidiaChannelQuery
+    ) -> Listing:
+        """Add the releases of NVIDIA channels.
+
+        A source without `releases.json` has a folder with early-access releases instead.
+        """
+        listed = self._nvidia_channels[source.name].releases(query)
         if listed is not None:
             releases = selected_releases(listed.releases, query)
-            previews = {label for label, entry in releases.items() if entry.channel == PREVIEW}
+            previews = {
+                label for label, entry in releases.items() if entry.nvidia_channel == PREVIEW
+            }
             return listing._replace(
                 releases=releases,
-                channels=labels_by_channel(listed.releases),
+                nvidia_channels=labels_by_nvidia_channel(listed.releases),
                 previews=frozenset(previews - listing.folders.keys()),
                 failures=() if listed.error is None else (listed.error,),
             )
         folders: dict[Version, str] = {}
-        if PREVIEW in query.channels:
+        if PREVIEW in query.nvidia_channels:
             with contextlib.suppress(NotAtSourceError, EmptyIndexError):
                 folders = _folders_by_label(source, [query.preview_folder])
         added = frozenset(folders.keys() - listing.folders.keys())

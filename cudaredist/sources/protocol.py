@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from cudaredist.errors import CudaRedistError, UsageError
 from cudaredist.hints import redacted
 from cudaredist.primitives import Version, label_of_manifest_name
-from cudaredist.sources.releases import ChannelRelease
+from cudaredist.sources.releases import NvidiaChannelRelease
 from cudaredist.words import shown
 
 _log = logging.getLogger(__name__)
@@ -47,22 +47,22 @@ class Settings:
     """Set to stop waiting and reading in every thread."""
 
 
-class ChannelQuery(NamedTuple):
+class NvidiaChannelQuery(NamedTuple):
     """The releases of NVIDIA's second server to list."""
 
     product: str
-    channels: frozenset[str]
-    """The selected channels."""
+    nvidia_channels: frozenset[str]
+    """The selected ones."""
     preview_folder: str
     """The folder with early-access releases of a server without `releases.json`."""
     recorded: Mapping[Version, str]
-    """The channel of each local release from `releases.json`. They are always listed."""
+    """The NVIDIA channel of each local release from `releases.json`. They are always listed."""
     is_known: bool
     """Whether to request `releases.json` without a look at `channels.json`."""
 
 
 class Listing(NamedTuple):
-    """The manifests of a redistributable in one or more folders, and in channels."""
+    """The manifests of a redistributable in folders and NVIDIA channels."""
 
     source: str
     """The name of the first source that answered, for messages."""
@@ -72,10 +72,10 @@ class Listing(NamedTuple):
     """The source that lists each label."""
     is_complete: bool
     """Whether no source failed. If so, a requested label that is missing exists at no source."""
-    releases: Mapping[Version, ChannelRelease] = {}
-    """The releases of selected channels, also those that are in `folders`."""
-    channels: Mapping[str, tuple[str, ...]] = {}
-    """The labels of all channels, selected or not."""
+    releases: Mapping[Version, NvidiaChannelRelease] = {}
+    """The releases of selected NVIDIA channels, also those that are in `folders`."""
+    nvidia_channels: Mapping[str, tuple[str, ...]] = {}
+    """The labels of all NVIDIA channels, selected or not."""
     previews: frozenset[Version] = frozenset()
     """The labels that are early access."""
     failures: tuple[CudaRedistError, ...] = ()

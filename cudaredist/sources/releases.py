@@ -1,6 +1,7 @@
 """Parser and writer of `channels.json` and `releases.json`.
 
-NVIDIA's second server lists its releases by channel. Each entry of a release has the address, the
+NVIDIA's second server lists its releases by channel. The code calls it `nvidia_channel`, because
+`channel` is NVIDIA's archives or NVIDIA's wheels. Each entry of a release has the address, the
 SHA-256 and the size of its manifest, so that these are known before the manifest is read.
 """
 
@@ -15,7 +16,7 @@ from cudaredist.formats.mirror_lock import ListedRelease
 from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT
 from cudaredist.primitives import (
-    CHANNEL_PATTERN,
+    NVIDIA_CHANNEL_PATTERN,
     SHA256_PATTERN,
     Sha256,
     Version,
@@ -24,24 +25,24 @@ from cudaredist.primitives import (
 )
 from cudaredist.words import shown
 
-CHANNELS_PATH = "release/channels.json"
-"""The list of channels and their products, below a source's root."""
+NVIDIA_CHANNELS_PATH = "release/channels.json"
+"""The list of NVIDIA channels and their products, below a source's root."""
 
 DOCUMENT_LIMIT = 8 << 20
 """Maximum bytes of a document."""
 
-_is_channel = re.compile(CHANNEL_PATTERN).fullmatch
+_is_nvidia_channel = re.compile(NVIDIA_CHANNEL_PATTERN).fullmatch
 _is_sha256 = re.compile(SHA256_PATTERN).fullmatch
 _is_size = re.compile(r"[0-9]{1,15}").fullmatch
 
 Products: TypeAlias = Mapping[str, frozenset[str]]
-"""The products of each channel."""
+"""The products of each NVIDIA channel."""
 
 
-class ChannelRelease(NamedTuple):
-    """An entry of `releases.json`: a release in a channel."""
+class NvidiaChannelRelease(NamedTuple):
+    """An entry of `releases.json`: a release in an NVIDIA channel."""
 
-    channel: str
+    nvidia_channel: str
     label: Version
     address: str
     """The path of the manifest below the source's root."""
@@ -55,9 +56,9 @@ class ChannelRelease(NamedTuple):
 
 
 class ListedReleases(NamedTuple):
-    """The releases of a product, by channel."""
+    """The releases of a product in its NVIDIA channels."""
 
-    releases: tuple[ChannelRelease, ...]
+    releases: tuple[NvidiaChannelRelease, ...]
     error: InvalidFileError | None
     """The problems of entries that are left out. None: there are none."""
 
@@ -84,31 +85,34 @@ def release_documents(manifests: Iterable[ListedManifest]) -> dict[str, bytes]:
     for listed, address, sha256, size in sorted(
         manifests, key=lambda one: Version.parse(one.listed.release)
     ):
-        product, channel = listed.redist, listed.nvidia_channel
-        products[channel].add(product)
+        product, nvidia_channel = listed.redist, listed.nvidia_channel
+        products[nvidia_channel].add(product)
         entry = {
             "version": listed.release,
             "manifest": posixpath.relpath(address, posixpath.dirname(releases_path(product))),
             "sha256": sha256,
             "size": size,
         }
-        releases[product].setdefault(channel, []).append(entry)
+        releases[product].setdefault(nvidia_channel, []).append(entry)
     if not products:
         return {}
-    channels = {name: [{"product": x} for x in sorted(of)] for name, of in products.items()}
+    nvidia_channels = {
+        name: [{"product": product} for product in sorted(names)]
+        for name, names in products.items()
+    }
     documents = {releases_path(product): canonical_json(x) for product, x in releases.items()}
-    return {CHANNELS_PATH: canonical_json(channels), **documents}
+    return {NVIDIA_CHANNELS_PATH: canonical_json(nvidia_channels), **documents}
 
 
-def read_channels(data: bytes, address: str) -> Products:
+def read_nvidia_channels(data: bytes, address: str) -> Products:
     """Read `channels.json`. Raises `InvalidFileError` with the document's address."""
     reader = _Reader(address)
-    channels = reader.channels(data)
+    nvidia_channels = reader.nvidia_channels(data)
     products: dict[str, frozenset[str]] = {}
-    for channel, items in channels.items():
-        entries = reader.entries(channel, items)
+    for nvidia_channel, items in nvidia_channels.items():
+        entries = reader.entries(nvidia_channel, items)
         names = [reader.text(entry, "product", place) for place, entry in entries]
-        products[channel] = frozenset(names)
+        products[nvidia_channel] = frozenset(names)
     error = reader.error()
     if error is not None:
         raise error
@@ -116,23 +120,25 @@ def read_channels(data: bytes, address: str) -> Products:
 
 
 def read_releases(data: bytes, product: str, address: str) -> ListedReleases:
-    """Read `releases.json`. Raises `InvalidFileError` if it is no object with channels.
+    """Read `releases.json`. Raises `InvalidFileError` if it is not an object with channels.
 
     Entries with problems are left out. If a channel has two equal entries, one is returned.
     """
     reader = _Reader(address)
-    releases: list[ChannelRelease] = []
-    for channel, items in reader.channels(data).items():
-        for place, entry in reader.entries(channel, items):
-            release = reader.release(channel, product, place, entry)
+    releases: list[NvidiaChannelRelease] = []
+    for nvidia_channel, items in reader.nvidia_channels(data).items():
+        for place, entry in reader.entries(nvidia_channel, items):
+            release = reader.release(nvidia_channel, product, place, entry)
             if release is not None:
                 releases.append(release)
     different = list(dict.fromkeys(releases))
-    counts = Counter((release.channel, release.label) for release in different)
-    for (channel, label), count in counts.items():
+    counts = Counter((release.nvidia_channel, release.label) for release in different)
+    for (nvidia_channel, label), count in counts.items():
         if count > 1:
-            reader.problem(channel, f"has {count} different manifests of {label}")
-    unambiguous = [release for release in different if counts[release.channel, release.label] == 1]
+            reader.problem(nvidia_channel, f"has {count} different manifests of {label}")
+    unambiguous = [
+        release for release in different if counts[release.nvidia_channel, release.label] == 1
+    ]
     return ListedReleases(tuple(unambiguous), reader.error())
 
 
@@ -150,23 +156,25 @@ class _Reader:
         """Return the error of all problems, None if there are none."""
         return InvalidFileError(self._what, self._problems) if self._problems else None
 
-    def channels(self, data: bytes) -> Mapping[str, object]:
-        """Return the values of the document, by the names of channels."""
+    def nvidia_channels(self, data: bytes) -> Mapping[str, object]:
+        """Return the values of the document, by NVIDIA channel."""
         document = parse_json(data, what=self._what, limit=DOCUMENT_LIMIT)
         if not isinstance(document, dict):
             raise InvalidFileError.of(self._what, "expected an object with channels")
         for name in document:
-            if not _is_channel(name):
+            if not _is_nvidia_channel(name):
                 self.problem("", f"{shown(name)} is not the name of a channel")
-        return {name: items for name, items in document.items() if _is_channel(name)}
+        return {name: items for name, items in document.items() if _is_nvidia_channel(name)}
 
-    def entries(self, channel: str, items: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yield the entries of a channel with their places in the document."""
+    def entries(
+        self, nvidia_channel: str, items: object
+    ) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """Yield the entries of an NVIDIA channel with their places in the document."""
         if not isinstance(items, list):
-            self.problem(channel, "expected a list of objects")
+            self.problem(nvidia_channel, "expected a list of objects")
             return
         for number, entry in enumerate(items):
-            place = f"{channel}[{number}]"
+            place = f"{nvidia_channel}[{number}]"
             if isinstance(entry, dict):
                 yield place, entry
             else:
@@ -182,8 +190,8 @@ class _Reader:
         return ""
 
     def release(
-        self, channel: str, product: str, place: str, entry: Mapping[str, object]
-    ) -> ChannelRelease | None:
+        self, nvidia_channel: str, product: str, place: str, entry: Mapping[str, object]
+    ) -> NvidiaChannelRelease | None:
         """Return the release of an entry, or None after a problem."""
         label = self._label(entry, place)
         address = self._address(entry, product, place)
@@ -193,7 +201,7 @@ class _Reader:
         size = self._size(entry, place)
         if label is None or address is None or size is None or not _is_sha256(sha256):
             return None
-        return ChannelRelease(channel, label, address, sha256, size)
+        return NvidiaChannelRelease(nvidia_channel, label, address, sha256, size)
 
     def _label(self, entry: Mapping[str, object], place: str) -> Version | None:
         text = self.text(entry, "version", place)

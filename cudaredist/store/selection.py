@@ -33,7 +33,7 @@ class Selection(NamedTuple):
     max_version: Version | None = None
     pre: bool = False
     """Whether to select early-access releases. If not, each requires its whole label."""
-    channels: frozenset[str] = frozenset()
+    nvidia_channels: frozenset[str] = frozenset()
     """The selected channels of NVIDIA's second server."""
 
     @classmethod
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
         minimum: str | None,
         maximum: str | None,
         *,
-        channels: Collection[str] = (),
+        nvidia_channels: Collection[str] = (),
     ) -> "Selection":
         """Parse the values of the options.
 
@@ -68,7 +68,9 @@ class Selection(NamedTuple):
         if low and high and high.components < low.components:
             message = f"--min-version {low} is newer than --max-version {high}"
             raise UsageError(message, hint=f"run `{again(without=['--max-version'])}`")
-        return cls(tuple(versions), low, high, PREVIEW in channels, frozenset(channels))
+        return cls(
+            tuple(versions), low, high, PREVIEW in nvidia_channels, frozenset(nvidia_channels)
+        )
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ from cudaredist.primitives import (
 )
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.sources.chain import SourceChain
-from cudaredist.sources.protocol import ChannelQuery, Listing
-from cudaredist.sources.releases import ChannelRelease
+from cudaredist.sources.protocol import Listing, NvidiaChannelQuery
+from cudaredist.sources.releases import NvidiaChannelRelease
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.words import shortened, shown
@@ -46,18 +46,18 @@ def read_wheel_policy(store: Store) -> WheelPolicy:
     return read_own_file(store.read_policy("wheels"), WheelPolicy)
 
 
-def channel_query(
-    store: Store, redist: Redist, channels: Collection[str], *, is_direct: bool = False
-) -> ChannelQuery | None:
+def nvidia_channel_query(
+    store: Store, redist: Redist, nvidia_channels: Collection[str], *, is_direct: bool = False
+) -> NvidiaChannelQuery | None:
     """Return the query for the releases of NVIDIA's second server.
 
-    Local releases from there are listed even if their channel is not selected. Without such a
-    release and without a channel, there is no query. A direct query does not look for the product
-    in `channels.json` first.
+    Local releases from there are listed even if their NVIDIA channel is not selected. Without
+    such a release and without an NVIDIA channel, there is no query. A direct query does not look
+    for the product in `channels.json` first.
     """
     if store.channel != "redist":
         return None
-    selected = set(channels)
+    selected = set(nvidia_channels)
     recorded = {
         Version.parse(label): entry.nvidia_channel
         for label, entry in store.recorded(redist.name).items()
@@ -68,13 +68,15 @@ def channel_query(
     if not selected and not recorded:
         return None
     is_known = is_direct or bool(recorded)
-    return ChannelQuery(redist.name, frozenset(selected), redist.preview_folder, recorded, is_known)
+    return NvidiaChannelQuery(
+        redist.name, frozenset(selected), redist.preview_folder, recorded, is_known
+    )
 
 
-def unknown_channels(
+def unknown_nvidia_channels(
     selected: Collection[str], known: Collection[str]
 ) -> Iterator[IncompleteError]:
-    """Yield an error for each selected channel that no product has.
+    """Yield an error for each selected NVIDIA channel that no product has.
 
     Without `releases.json`, early-access releases are listed in a folder, so `preview` is known.
     """
@@ -84,13 +86,13 @@ def unknown_channels(
         yield IncompleteError(f"no selected redistributable has the channel {name}", hint=hint)
 
 
-class ChannelMove(NamedTuple):
-    """A local release that is no longer in its recorded channel."""
+class NvidiaChannelMove(NamedTuple):
+    """A local release that is no longer in its recorded NVIDIA channel."""
 
     label: Version
     before: str
     after: str | None
-    """Its new channel. None: it is on the usual server."""
+    """Its new NVIDIA channel. None: it is on the usual server."""
 
     @property
     def text(self) -> str:
@@ -99,8 +101,10 @@ class ChannelMove(NamedTuple):
         return f"{self.label} left {self.before} (now {now})"
 
 
-def channel_moves(recorded: Mapping[str, LockEntry], listing: Listing) -> tuple[ChannelMove, ...]:
-    """Return the recorded releases that upstream moved to another channel or server."""
+def nvidia_channel_moves(
+    recorded: Mapping[str, LockEntry], listing: Listing
+) -> tuple[NvidiaChannelMove, ...]:
+    """Return the recorded releases that upstream moved to another place."""
     moves = []
     for text, entry in recorded.items():
         label, before = Version.parse(text), entry.nvidia_channel
@@ -108,9 +112,9 @@ def channel_moves(recorded: Mapping[str, LockEntry], listing: Listing) -> tuple[
         if before is None:
             continue
         if label in listing.folders and not listing.is_preview(label):
-            moves.append(ChannelMove(label, before, None))
-        elif release is not None and release.channel != before:
-            moves.append(ChannelMove(label, before, release.channel))
+            moves.append(NvidiaChannelMove(label, before, None))
+        elif release is not None and release.nvidia_channel != before:
+            moves.append(NvidiaChannelMove(label, before, release.nvidia_channel))
     return tuple(sorted(moves))
 
 
@@ -124,12 +128,12 @@ class UpstreamManifest(NamedTuple):
     """Empty if the local file already has these bytes."""
     doubts: tuple[str, ...] = ()
     """Reasons why it may have other archives than the release, even if it is local."""
-    release: ChannelRelease | None = None
+    release: NvidiaChannelRelease | None = None
     """The entry of `releases.json` that names it."""
 
     @property
     def origin(self) -> str:
-        """The server or the channel, for messages."""
+        """The server or the NVIDIA channel, for messages."""
         return f"those of {self.source}" if self.release is None else "those of the channel"
 
     @property
@@ -138,7 +142,7 @@ class UpstreamManifest(NamedTuple):
         return LockEntry(
             sha256=self.sha256,
             size=len(self.data),
-            nvidia_channel=self.release and self.release.channel,
+            nvidia_channel=self.release and self.release.nvidia_channel,
             address=self.release and self.release.address,
         )
 
@@ -203,15 +207,15 @@ def fetch_listed(
 ) -> UpstreamManifest:
     """Fetch a manifest from the server that the lock's entry names, by default the usual one."""
     release = listing.releases.get(label)
-    is_of_channel = label not in listing.folders or (entry and entry.nvidia_channel)
-    if release is not None and is_of_channel:
-        return fetch_channel_manifest(sources, release, listing, local, redist=redist)
+    is_of_nvidia_channel = label not in listing.folders or (entry and entry.nvidia_channel)
+    if release is not None and is_of_nvidia_channel:
+        return fetch_nvidia_channel_manifest(sources, release, listing, local, redist=redist)
     return fetch_manifest(sources, cache, label, listing, local, redist=redist)
 
 
-def fetch_channel_manifest(
+def fetch_nvidia_channel_manifest(
     sources: SourceChain,
-    release: ChannelRelease,
+    release: NvidiaChannelRelease,
     listing: Listing,
     local: bytes | None,
     *,
@@ -241,13 +245,13 @@ def fetch_channel_manifest(
     data = (data or b"")[: release.size]  # nixpkgs' copy has one more line feed
     if data != local or strict:
         manifest, warnings = validate_manifest(
-            data, release.label, redist, strict=strict, is_of_channel=True
+            data, release.label, redist, strict=strict, is_of_nvidia_channel=True
         )
         _check_paths(manifest, release)
     return UpstreamManifest(source, data, release.sha256, shortened(warnings), release=release)
 
 
-def _verify(data: bytes, release: ChannelRelease, place: str) -> None:
+def _verify(data: bytes, release: NvidiaChannelRelease, place: str) -> None:
     """Compare a manifest's size and hash with its entry in `releases.json`."""
     if len(data) != release.size:
         raise ManifestMismatchError(place, "size", f"{release.size:,}", f"{len(data):,} bytes")
@@ -256,7 +260,7 @@ def _verify(data: bytes, release: ChannelRelease, place: str) -> None:
         raise ManifestMismatchError(place, "SHA-256", release.sha256, sha256)
 
 
-def _check_paths(manifest: Manifest, release: ChannelRelease) -> None:
+def _check_paths(manifest: Manifest, release: NvidiaChannelRelease) -> None:
     """Raise `InvalidFileError` for archives outside the root of the server."""
     problems: list[Problem] = []
     for archive in manifest.archives:
@@ -295,19 +299,19 @@ def validate_manifest(
     redist: Redist | None,
     *,
     strict: bool,
-    is_of_channel: bool = False,
+    is_of_nvidia_channel: bool = False,
 ) -> tuple[Manifest, list[Problem]]:
     """Read a manifest, and return it with its warnings.
 
-    A manifest that names another product causes a warning too. The archives of a release of a
-    channel are in NVIDIA's pool, which causes none. Raises `InvalidFileError` if it is
+    A manifest that names another product causes a warning too. The archives of a release of
+    an NVIDIA channel are in NVIDIA's pool, which causes none. Raises `InvalidFileError` if it is
     not valid or, with `strict`, if there are warnings.
     """
     manifest = read_manifest(data, label=label)
     warnings = [
         warning
         for warning in manifest.warnings
-        if not (is_of_channel and warning.message == POOL_WARNING)
+        if not (is_of_nvidia_channel and warning.message == POOL_WARNING)
     ]
     product = manifest.release_product
     if redist and redist.name in REDISTS and product and not redist.accepts_product(product):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from support.channels import ROOT, channel_release, serve_channels
+from support.nvidia_channels import ROOT, nvidia_channel_release, serve_nvidia_channels
 from support.running import expect_output
 from support.server import FaultServer
 
@@ -26,7 +26,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_reference_parser_reads_mirror(program: Path, server: FaultServer, run: Run) -> None:
-    serve_channels(server, {"preview": ["13.4.0"], "archive": ["13.2.0", "13.2.1"]})
+    serve_nvidia_channels(server, {"preview": ["13.4.0"], "archive": ["13.2.0", "13.2.1"]})
     source = ("--redist", "cuda", "--base-url", server.url + ROOT, "--version", "all", "--pre")
     expect_output(run("mirror", "sync", "mirror", *source, "--nvidia-channel", "archive"), 0)
     with FaultServer() as mirror:
@@ -54,14 +54,14 @@ def test_reference_parser_reads_mirror(program: Path, server: FaultServer, run: 
             (("--channel", "archive", "--label", "13.2.0"), "13.2.0"),
         ):
             text = parse(*options, "--no-extract")
-            files, entry = channel_release(label)
+            files, entry = nvidia_channel_release(label)
             assert f"Verified manifest sha256: {entry['sha256']}" in text
             assert "Mismatch" not in text
             archives = [path for path in files if path.startswith("pool/")]
             assert text.count("Verified sha256sum") == len(archives)
             assert all(Path(path).name in text for path in archives)
         download = ("download-manifests", "--redist", "cuda", "--base-url", mirror.url + ROOT)
-        channels = ("--pre", "--nvidia-channel", "archive")
-        expect_output(run(*download, "--version", "all", *channels), 0)
+        nvidia_channels = ("--pre", "--nvidia-channel", "archive")
+        expect_output(run(*download, "--version", "all", *nvidia_channels), 0)
     labels = {path.stem for path in Path("data/manifests/cuda").iterdir()}
     assert labels == {f"redistrib_{label}" for label in ("13.2.0", "13.2.1", "13.4.0")}

@@ -107,8 +107,8 @@ class Bump:
         self._tables: list[TableReport] = []
         self._symbols: tuple[str, ...] = ()
         self._moved: dict[str, dict[str, str]] = {}
-        """Local releases that left their channel, by redistributable."""
-        self._channels: dict[str, dict[str, tuple[str, ...]]] = {}
+        """Local releases that left their NVIDIA channel, by redistributable."""
+        self._nvidia_channels: dict[str, dict[str, tuple[str, ...]]] = {}
         self._fetched = 0
 
     def run(self) -> BumpReport:
@@ -158,9 +158,9 @@ class Bump:
                 self.sources,
                 Workers(_LISTINGS, self.stop, progress),
                 is_explicit=bool(self.options.redist),
-                channels=self.options.channels.names,
+                nvidia_channels=self.options.nvidia_channels.names,
             )
-        self._moved, self._channels = upstream.moved, upstream.channels
+        self._moved, self._nvidia_channels = upstream.moved, upstream.channels
         for redist, moves in upstream.moved.items():
             self._findings += (f"{redist} {move}" for move in moves.values())
         for report in upstream.errors:
@@ -173,7 +173,9 @@ class Bump:
         for text in named:
             if upstream.releases and find_release(text, known) is None:
                 newest = {name: labels[-1] for name, labels in upstream.releases.items()}
-                self._fail(not_listed(text, newest, self.store, pre=self.options.channels.pre))
+                self._fail(
+                    not_listed(text, newest, self.store, pre=self.options.nvidia_channels.pre)
+                )
         return steps
 
     def _download(self, steps: Sequence[Step]) -> list[Step]:
@@ -207,13 +209,14 @@ class Bump:
         return sorted(local, key=lambda step: (step.redist.name, step.label))
 
     def _selection(self, redist: Redist, labels: Collection[str]) -> Selection:
-        """Select releases to download, and those that left their channel."""
-        selected, known = self.options.channels.names, self._channels.get(redist.name, {})
+        """Select releases to download, and those that left their NVIDIA channel."""
+        selected = self.options.nvidia_channels.names
+        known = self._nvidia_channels.get(redist.name, {})
         labels = {*labels, *self._moved.get(redist.name, ())}
         return Selection(
             versions=tuple(sorted(labels)),
             pre=PREVIEW in selected,
-            channels=selected & {PREVIEW, *known},
+            nvidia_channels=selected & {PREVIEW, *known},
         )
 
     def _examine(self, local: Sequence[Step]) -> None:

@@ -37,7 +37,7 @@ class BumpOptions(Options):
         "NVIDIA's archives or wheels. Default: the local ones."
     )
     version: list[str] | None = label_option("Release to add. Repeatable. Default: newer ones.")
-    channels: NvidiaChannels = field(default_factory=NvidiaChannels)
+    nvidia_channels: NvidiaChannels = field(default_factory=NvidiaChannels)
     process: bool = select_option(
         "Inspect archives and build sets. Default: on.",
         names="--process/--no-process",

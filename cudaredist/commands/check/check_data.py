@@ -38,10 +38,10 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import no_manifests
 from cudaredist.store.upstream import (
-    channel_moves,
-    channel_query,
     describe_changes,
     fetch_listed,
+    nvidia_channel_moves,
+    nvidia_channel_query,
 )
 from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
@@ -55,7 +55,7 @@ def check_data(
     *,
     shipped: Store | None = None,
     driver: str | None = None,
-    channels: frozenset[str] = frozenset(),
+    nvidia_channels: frozenset[str] = frozenset(),
     further: Iterable[Finding] = (),
 ) -> CheckReport:
     """Check the local files of the selected redistributables, or of all.
@@ -79,7 +79,7 @@ def check_data(
     }
     inventories = [inventory for _, inventory in sorted(local.items())]
     if sources is not None:
-        query = _UpstreamQuery(sources, cache, workers, channels)
+        query = _UpstreamQuery(sources, cache, workers, nvidia_channels)
         workers.progress.expect(len(local))
         tasks = [partial(query.read_listing, inventory) for inventory in local.values()]
         run_tasks(tasks, workers.jobs, workers.stop)
@@ -124,7 +124,7 @@ class _UpstreamQuery(NamedTuple):
     sources: SourceChain
     cache: Cache
     workers: Workers
-    channels: frozenset[str]
+    nvidia_channels: frozenset[str]
 
     def read_listing(self, local: Inventory) -> list[Task]:
         """List a redistributable, and return the tasks to compare manifests."""
@@ -132,7 +132,7 @@ class _UpstreamQuery(NamedTuple):
         redist, labels = local.redist, local.labels
         try:
             raise_if_stopped(self.workers.stop)
-            query = channel_query(local.store, redist, self.channels, is_direct=True)
+            query = nvidia_channel_query(local.store, redist, self.nvidia_channels, is_direct=True)
             listing = self.sources.listing(redist.manifest_folders, labels, query)
         except NotAtSourceError as error:
             # It is only a note if NVIDIA publishes no manifests of it.
@@ -143,7 +143,7 @@ class _UpstreamQuery(NamedTuple):
             local.findings.append(_failure(local, None, error))
         else:
             local.listing = listing
-            local.moves = channel_moves(local.locked, listing)
+            local.moves = nvidia_channel_moves(local.locked, listing)
             local.findings += (_failure(local, None, error) for error in listing.failures)
             behind = [line for line in local.lines if line.is_behind and labels]
             newest = {Version.parse(line.missing[-1]) for line in behind}

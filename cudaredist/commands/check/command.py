@@ -33,7 +33,7 @@ class CheckOptions(Options):
     typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
-    channels: NvidiaChannels = field(default_factory=NvidiaChannels)
+    nvidia_channels: NvidiaChannels = field(default_factory=NvidiaChannels)
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     cache_dir: Path | None = cache_dir_option()
@@ -98,7 +98,7 @@ def check(options: CheckOptions, session: Session) -> int:
         session.workers("checking", options.jobs),
         shipped=shipped,
         driver=options.require_driver,
-        channels=options.channels.names,
+        nvidia_channels=options.nvidia_channels.names,
         further=(*runfiles, *set_findings(layered), *closure_findings(limits), *notes),
     )
     return _finish(report, options, session, os.path.relpath(store.root))

@@ -24,7 +24,7 @@ from cudaredist.primitives import Version, published_sha256
 from cudaredist.redists import Redist
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
-from cudaredist.store.upstream import ChannelMove
+from cudaredist.store.upstream import NvidiaChannelMove
 from cudaredist.tables.driver_support import refusals
 
 
@@ -50,8 +50,8 @@ class Inventory:
     """Defects of the files, and differences from upstream."""
     listing: Listing | None = None
     """Upstream's listing, if it answered."""
-    moves: tuple[ChannelMove, ...] = ()
-    """Local releases that left their channel of NVIDIA's second server."""
+    moves: tuple[NvidiaChannelMove, ...] = ()
+    """Local releases that left their NVIDIA channel."""
     newer: dict[Version, Manifest] = field(default_factory=dict)
     """Upstream's new manifests, to compare their platforms with the local ones."""
 

@@ -35,12 +35,12 @@ from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import (
     UpstreamManifest,
     archive_hashes,
-    channel_moves,
-    channel_query,
     describe_changes,
-    fetch_channel_manifest,
     fetch_manifest,
-    unknown_channels,
+    fetch_nvidia_channel_manifest,
+    nvidia_channel_moves,
+    nvidia_channel_query,
+    unknown_nvidia_channels,
 )
 from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
@@ -187,7 +187,7 @@ class ManifestDownload:
             outcome = self._unlisted(target, error)
         else:
             select = partial(Selection.of, labels=listing.labels, is_preview=listing.is_preview)
-            moves = channel_moves(target.recorded, listing)
+            moves = nvidia_channel_moves(target.recorded, listing)
             labels = sorted({*select(self.selection), *(move.label for move in moves)})
             tasks = [partial(self._fetch, target, label, listing) for label in labels]
             self._failures.update(map(ErrorReport.of, listing.failures))
@@ -199,7 +199,7 @@ class ManifestDownload:
                 newest=str(newest[-1]) if newest else None,
                 listed=len(listing.labels),
                 gone=self._mark_gone(target, listing),
-                channels=dict(listing.channels),
+                channels=dict(listing.nvidia_channels),
                 moved=tuple(move.text for move in moves),
             )
         self._redists.append(outcome)
@@ -213,7 +213,9 @@ class ManifestDownload:
         labels = map(Version.parse, {*target.recorded, *self.selection.named})
         query = None
         if self.to.store is not None:
-            query = channel_query(self.to.store, target.redist, self.selection.channels)
+            query = nvidia_channel_query(
+                self.to.store, target.redist, self.selection.nvidia_channels
+            )
         return self.sources.listing(target.redist.manifest_folders, labels, query)
 
     def _unlisted(self, target: Target, error: CudaRedistError) -> RedistOutcome:
@@ -306,7 +308,7 @@ class ManifestDownload:
         if release is None:
             return fetch_usual()
         fetch_other = partial(
-            fetch_channel_manifest,
+            fetch_nvidia_channel_manifest,
             *(self.sources, release, listing, local),
             redist=target.redist,
             strict=self.strict,
@@ -324,7 +326,9 @@ class ManifestDownload:
         if archive_hashes(usual.data) == archive_hashes(other.data):
             return usual
         chosen = usual if entry is None or entry.nvidia_channel is None else other
-        warning = f"its archives differ in the channel {release.channel}; kept {chosen.origin}"
+        warning = (
+            f"its archives differ in the channel {release.nvidia_channel}; kept {chosen.origin}"
+        )
         return chosen._replace(warnings=(*chosen.warnings, warning))
 
     def _write(
@@ -376,10 +380,13 @@ class ManifestDownload:
         labels = [Version.parse(outcome.release) for outcome in self._manifests]
         redists = sorted(self._redists, key=lambda outcome: outcome.redist)
         listed = [outcome for outcome in redists if outcome.status == "listed"]
-        channels = {name for outcome in listed for name in outcome.channels}
+        nvidia_channels = {name for outcome in listed for name in outcome.channels}
         failures = sorted(self._failures, key=lambda error: error.message)
         if listed and not failures:
-            failures += map(ErrorReport.of, unknown_channels(self.selection.channels, channels))
+            failures += map(
+                ErrorReport.of,
+                unknown_nvidia_channels(self.selection.nvidia_channels, nvidia_channels),
+            )
         codes = [error.exit_code for error in (*self._errors, *failures)]
         for text in self.selection.named:
             if listed and find_release(text, labels) is None:
@@ -424,9 +431,9 @@ def _is_moved(entry: LockEntry | None, local: bytes | None, upstream: UpstreamMa
     """Check if a local manifest names the same archives at another server's paths."""
     if local is None:
         return False
-    is_of_channel = upstream.release is not None or (entry and entry.nvidia_channel)
+    is_of_nvidia_channel = upstream.release is not None or (entry and entry.nvidia_channel)
     try:
-        if not is_of_channel and not read_manifest(local).is_preview:
+        if not is_of_nvidia_channel and not read_manifest(local).is_preview:
             return False
         return archive_hashes(local) == archive_hashes(upstream.data)
     except ContentError:  # the local file is invalid

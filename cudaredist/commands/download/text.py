@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from cudaredist.cli.text import channel_lines, columns, counted
+from cudaredist.cli.text import columns, counted, nvidia_channel_lines
 from cudaredist.commands.download.report import DownloadReport, RedistOutcome
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport
@@ -25,7 +25,7 @@ def download_text(report: DownloadReport) -> Iterator[str]:
         for label in outcome.gone:
             yield f"{outcome.redist} {label}: upstream no longer lists it"
         yield from (f"{outcome.redist} {move}" for move in outcome.moved)
-        yield from channel_lines(outcome.redist, outcome.channels)
+        yield from nvidia_channel_lines(outcome.redist, outcome.channels)
     if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
         yield "only the lock changes"
     counts: Counter[str] = Counter(outcome.status for outcome in report.manifests)

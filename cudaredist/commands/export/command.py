@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from cudaredist.cli.options import (
     Options,
     argument,
-    channels_of,
     check_option,
     folder_option,
     none_for_standard_output,
+    nvidia_channels_of,
     output_flag,
     output_option,
     output_path_option,
@@ -229,8 +229,9 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.sets.cross import read_target_set
     from cudaredist.sets.read_set import indexed_sets, read_package_set
 
-    exporter, path, channel = options.exporter, options.package_set, options.nvidia_channel
-    channels_of(pre=False, names=[channel] if channel is not None else None)
+    exporter, path = options.exporter, options.package_set
+    if options.nvidia_channel is not None:
+        nvidia_channels_of(pre=False, names=[options.nvidia_channel])
     if exporter.reads_tables:
         return _export_tables(options, session)
     if path is None:
@@ -248,7 +249,11 @@ def export(options: ExportOptions, session: Session) -> int:
         package_set, _ = read_target_set(host, options.target_set)
     record = _root_record(options, sha256)
     exported = ExportedSet(
-        package_set, options.root, host=host, record=record, nvidia_channel=channel
+        package_set,
+        options.root,
+        host=host,
+        record=record,
+        nvidia_channel=options.nvidia_channel,
     )
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)

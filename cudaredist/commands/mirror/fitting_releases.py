@@ -13,7 +13,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
 from cudaredist.store.targets import Filter
-from cudaredist.store.upstream import channel_query, fetch_listed
+from cudaredist.store.upstream import fetch_listed, nvidia_channel_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class FittingReleases:
 
     def _labels(self, selection: Selection, redist: Redist) -> tuple[Version, ...]:
         """Return the selected labels of a redistributable that fit, or the usual ones."""
-        query = channel_query(self.store, redist, selection.channels)
+        query = nvidia_channel_query(self.store, redist, selection.nvidia_channels)
         listing = self.sources.listing(redist.manifest_folders, (), query)
         candidates = set(listing.labels)
         usual = selection.of(tuple(candidates), listing.is_preview)

@@ -353,11 +353,14 @@ def _is_local(outcome: ManifestOutcome) -> bool:
 
 def _listed_release(manifest: LocalManifest) -> ListedRelease | None:
     """Return the release as an entry of `releases.json`, None if it is not in that."""
-    channel = None if manifest.entry is None else manifest.entry.nvidia_channel
-    if channel is None:
+    nvidia_channel = None if manifest.entry is None else manifest.entry.nvidia_channel
+    if nvidia_channel is None:
         return None
-    redist = manifest.target.redist.name
-    return ListedRelease(redist=redist, release=str(manifest.label), nvidia_channel=channel)
+    return ListedRelease(
+        redist=manifest.target.redist.name,
+        release=str(manifest.label),
+        nvidia_channel=nvidia_channel,
+    )
 
 
 def _kept_bytes(partial: Path, content: Content) -> int:

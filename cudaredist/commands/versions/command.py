@@ -23,7 +23,7 @@ class VersionsOptions(Options):
     typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
-    channels: NvidiaChannels = field(default_factory=NvidiaChannels)
+    nvidia_channels: NvidiaChannels = field(default_factory=NvidiaChannels)
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     data: Data = field(default_factory=Data)
@@ -69,7 +69,7 @@ def versions(options: VersionsOptions, session: Session) -> int:
         None if network.offline else session.sources(bases),
         session.workers("listing", options.jobs),
         is_explicit=bool(options.redist),
-        channels=options.channels.names,
+        nvidia_channels=options.nvidia_channels.names,
     )
     texts = {
         "text": versions_text,

@@ -13,7 +13,11 @@ from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import ManifestFolder, Store
-from cudaredist.store.upstream import channel_moves, channel_query, unknown_channels
+from cudaredist.store.upstream import (
+    nvidia_channel_moves,
+    nvidia_channel_query,
+    unknown_nvidia_channels,
+)
 from cudaredist.tasks import Workers, each, raise_if_stopped
 
 _Value = TypeVar("_Value")
@@ -77,21 +81,21 @@ def read_versions(
     workers: Workers,
     *,
     is_explicit: bool = False,
-    channels: frozenset[str] = frozenset(),
+    nvidia_channels: frozenset[str] = frozenset(),
 ) -> VersionsReport:
     """Return the local and upstream release lines of redistributables.
 
     Without `sources`, return only local ones. New releases of NVIDIA's second server require that
-    their channel is in `channels`. If upstream lacks a redistributable, that is a failure if the
-    user named it, or if it has local manifests that NVIDIA wrote. Failures are in the report and
-    decide its exit code.
+    their channel is in `nvidia_channels`. If upstream lacks a redistributable, that is a failure if
+    the user named it, or if it has local manifests that NVIDIA wrote. Failures are in the report
+    and decide its exit code.
     """
-    pre = PREVIEW in channels
-    answers = _answers(store, redists, sources, workers, channels)
+    pre = PREVIEW in nvidia_channels
+    answers = _answers(store, redists, sources, workers, nvidia_channels)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     dates: dict[str, dict[str, str]] = {}
-    of_channels: dict[str, dict[str, tuple[str, ...]]] = {}
+    of_nvidia_channels: dict[str, dict[str, tuple[str, ...]]] = {}
     moved: dict[str, dict[str, str]] = {}
     absent: list[str] = []
     # A source that is down causes the same message for every redistributable.
@@ -102,9 +106,9 @@ def read_versions(
         dates[redist.name] = _dates(folder, local)
         previews = {label for label in local if folder.is_preview(label)}
         if isinstance(answer, Listing):
-            moves = channel_moves(store.recorded(redist.name), answer)
+            moves = nvidia_channel_moves(store.recorded(redist.name), answer)
             moved[redist.name] = {str(move.label): move.text for move in moves}
-            of_channels[redist.name] = dict(answer.channels)
+            of_nvidia_channels[redist.name] = dict(answer.nvidia_channels)
             previews -= {move.label for move in moves if move.after != PREVIEW}
             previews |= {label for label in answer.previews if label not in local}
         elif isinstance(answer, NotAtSourceError):
@@ -118,12 +122,12 @@ def read_versions(
         selected = (label for label in known or () if pre or label not in previews)
         releases[redist.name] = tuple(map(str, selected))
     if sources is not None and not errors:
-        errors |= _unknown(channels, of_channels)
+        errors |= _unknown(nvidia_channels, of_nvidia_channels)
     return VersionsReport(
         lines=tuple(lines),
         releases=_without_empty(releases),
         dates=_without_empty(dates),
-        channels=_without_empty(of_channels),
+        channels=_without_empty(of_nvidia_channels),
         moved=_without_empty(moved),
         absent=tuple(sorted(absent)),
         hint=_nothing_local(store, redists) if sources is None and not lines else None,
@@ -146,13 +150,13 @@ def _answers(
     redists: Sequence[Redist],
     sources: SourceChain | None,
     workers: Workers,
-    channels: frozenset[str],
+    nvidia_channels: frozenset[str],
 ) -> Sequence[Listing | CudaRedistError | None]:
     """Return the listing of each redistributable, or its error. None: not asked."""
     workers.progress.expect(len(redists))
     if sources is None:
         return [None] * len(redists)
-    ask = partial(_ask, sources, store, workers, channels)
+    ask = partial(_ask, sources, store, workers, nvidia_channels)
     return each(redists, ask, workers.jobs, workers.stop)
 
 
@@ -203,24 +207,24 @@ def _dates(folder: ManifestFolder, labels: Iterable[Version]) -> dict[str, str]:
 
 
 def _unknown(
-    channels: frozenset[str], listed: Mapping[str, Mapping[str, object]]
+    nvidia_channels: frozenset[str], listed: Mapping[str, Mapping[str, object]]
 ) -> dict[str, ErrorReport]:
-    """Return the errors for selected channels that no redistributable has, by message."""
+    """Return the errors for selected NVIDIA channels that no redistributable has, by message."""
     known = {name for names in listed.values() for name in names}
-    return {e.message: ErrorReport.of(e) for e in unknown_channels(channels, known)}
+    return {e.message: ErrorReport.of(e) for e in unknown_nvidia_channels(nvidia_channels, known)}
 
 
 def _ask(
     sources: SourceChain,
     store: Store,
     workers: Workers,
-    channels: frozenset[str],
+    nvidia_channels: frozenset[str],
     redist: Redist,
 ) -> Listing:
     """Return the listing of a redistributable from the sources."""
     try:
         raise_if_stopped(workers.stop)
-        query = channel_query(store, redist, channels)
+        query = nvidia_channel_query(store, redist, nvidia_channels)
         return sources.listing(redist.manifest_folders, (), query)
     finally:
         workers.progress.done()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.cli.text import channel_lines, columns
+from cudaredist.cli.text import columns, nvidia_channel_lines
 from cudaredist.formats.base import OwnModel, optional
 from cudaredist.formats.report import ErrorReport, Report
 from cudaredist.redists import NVIDIA_BASE
@@ -78,8 +78,8 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
         date = report.dates.get(line.redist, {}).get(local, "-")
         rows.append((line.redist, line.line, local, date, upstream, f"{line.status}{mark}"))
     yield from columns(rows)
-    for redist, channels in report.channels.items():
-        yield from channel_lines(redist, channels)
+    for redist, nvidia_channels in report.channels.items():
+        yield from nvidia_channel_lines(redist, nvidia_channels)
     for redist, moves in report.moved.items():
         yield from (f"{redist} {move}" for move in moves.values())
     if report.absent:

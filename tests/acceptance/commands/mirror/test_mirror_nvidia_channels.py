@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from support.channels import ROOT, channel_release, serve_channels
+from support.nvidia_channels import ROOT, nvidia_channel_release, serve_nvidia_channels
 from support.releases import EARLY, release
 from support.running import expect_output
 from support.server import FaultServer
@@ -16,17 +16,17 @@ RELEASES = Path("mirror/release/cuda/releases.json")
 @pytest.fixture
 def sync(server: FaultServer, run: Run) -> tuple[str, ...]:
     """Mirror CUDA 13.4.0 of `preview` and 13.2.0 of `archive`. Return the call."""
-    serve_channels(server, {"preview": ["13.4.0"], "archive": ["13.2.0"]})
+    serve_nvidia_channels(server, {"preview": ["13.4.0"], "archive": ["13.2.0"]})
     base = ("--redist", "cuda", "--base-url", server.url + ROOT)
     call = ("mirror", "sync", "mirror", *base, "--version", "all", "--pre")
     expect_output(run(*call, "--nvidia-channel", "archive"), 0)
     return call
 
 
-def test_mirror_has_documents_of_channels(sync: tuple[str, ...], run: Run) -> None:
+def test_mirror_has_documents_of_nvidia_channels(sync: tuple[str, ...], run: Run) -> None:
     assert sync
     for label in ("13.4.0", "13.2.0"):
-        files, entry = channel_release(label)
+        files, entry = nvidia_channel_release(label)
         for path, data in files.items():
             assert (Path("mirror") / path).read_bytes() == data
         (listed,) = [
@@ -42,7 +42,7 @@ def test_mirror_has_documents_of_channels(sync: tuple[str, ...], run: Run) -> No
     expect_output(run("mirror", "verify", "mirror"), 0)
 
 
-def test_mirror_is_a_source_of_channels(
+def test_mirror_is_a_source_of_nvidia_channels(
     sync: tuple[str, ...], server: FaultServer, run: Run
 ) -> None:
     assert sync
@@ -51,8 +51,8 @@ def test_mirror_is_a_source_of_channels(
     download = ("download-manifests", "--redist", "cuda", *source, "--version", "all")
     expect_output(run(*download, "--pre", "--nvidia-channel", "archive"), 0)
     lock = json.loads(Path("data/lock.json").read_text())["redists"]["cuda"]
-    channels = {label: entry["nvidia_channel"] for label, entry in lock.items()}
-    assert channels == {"13.2.0": "archive", "13.4.0": "preview"}
+    nvidia_channels = {label: entry["nvidia_channel"] for label, entry in lock.items()}
+    assert nvidia_channels == {"13.2.0": "archive", "13.4.0": "preview"}
     expect_output(run("process-manifests", *source, "--pre"), 0)
     assert len(list(Path("data/features/cuda").iterdir())) == 2
 
@@ -71,10 +71,10 @@ def test_pruned_release_is_not_listed(sync: tuple[str, ...], run: Run) -> None:
     expect_output(run("mirror", "verify", "mirror"), 0)
 
 
-def test_release_that_moved_is_listed_in_its_new_channel(
+def test_release_that_moved_is_listed_in_its_new_nvidia_channel(
     sync: tuple[str, ...], server: FaultServer, run: Run
 ) -> None:
-    serve_channels(server, {"release": ["13.4.0"], "archive": ["13.2.0"]})
+    serve_nvidia_channels(server, {"release": ["13.4.0"], "archive": ["13.2.0"]})
     expect_output(run(*sync), 0)
     listed = json.loads(RELEASES.read_text())
     assert {name: [x["version"] for x in of] for name, of in listed.items()} == {

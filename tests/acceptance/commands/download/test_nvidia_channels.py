@@ -1,4 +1,4 @@
-"""Tests of releases by channel: `channels.json`, `releases.json` and hashed manifests."""
+"""Tests of releases by NVIDIA channel: `channels.json`, `releases.json` and hashed manifests."""
 
 import json
 import re
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from conftest import Run
-from support.channels import (
-    CHANNELS,
+from support.nvidia_channels import (
+    NVIDIA_CHANNELS,
     RELEASES,
     ROOT,
     change_entry,
-    channel_release,
-    serve_channels,
+    nvidia_channel_release,
+    serve_nvidia_channels,
 )
 from support.releases import EARLY, early_release, put, release
 from support.running import expect_error, expect_output
@@ -38,9 +38,9 @@ def serve_classic(server: FaultServer, *labels: str, packages: Any = None) -> No
 
 @pytest.fixture
 def source(server: FaultServer) -> tuple[str, ...]:
-    """Serve CUDA 13.3.1 at the usual place, and two channels. Return the options."""
+    """Serve CUDA 13.3.1 at the usual place, and two NVIDIA channels. Return the options."""
     serve_classic(server, "13.3.1")
-    serve_channels(server, {"preview": ["13.4.0"], "archive": ["13.2.0", "13.2.1"]})
+    serve_nvidia_channels(server, {"preview": ["13.4.0"], "archive": ["13.2.0", "13.2.1"]})
     return "--redist", "cuda", "--base-url", server.url + ROOT
 
 
@@ -56,7 +56,7 @@ def locked(label: str) -> dict[str, Any]:
     return entry
 
 
-def test_channel_is_read_only_with_pre(
+def test_nvidia_channel_is_read_only_with_pre(
     source: tuple[str, ...], server: FaultServer, run: Run
 ) -> None:
     expect_output(run("download-manifests", *source, "--version", "all"), 0)
@@ -65,7 +65,7 @@ def test_channel_is_read_only_with_pre(
     result = run("download-manifests", *source, "--version", "all", "--pre")
     expect_output(result, 0, "channel archive has 13.2.0, 13.2.1")
     assert local_labels() == ["13.3.1", "13.4.0"]
-    _, entry = channel_release("13.4.0")
+    _, entry = nvidia_channel_release("13.4.0")
     assert locked("13.4.0") == {
         "address": f"release/cuda/{entry['manifest']}",
         "nvidia_channel": "preview",
@@ -73,11 +73,11 @@ def test_channel_is_read_only_with_pre(
         "size": int(entry["size"]),
     }
     assert set(locked("13.3.1")) == {"sha256", "size"}
-    assert server.requests[CHANNELS] == server.requests[RELEASES] == 1
+    assert server.requests[NVIDIA_CHANNELS] == server.requests[RELEASES] == 1
     assert not server.count("release/cuda/redist/")
 
 
-def test_channel_with_unknown_name_is_selected_only_by_name(
+def test_nvidia_channel_with_unknown_name_is_selected_only_by_name(
     source: tuple[str, ...], run: Run
 ) -> None:
     download = ("download-manifests", *source, "--version", "all")
@@ -113,7 +113,7 @@ def test_check_needs_one_more_request(
 def test_archives_are_read_relative_to_the_address_of_the_manifest(
     server: FaultServer, run: Run
 ) -> None:
-    files, entry = channel_release("13.4.0")
+    files, entry = nvidia_channel_release("13.4.0")
     manifest = files[f"release/cuda/{entry['manifest']}"]
     entry["manifest"] = "../../pool/manifests/sha256/13.json"
     for path, data in files.items():
@@ -127,8 +127,8 @@ def test_archives_are_read_relative_to_the_address_of_the_manifest(
 
 
 def test_archives_outside_the_root_are_refused(server: FaultServer, run: Run) -> None:
-    serve_channels(server, {"preview": ["13.4.0"]})
-    _, entry = channel_release("13.4.0")
+    serve_nvidia_channels(server, {"preview": ["13.4.0"]})
+    _, entry = nvidia_channel_release("13.4.0")
     path = f"{ROOT}/release/cuda/{entry['manifest']}"
     server.files[f"{ROOT}/release/cuda/m.json"] = server.files[path]
     change_entry(server, manifest="m.json")
@@ -138,7 +138,7 @@ def test_archives_outside_the_root_are_refused(server: FaultServer, run: Run) ->
     assert not local_labels()
 
 
-def test_mirror_sync_and_processing_of_channel(
+def test_mirror_sync_and_processing_of_nvidia_channel(
     source: tuple[str, ...], server: FaultServer, run: Run
 ) -> None:
     expect_output(run("download-manifests", *source, "--version", "all", "--pre"), 0)
@@ -162,7 +162,7 @@ def test_release_that_left_preview_is_reported_and_selected(
 ) -> None:
     expect_output(run("download-manifests", *source, "--version", "all", "--pre"), 0)
     expect_error(run("process-manifests", *source[2:], "--version", "13.9"), 2)
-    serve_channels(server, {"release": ["13.4.0"]})
+    serve_nvidia_channels(server, {"release": ["13.4.0"]})
     result = run("check", *source)
     assert result.exit_code == 1
     assert "13.4.0 left preview (now in release)" in result.stdout
@@ -183,7 +183,7 @@ def test_release_that_moved_to_the_usual_server_is_read_from_there(
     source: tuple[str, ...], server: FaultServer, run: Run
 ) -> None:
     expect_output(run("download-manifests", *source, "--version", "all", "--pre"), 0)
-    serve_channels(server, {"preview": []})
+    serve_nvidia_channels(server, {"preview": []})
     serve_classic(server, "13.3.1", "13.4.0", packages=EARLY)
     assert "13.4.0 left preview (now on the usual server)" in run("check", *source).stdout
     # 13.3.1 has other archives now, which is an error.
@@ -204,8 +204,8 @@ def test_release_on_both_servers(
     serve_classic(server, "13.3.1", "13.4.0", packages=EARLY if is_equal else other)
     result = run(*download)
     expect_output(result, 0)
-    is_of_channel = is_recorded and not is_equal
-    assert ("nvidia_channel" in locked("13.4.0")) is is_of_channel
+    is_of_nvidia_channel = is_recorded and not is_equal
+    assert ("nvidia_channel" in locked("13.4.0")) is is_of_nvidia_channel
     assert ("archives differ in the channel preview" in result.stderr) is not is_equal
 
 
@@ -223,7 +223,7 @@ def test_outage_does_not_make_the_usual_release_a_change_of_the_recorded_one(
     assert not local_labels()
 
 
-def test_release_of_a_channel_has_no_warning_about_the_pool(
+def test_release_of_nvidia_channel_has_no_warning_about_the_pool(
     source: tuple[str, ...], run: Run
 ) -> None:
     result = run("download-manifests", *source, "--version", "13.4.0", "--pre", "--strict")
@@ -231,7 +231,7 @@ def test_release_of_a_channel_has_no_warning_about_the_pool(
     assert "warning" not in result.stderr
 
 
-def test_lock_without_channels_stays_valid(server: FaultServer, run: Run) -> None:
+def test_lock_without_nvidia_channels_stays_valid(server: FaultServer, run: Run) -> None:
     files = early_release("13.4.0")
     put(Path("earlier"), files)
     of_folder = ("--redist", "cuda", "--base-url", "earlier", "--pre")
@@ -239,12 +239,12 @@ def test_lock_without_channels_stays_valid(server: FaultServer, run: Run) -> Non
     assert set(locked("13.4.0")) == {"sha256", "size"}
     source = ("--base-url", server.url + ROOT)
     expect_error(run("process-manifests", "--base-url", "earlier"), 2, "only early-access")
-    serve_channels(server, {"preview": ["13.4.0"]})
+    serve_nvidia_channels(server, {"preview": ["13.4.0"]})
     expect_output(run("download-manifests", "--redist", "cuda", *source, "--pre"), 0)
     assert locked("13.4.0")["nvidia_channel"] == "preview"
 
 
-def test_versions_show_all_channels(source: tuple[str, ...], run: Run) -> None:
+def test_versions_show_all_nvidia_channels(source: tuple[str, ...], run: Run) -> None:
     document = json.loads(run("versions", *source, "--pre", "--json").stdout)
     assert document["channels"] == {
         "cuda": {"archive": ["13.2.0", "13.2.1"], "preview": ["13.4.0"]}
@@ -255,7 +255,7 @@ def test_versions_show_all_channels(source: tuple[str, ...], run: Run) -> None:
     assert json.loads(result.stdout)["releases"] == {"cuda": ["13.2.0", "13.2.1", "13.3.1"]}
 
 
-def test_bump_adds_release_of_channel(source: tuple[str, ...], run: Run) -> None:
+def test_bump_adds_release_of_nvidia_channel(source: tuple[str, ...], run: Run) -> None:
     expect_output(run("download-manifests", *source), 0)
     expect_output(run("bump", *source, "--no-process"), 0, "nothing is new")
     expect_output(run("bump", *source, "--no-process", "--pre"), 0, "13.3.1 -> 13.4.0")
@@ -302,17 +302,33 @@ def _grow_manifest(server: FaultServer) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[FaultServer], None], int, str]] = {
-    "channels not JSON": (_serve(CHANNELS, b"{"), 5, "channels.json"),
-    "channels not UTF-8": (_serve(CHANNELS, b'{"preview\xff": []}'), 5, "channels.json"),
-    "channels a list": (_serve(CHANNELS, b"[]"), 5, "channels.json"),
-    "channels of text": (_serve(CHANNELS, b'{"preview": "cuda"}'), 5, "channels.json"),
-    "channels without product": (_serve(CHANNELS, b'{"preview": [{}]}'), 5, "product: is missing"),
-    "channels with wrong product": (_serve(CHANNELS, b'{"preview": [{"product": 1}]}'), 5, "text"),
-    "channels a portal": (_serve(CHANNELS, _HTML), 5, "channels.json"),
-    "channels too large": (_misbehave(CHANNELS, two_gigabytes(with_length=False)), 5, "larger"),
-    "channels with length": (_misbehave(CHANNELS, two_gigabytes(with_length=True)), 5, "larger"),
-    "channels broken": (_misbehave(CHANNELS, status(500)), 3, "500"),
-    "channels denied": (_misbehave(CHANNELS, status(401)), 3, "401"),
+    "channels not JSON": (_serve(NVIDIA_CHANNELS, b"{"), 5, "channels.json"),
+    "channels not UTF-8": (_serve(NVIDIA_CHANNELS, b'{"preview\xff": []}'), 5, "channels.json"),
+    "channels a list": (_serve(NVIDIA_CHANNELS, b"[]"), 5, "channels.json"),
+    "channels of text": (_serve(NVIDIA_CHANNELS, b'{"preview": "cuda"}'), 5, "channels.json"),
+    "channels without product": (
+        _serve(NVIDIA_CHANNELS, b'{"preview": [{}]}'),
+        5,
+        "product: is missing",
+    ),
+    "channels with wrong product": (
+        _serve(NVIDIA_CHANNELS, b'{"preview": [{"product": 1}]}'),
+        5,
+        "text",
+    ),
+    "channels a portal": (_serve(NVIDIA_CHANNELS, _HTML), 5, "channels.json"),
+    "channels too large": (
+        _misbehave(NVIDIA_CHANNELS, two_gigabytes(with_length=False)),
+        5,
+        "larger",
+    ),
+    "channels with length": (
+        _misbehave(NVIDIA_CHANNELS, two_gigabytes(with_length=True)),
+        5,
+        "larger",
+    ),
+    "channels broken": (_misbehave(NVIDIA_CHANNELS, status(500)), 3, "500"),
+    "channels denied": (_misbehave(NVIDIA_CHANNELS, status(401)), 3, "401"),
     "releases not JSON": (_serve(RELEASES, b""), 5, "releases.json"),
     "releases null": (_serve(RELEASES, b"null"), 5, "expected an object"),
     "releases of objects": (_serve(RELEASES, b'{"preview": {}}'), 5, "expected a list"),
@@ -358,7 +374,7 @@ FAULTS: dict[str, tuple[Callable[[FaultServer], None], int, str]] = {
 def test_fault_of_second_server_keeps_the_usual_one(
     source: tuple[str, ...], server: FaultServer, run: Run, name: str
 ) -> None:
-    serve_channels(server, {"preview": ["13.4.0"]})
+    serve_nvidia_channels(server, {"preview": ["13.4.0"]})
     make, code, text = FAULTS[name]
     make(server)
     expect_error(run("download-manifests", *source, "--pre", "--version", "all"), code, text)
@@ -371,7 +387,7 @@ def test_entry_with_a_problem_hides_no_other_release(
     source: tuple[str, ...], server: FaultServer, run: Run
 ) -> None:
     """NVIDIA's labels have had suffixes."""
-    serve_channels(server, {"preview": ["13.4.0", "13.4.1"]})
+    serve_nvidia_channels(server, {"preview": ["13.4.0", "13.4.1"]})
     change_entry(server, version="13.5.0-rc1")
     result = run("download-manifests", *source, "--pre", "--version", "all")
     expect_error(result, 5, "preview[0].version", "13.5.0-rc1")
@@ -386,7 +402,7 @@ def test_release_with_other_archives_after_a_move_keeps_the_recorded_one(
 ) -> None:
     expect_output(run("download-manifests", *source, "--version", "13.4.0", "--pre"), 0)
     recorded = (LOCAL / "redistrib_13.4.0.json").read_bytes()
-    files, entry = channel_release("13.4.0", {"libx": {"linux-x86_64": {"lib/x": b"z"}}})
+    files, entry = nvidia_channel_release("13.4.0", {"libx": {"linux-x86_64": {"lib/x": b"z"}}})
     server.files |= {f"{ROOT}/{path}": data for path, data in files.items()}
     server.files[RELEASES] = json.dumps({"release": [entry]}).encode()
     download = ("download-manifests", *source, "--version", "13.4.0")
@@ -410,7 +426,7 @@ def test_release_with_other_archives_after_a_move_keeps_the_recorded_one(
         ),
     ],
 )
-def test_channels_are_of_the_servers_only(run: Run, call: str, hint: str) -> None:
+def test_nvidia_channels_are_of_the_servers_only(run: Run, call: str, hint: str) -> None:
     result = run(*call.split())
     expect_error(result, 2, "cannot be combined with", "--nvidia-channel", f"`cudaredist {hint}")
 
@@ -419,8 +435,8 @@ def test_channels_are_of_the_servers_only(run: Run, call: str, hint: str) -> Non
 def test_size_is_number_or_digits(
     source: tuple[str, ...], server: FaultServer, run: Run, size: type
 ) -> None:
-    serve_channels(server, {"preview": ["13.4.0"]})
-    _, entry = channel_release("13.4.0")
+    serve_nvidia_channels(server, {"preview": ["13.4.0"]})
+    _, entry = nvidia_channel_release("13.4.0")
     change_entry(server, size=size(entry["size"]))
     expect_output(run("download-manifests", *source, "--pre"), 0)
     assert locked("13.4.0")["size"] == int(entry["size"])
@@ -464,9 +480,9 @@ def test_redirect_to_another_host_gets_no_credentials(
     assert "secret" not in result.output + Path("data/lock.json").read_text()
 
 
-def test_channels_over_tls(secure: FaultServer, run: Run) -> None:
+def test_nvidia_channels_over_tls(secure: FaultServer, run: Run) -> None:
     serve_classic(secure, "13.3.1")
-    serve_channels(secure, {"preview": ["13.4.0"]})
+    serve_nvidia_channels(secure, {"preview": ["13.4.0"]})
     source = ("--redist", "cuda", "--base-url", secure.url + ROOT, "--pre")
     expect_output(run("download-manifests", *source, "--version", "all"), 0)
     assert local_labels() == ["13.3.1", "13.4.0"]
@@ -479,7 +495,7 @@ def test_channels_over_tls(secure: FaultServer, run: Run) -> None:
     assert not plain.requests
 
 
-def test_nvidia_source_reads_channels_from_second_server() -> None:
+def test_nvidia_source_reads_nvidia_channels_from_second_server() -> None:
     place = HttpSource("https://developer.download.nvidia.com", Settings()).place_of
     root = "https://packages.nvidia.com/bin-archive"
     assert place("release/channels.json") == f"{root}/release/channels.json"

@@ -1,4 +1,4 @@
-"""The releases that a source lists by channel."""
+"""The releases that a source lists by NVIDIA channel."""
 
 import threading
 from collections import defaultdict
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 
 from cudaredist.errors import CudaRedistError, NotAtSourceError
 from cudaredist.primitives import PREVIEW, Version
-from cudaredist.sources.protocol import ChannelQuery, Source
+from cudaredist.sources.protocol import NvidiaChannelQuery, Source
 from cudaredist.sources.releases import (
-    CHANNELS_PATH,
     DOCUMENT_LIMIT,
-    ChannelRelease,
+    NVIDIA_CHANNELS_PATH,
     ListedReleases,
+    NvidiaChannelRelease,
     Products,
-    read_channels,
+    read_nvidia_channels,
     read_releases,
     releases_path,
 )
 
 
-class ChannelLists:
+class NvidiaChannelLists:
     """The documents of one source. `channels.json` is requested once."""
 
     def __init__(self, source: Source) -> None:
@@ -28,7 +28,7 @@ class ChannelLists:
         self._is_requested = False
         self._mutex = threading.Lock()
 
-    def releases(self, query: ChannelQuery) -> ListedReleases | None:
+    def releases(self, query: NvidiaChannelQuery) -> ListedReleases | None:
         """Return the releases of a product. None: the source does not list it.
 
         Raises `SourceError`, and `ContentError` for invalid documents.
@@ -48,8 +48,10 @@ class ChannelLists:
             if not self._is_requested:
                 self._is_requested = True
                 try:
-                    data = self._source.read(CHANNELS_PATH, DOCUMENT_LIMIT).data or b""
-                    self._products = read_channels(data, self._source.place_of(CHANNELS_PATH))
+                    data = self._source.read(NVIDIA_CHANNELS_PATH, DOCUMENT_LIMIT).data or b""
+                    self._products = read_nvidia_channels(
+                        data, self._source.place_of(NVIDIA_CHANNELS_PATH)
+                    )
                 except NotAtSourceError:
                     self._products = None
                 except CudaRedistError as error:
@@ -59,30 +61,37 @@ class ChannelLists:
         return self._products is None or any(product in x for x in self._products.values())
 
 
-def labels_by_channel(entries: Iterable[ChannelRelease]) -> dict[str, tuple[str, ...]]:
-    """Return the labels of each channel, in ascending order."""
-    channels: dict[str, list[Version]] = defaultdict(list)
+def labels_by_nvidia_channel(entries: Iterable[NvidiaChannelRelease]) -> dict[str, tuple[str, ...]]:
+    """Return the labels of each NVIDIA channel, in ascending order."""
+    nvidia_channels: dict[str, list[Version]] = defaultdict(list)
     for entry in entries:
-        channels[entry.channel].append(entry.label)
-    return {name: tuple(map(str, sorted(labels))) for name, labels in sorted(channels.items())}
+        nvidia_channels[entry.nvidia_channel].append(entry.label)
+    return {
+        name: tuple(map(str, sorted(labels))) for name, labels in sorted(nvidia_channels.items())
+    }
 
 
 def selected_releases(
-    entries: Iterable[ChannelRelease], query: ChannelQuery
-) -> dict[Version, ChannelRelease]:
-    """Return the entries of selected channels and of recorded releases.
+    entries: Iterable[NvidiaChannelRelease], query: NvidiaChannelQuery
+) -> dict[Version, NvidiaChannelRelease]:
+    """Return the entries of selected NVIDIA channels and of recorded releases.
 
-    A release in several channels is read from its recorded one, or else from another than
+    A release in several of them is read from its recorded one, or else from another than
     `preview`.
     """
-    by_label: dict[Version, list[ChannelRelease]] = defaultdict(list)
+    by_label: dict[Version, list[NvidiaChannelRelease]] = defaultdict(list)
     for entry in entries:
-        if entry.channel in query.channels or entry.label in query.recorded:
+        if entry.nvidia_channel in query.nvidia_channels or entry.label in query.recorded:
             by_label[entry.label].append(entry)
 
-    def order(entry: ChannelRelease) -> tuple[bool, bool, bool, str]:
-        is_recorded = entry.channel == query.recorded.get(entry.label)
-        is_selected = entry.channel in query.channels
-        return not is_recorded, not is_selected, entry.channel == PREVIEW, entry.channel
+    def order(entry: NvidiaChannelRelease) -> tuple[bool, bool, bool, str]:
+        is_recorded = entry.nvidia_channel == query.recorded.get(entry.label)
+        is_selected = entry.nvidia_channel in query.nvidia_channels
+        return (
+            not is_recorded,
+            not is_selected,
+            entry.nvidia_channel == PREVIEW,
+            entry.nvidia_channel,
+        )
 
     return {label: min(same, key=order) for label, same in by_label.items()}

@@ -9,7 +9,7 @@ from support.releases import EARLY, Packages, early_release
 from support.server import FaultServer
 
 ROOT = "/bin-archive"
-CHANNELS = f"{ROOT}/release/channels.json"
+NVIDIA_CHANNELS = f"{ROOT}/release/channels.json"
 RELEASES = f"{ROOT}/release/cuda/releases.json"
 
 Entry = dict[str, Any]
@@ -22,7 +22,9 @@ def entry_of(label: str, manifest: bytes) -> Entry:
     return {"version": label, "manifest": address, "sha256": sha256, "size": str(len(manifest))}
 
 
-def channel_release(label: str, packages: Packages = EARLY) -> tuple[dict[str, bytes], Entry]:
+def nvidia_channel_release(
+    label: str, packages: Packages = EARLY
+) -> tuple[dict[str, bytes], Entry]:
     """Return a release's files by path below the root, and its entry."""
     files = early_release(label, packages)
     manifest = files.pop(f"release/cuda/redist/redistrib_{label}.json")
@@ -30,17 +32,17 @@ def channel_release(label: str, packages: Packages = EARLY) -> tuple[dict[str, b
     return {**files, f"release/cuda/{entry['manifest']}": manifest}, entry
 
 
-def channel_files(channels: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
-    """Return the files of CUDA's channels by path below the root."""
+def nvidia_channel_files(nvidia_channels: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
+    """Return the files of CUDA's NVIDIA channels by path below the root."""
     files: dict[str, bytes] = {}
     releases: dict[str, list[Entry]] = {}
-    for channel, labels in channels.items():
-        releases[channel] = []
+    for nvidia_channel, labels in nvidia_channels.items():
+        releases[nvidia_channel] = []
         for label in labels:
-            added, entry = channel_release(label)
+            added, entry = nvidia_channel_release(label)
             files |= added
-            releases[channel].append(entry)
-    products = {channel: [{"product": "cuda"}] for channel in channels}
+            releases[nvidia_channel].append(entry)
+    products = {nvidia_channel: [{"product": "cuda"}] for nvidia_channel in nvidia_channels}
     return {
         **files,
         "release/channels.json": json.dumps(products).encode(),
@@ -48,15 +50,17 @@ def channel_files(channels: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
     }
 
 
-def serve_channels(
-    server: FaultServer, channels: Mapping[str, Sequence[str]], root: str = ROOT
+def serve_nvidia_channels(
+    server: FaultServer, nvidia_channels: Mapping[str, Sequence[str]], root: str = ROOT
 ) -> None:
-    """Serve CUDA's channels, instead of the earlier ones."""
-    server.files |= {f"{root}/{path}": data for path, data in channel_files(channels).items()}
+    """Serve CUDA's NVIDIA channels, instead of the earlier ones."""
+    server.files |= {
+        f"{root}/{path}": data for path, data in nvidia_channel_files(nvidia_channels).items()
+    }
 
 
 def change_entry(server: FaultServer, **changes: object) -> None:
-    """Change the first entry of the first channel. None removes a key."""
+    """Change the first entry of the first NVIDIA channel. None removes a key."""
     document = json.loads(server.files[RELEASES])
     entry = next(iter(document.values()))[0]
     entry |= changes
