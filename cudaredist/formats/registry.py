@@ -1,9 +1,10 @@
 """The kinds of cudaredist's files, and their validation."""
 
 import json
+from functools import lru_cache
 from importlib import import_module, resources
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -20,6 +21,8 @@ _OwnModel = TypeVar("_OwnModel", bound=OwnModel)
 
 OWN_FILE_LIMIT = 256 << 20
 """Maximum size of a file in bytes."""
+POLICIES_CACHED = 64
+"""Number of policies that stay in memory: those of the data folder and of several overlays."""
 
 _PROBLEMS_GATHERED = 1000
 _MESSAGE_LIMIT = 200
@@ -139,15 +142,33 @@ def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
     problem and its path. Policies must not repeat keys, because people edit them. In other
     files, only `validate` and `check` report repeated keys, because cudaredist writes these files.
     """
-    kind = next(k for k in FILE_KINDS.values() if k.path.endswith(f".{model.__name__}"))
-    what = f"{kind.name} file"
-    if kind.name.startswith("policy-") or len(data) > OWN_FILE_LIMIT or not is_plain(data):
-        parse_own_json(data, what)
+    name = _kind_name(model)
+    if name.startswith("policy-"):
+        return cast("_OwnModel", _read_policy(data, model))
+    if len(data) > OWN_FILE_LIMIT or not is_plain(data):
+        parse_own_json(data, f"{name} file")
+    return _validated(data, model, name)
+
+
+@lru_cache(maxsize=POLICIES_CACHED)
+def _read_policy(data: bytes, model: type[OwnModel]) -> OwnModel:
+    """Read a policy once for each content, since many package sets need the same policies."""
+    name = _kind_name(model)
+    parse_own_json(data, f"{name} file")
+    return _validated(data, model, name)
+
+
+def _kind_name(model: type[OwnModel]) -> str:
+    return next(k.name for k in FILE_KINDS.values() if k.path.endswith(f".{model.__name__}"))
+
+
+def _validated(data: bytes, model: type[_OwnModel], name: str) -> _OwnModel:
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
         # The strict parser and the schema have plainer messages, but only the model has all rules.
-        problems = schema_problems(parse_own_json(data, what), kind.name)
+        what = f"{name} file"
+        problems = schema_problems(parse_own_json(data, what), name)
         raise InvalidFileError(what, problems or validation_problems(error)) from None
 
 

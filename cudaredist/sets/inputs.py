@@ -43,7 +43,7 @@ from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policies:
     """All policy files, with overlays merged in."""
 
@@ -75,11 +75,11 @@ class Policies:
         path = f"policy/{subject}.json"
         return f"overlay {path}" if self.is_overlaid(entry) else path
 
-    def entries(self) -> Iterator[tuple[str, OwnModel]]:
-        """Yield all policies and their entries, with their paths."""
-        for subject in fields(self):
-            if subject.name in POLICY_MODELS:
-                yield from _entries(getattr(self, subject.name), subject.name)
+    @cached_property
+    def entries(self) -> tuple[tuple[str, OwnModel], ...]:
+        """All policies and their entries, with their paths."""
+        subjects = (field.name for field in fields(self) if field.name in POLICY_MODELS)
+        return tuple(chain.from_iterable(_entries(getattr(self, name), name) for name in subjects))
 
     def is_overlaid(self, entry: OwnModel | None) -> bool:
         """Check if an overlay defines the entry."""
@@ -280,7 +280,7 @@ class SetData:
 
     def _unknown_platforms(self) -> Iterator[Problem]:
         """Yield the platforms in policies that are not known."""
-        for path, entry in self.policies.entries():
+        for path, entry in self.policies.entries:
             platform = getattr(entry, "platform", None)
             if isinstance(platform, str) and platform not in self.platforms:
                 yield _unknown("platform", platform, self.platforms, f"{path}.platform")
@@ -373,7 +373,7 @@ def _contradictions(policies: Policies) -> Iterator[Problem]:
             yield Problem(f"names.{start}", f"is renamed in a circle: {circle}")
     for name in sorted(names.renames.keys() & names.aliases.keys()):
         yield Problem(f"names.{name}", "is both an alias and an old name")
-    for where, value in policies.entries():
+    for where, value in policies.entries:
         if isinstance(value, Bounds) and value.min and value.max:
             low, high = Version.parse(value.min), Version.parse(value.max)
             if high.components < low.components[: len(high.components)]:

@@ -13,6 +13,7 @@ from cudaredist.formats.base import OutputName, OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.registry import (
+    POLICIES_CACHED,
     names_schema_version,
     parse_own_json,
     read_own_file,
@@ -240,9 +241,9 @@ def read_policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) 
     removals: set[tuple[str, str]] = set()
     for subject, model in POLICY_MODELS.items():
         data = store.read_policy(subject)
-        document = _document(data, subject)
+        document = base = _document(data, subject)
         inputs.append(_input("policy", subject, data))
-        added: dict[str, Any] = {}
+        added: Mapping[str, Any] = {}
         place = f"policy/{subject}.json"
         for overlay in overlays:
             own = overlay.own_policy(subject)
@@ -255,8 +256,10 @@ def read_policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) 
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
                 place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
+        if document is not base:
+            data = json.dumps(document).encode()
         with located(place):
-            policy = read_own_file(json.dumps(document).encode(), model)
+            policy = read_own_file(data, model)
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)
     return Policies(**merged, from_overlay=tuple(from_overlay), removals=frozenset(removals))
@@ -283,7 +286,7 @@ def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
     return read_own_file(merged, POLICY_MODELS[path.stem])
 
 
-def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merge_policy(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a policy with an overlay's changes.
 
     The keys of an object override those of the base, and null removes a key. The items of a list
@@ -304,7 +307,9 @@ def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any
     return merged
 
 
-def _removed_names(base: dict[str, Any], changes: dict[str, Any], path: Path) -> Iterator[str]:
+def _removed_names(
+    base: Mapping[str, Any], changes: Mapping[str, Any], path: Path
+) -> Iterator[str]:
     """Yield the names of entries that are null in an overlay's file.
 
     Raises `UnknownNameError` if the base has no such entry.
@@ -337,7 +342,9 @@ def _entries_of(policy: OwnModel, added: Mapping[str, Any]) -> list[OwnModel]:
     return [entry for entry in entries if isinstance(entry, OwnModel)]
 
 
-def _document(data: bytes, subject: str) -> dict[str, Any]:
+@lru_cache(maxsize=POLICIES_CACHED)
+def _document(data: bytes, subject: str) -> Mapping[str, Any]:
+    """Parse a policy file once for each content."""
     document = parse_own_json(data, f"policy file ({subject})")
     if not isinstance(document, dict):
         raise InvalidFileError.of(f"policy file ({subject})", "expected an object")

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from cudaredist.cli.configuration import DeclaredSets, place_in_sets, read_configuration
@@ -39,10 +41,16 @@ def declared_groups(declared: DeclaredSets, store: Store, template: Request) -> 
     no release or platform fits, for an overlay that is missing, and for two sets with one name and
     platform, each with its line.
     """
+
+    @cache
+    def read_data(overlays: tuple[Path, ...]) -> SetData:
+        return read_set_data(store, [Store(path, store.channel) for path in overlays])
+
     place_by_path: dict[str, str] = {}
     groups = []
     for number in range(len(declared.sets)):
-        group = _group(declared, number, store, template)
+        data = read_data(tuple(_overlays(declared, number)))
+        group = _group(declared, number, data, template)
         place = place_in_sets(declared.path, number)
         for spec in group.specs:
             if isinstance(spec, RefusedSet):
@@ -85,10 +93,9 @@ def make_groups(
         yield from make_sets(specs, data, symbols, strict=strict, progress=progress)
 
 
-def _group(declared: DeclaredSets, number: int, store: Store, template: Request) -> SetGroup:
+def _group(declared: DeclaredSets, number: int, data: SetData, template: Request) -> SetGroup:
     """Return the sets of one declaration."""
     entry = declared.sets[number]
-    data = read_set_data(store, list(_overlays(declared, number, store)))
     request = replace(
         template,
         name=None if entry.name == DEFAULT_NAME else entry.name,
@@ -114,14 +121,14 @@ def _group(declared: DeclaredSets, number: int, store: Store, template: Request)
     return SetGroup(data, specs)
 
 
-def _overlays(declared: DeclaredSets, number: int, store: Store) -> Iterator[Store]:
+def _overlays(declared: DeclaredSets, number: int) -> Iterator[Path]:
     for name in declared.sets[number].overlays:
         path = declared.path.parent / name
         if not is_folder(path):
             place = place_in_sets(declared.path, number, "overlays")
             hint = f"create {path}, or remove it from `overlays`"
             raise UsageError(f"{place}: no such overlay: {path}", hint=hint)
-        yield Store(path, store.channel)
+        yield path
 
 
 def _release(declared: DeclaredSets, number: int, text: str) -> tuple[str, str]:

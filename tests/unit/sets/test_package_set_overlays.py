@@ -92,6 +92,18 @@ def built(base: Store, *overlays: Path, **request: Any) -> PackageSet:
     return valid(build(read(base, *overlays), **request))
 
 
+def test_policy_is_read_once_for_each_content(base: Store, overlay: Path) -> None:
+    put_policy(overlay, "fixups", fixups=[fixup("libx", broken="crashes")])
+    before, again = (read(base, overlay).policies for _ in range(2))
+    assert again.libraries is before.libraries
+    assert again.fixups is before.fixups
+    put_policy(overlay, "fixups", fixups=[fixup("libx", broken="hangs")])
+    changed = read(base, overlay).policies
+    assert changed.libraries is before.libraries
+    assert [entry.broken for entry in changed.fixups.fixups] == ["hangs"]
+    assert [entry.broken for entry in before.fixups.fixups] == ["crashes"]
+
+
 # -- fixups
 
 

@@ -22,6 +22,11 @@ from support.set_inputs import (
     rule,
 )
 
+from cudaredist.cli.configuration import read_configuration
+from cudaredist.commands.build.declared_sets import declared_groups
+from cudaredist.sets.spec import Request
+from cudaredist.store.locate import store_to_read
+
 PROJECT = Path("pyproject.toml")
 SETS = """
 [tool.cudaredist]
@@ -104,6 +109,17 @@ def test_build_writes_declared_sets_with_overlays_and_names(project: Run) -> Non
     index = json.loads(Path("sets/index.json").read_text())
     names = {one["path"]: one.get("name") for one in index["sets"]}
     assert names == {path: "thor" if "thor" in path else None for path in FILES}
+
+
+def test_declarations_with_equal_overlays_share_data(project: Run) -> None:
+    declared = read_configuration().declared
+    assert declared is not None
+    groups = declared_groups(declared, store_to_read(Path("data"), "redist"), Request())
+    first, second, third = (group.data for group in groups)
+    assert first is third
+    assert first is not second
+    assert first.policies.drivers is second.policies.drivers
+    assert first.policies.withheld != second.policies.withheld
 
 
 def test_second_build_changes_nothing(project: Run) -> None:
