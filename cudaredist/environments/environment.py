@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from cudaredist.environments.installed import Environment
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
@@ -15,6 +14,7 @@ from cudaredist.environments.loader import UNREADABLE, damage_of
 from cudaredist.environments.opened_findings import OpenedFindings
 from cudaredist.environments.packages import InstalledPackages
 from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.requirements_in_use import project_of, requirements_with
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
@@ -45,8 +45,11 @@ class JudgedEnvironment:
         self.environment, self._data = environment, data
         self.libraries = LoadedLibraries(environment, data)
         self.owners = self.libraries.owners
-        self.repairs = Repairs(environment, data.catalog)
-        self._packages = InstalledPackages(environment, data, self.owners, self.repairs)
+        requirements = self.libraries.requirements
+        self.repairs = Repairs(environment, data.catalog, requirements)
+        self._packages = InstalledPackages(
+            environment, data, self.owners, requirements, self.repairs
+        )
         self.opened = OpenedFindings(environment, data, self.libraries, self.repairs)
         self._mixed: dict[str, FileMajors] = {}
         """Files that are loaded with libraries of several CUDA majors."""
@@ -342,8 +345,7 @@ class JudgedEnvironment:
             hint = None
             if requirement is not None:
                 message += f", of {requirement.name}"
-                project = canonicalize_name(requirement.name)
-                hint = self.repairs.install(project, requirement.specifier)
+                hint = self.repairs.install(project_of(requirement), requirement.specifier)
             finding = make_finding("missing-library", message, paths[0], hint)
             yield as_warning(finding) if requirement is None else finding
 
@@ -352,8 +354,8 @@ class JudgedEnvironment:
         owner, project = self.owners.of(use.user), other_project(use.soname)
         if owner is None or project is None:
             return None
-        required = owner.requirements()
-        return next((n for n in required if canonicalize_name(n.name).startswith(project)), None)
+        required = requirements_with(owner)
+        return next((each for each in required if project_of(each).startswith(project)), None)
 
 
 def _lacking_names(uses: Iterable[Use]) -> list[str]:

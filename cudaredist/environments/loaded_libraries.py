@@ -10,6 +10,7 @@ from cudaredist.environments.installed import Environment
 from cudaredist.environments.loader import FoundFile, Loader, Loading
 from cudaredist.environments.opened import OpenedLibraries
 from cudaredist.environments.preloads import Preloads
+from cudaredist.environments.requirements_in_use import requirements_in_use
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.grouping import grouped
 from cudaredist.programs.alternatives import groups_of_alternatives
@@ -55,8 +56,15 @@ class LoadedLibraries:
         self.uses = list(self._all_uses(elf))
         self.replaced = self._replaced()
         """Unusable files for other CUDA releases, each with a usable one of the same package."""
+        self.requirements = requirements_in_use(environment.distributions, projects)
         opened = OpenedLibraries(
-            environment, data, self._loader, self._loadings, self.preloads.names, owners
+            environment,
+            data,
+            self._loader,
+            self._loadings,
+            self.preloads.names,
+            owners,
+            self.requirements,
         )
         opened_cuda = {file.path: list(filter(self._is_cuda, file.binary.opens)) for file in elf}
         self.unopened = [

@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from packaging.utils import canonicalize_name
-
 from cudaredist.environments.file_owners import FileOwners
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.loader import FoundFile, Loaded, Loader, Loading, fitting_names
+from cudaredist.environments.requirements_in_use import RequirementsInUse, projects_of
 from cudaredist.features.library_symbols import import_groups
 from cudaredist.formats.policy import LoadedLibrary
 from cudaredist.grouping import grouped
@@ -47,15 +46,16 @@ class OpenedLibraries:
         loadings: Mapping[str, Loading],
         preloaded: Collection[str],
         owners: FileOwners,
+        requirements: RequirementsInUse,
     ) -> None:
         """Take the loaded libraries of each file, and the names that packages load first."""
-        self._environment, self._data, self._loader = environment, data, loader
+        self._data, self._loader = data, loader
         self._loadings, self._preloaded = loadings, preloaded
         self._files = {file.path: file for file in environment.files}
         self._by_stem = grouped(
             (stem_of(name), file) for file in environment.files for name in file.names
         )
-        self._owners = owners
+        self._owners, self._requirements = owners, requirements
         self._projects = data.catalog.projects()
         self._opened: dict[str, list[FoundFile]] = {}
         """The libraries that files open, by the paths of these files."""
@@ -173,10 +173,7 @@ class OpenedLibraries:
 
     def _is_declared(self, owner: Distribution, name: str) -> bool:
         """Check if a package requires a wheel with a library, also in an extra that is used."""
-        declared = {
-            canonicalize_name(each.name)
-            for each in self._environment.requirements_in_use(owner, self._projects)
-        }
+        declared = projects_of(self._requirements[owner.project])
         return not declared.isdisjoint(self._data.catalog.projects_with(name))
 
     # -- other files that load the user

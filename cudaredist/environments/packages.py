@@ -10,11 +10,15 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from cudaredist.environments.file_owners import FileOwners
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.requirements_in_use import (
+    RequirementsInUse,
+    project_of,
+    projects_of,
+)
 from cudaredist.grouping import grouped
 from cudaredist.programs.program import AuditData
 from cudaredist.programs.program_findings import as_warning, make_finding, some_of
@@ -26,9 +30,14 @@ class InstalledPackages:
     """The packages of an environment."""
 
     def __init__(
-        self, environment: Environment, data: AuditData, owners: FileOwners, repairs: Repairs
+        self,
+        environment: Environment,
+        data: AuditData,
+        owners: FileOwners,
+        requirements: RequirementsInUse,
+        repairs: Repairs,
     ) -> None:
-        self._environment, self._owners, self._repairs = environment, owners, repairs
+        self._requirements, self._owners, self._repairs = requirements, owners, repairs
         self._packages = environment.distributions
         self._projects = data.catalog.projects()
         loaders = (project for rule in data.policy.preloads for project in rule.projects)
@@ -38,8 +47,7 @@ class InstalledPackages:
     def findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
         """Yield the differences. Damaged files have findings already."""
         for package in self._packages.values():
-            names = {canonicalize_name(each.name) for each in package.requires}
-            if not names.isdisjoint(self._checked):
+            if not projects_of(package.requires).isdisjoint(self._checked):
                 yield from self._requirement_findings(package)
         yield from self._shared_findings()
         yield from self._size_findings(damaged)
@@ -49,23 +57,23 @@ class InstalledPackages:
 
         Missing wheels of NVIDIA's are a finding if more of the required ones are installed.
         """
-        required = list(self._environment.requirements_in_use(package, self._projects))
-        nvidias = [each for each in required if canonicalize_name(each.name) in self._projects]
-        missing = [n for n in nvidias if canonicalize_name(n.name) not in self._packages]
-        installed_count = len(nvidias) - len(missing)
+        required = self._requirements[package.project]
+        wheels = [each for each in required if project_of(each) in self._projects]
+        missing = [wheel for wheel in wheels if project_of(wheel) not in self._packages]
+        installed_count = len(wheels) - len(missing)
         if missing and installed_count > len(missing):
             names = some_of([_plain(each) for each in missing])
             message = f"{package.title} requires {names}, which is not installed"
             yield make_finding("requirement", message, hint=self._install(missing))
-        by_project = grouped((canonicalize_name(each.name), each) for each in required)
-        for project, each in by_project.items():
+        by_project = grouped((project_of(each), each) for each in required)
+        for project, same in by_project.items():
             other = self._packages.get(project)
             if other is None or project not in self._checked:
                 continue
             # Extras may require different versions, of which one is installed.
-            if not any(n.specifier.contains(other.version, prereleases=True) for n in each):
-                words = f"requires {_plain(each[0])}, but {other.version} is installed"
-                hint = self._install(each[:1])
+            if not any(each.specifier.contains(other.version, prereleases=True) for each in same):
+                words = f"requires {_plain(same[0])}, but {other.version} is installed"
+                hint = self._install(same[:1])
                 yield make_finding("requirement", f"{package.title} {words}", hint=hint)
 
     def _shared_findings(self) -> Iterator[AuditFinding]:
@@ -85,11 +93,9 @@ class InstalledPackages:
     def _shared_fix(self, owners: Sequence[Distribution]) -> str | None:
         """Return the commands that keep the one package that others require, if there is one."""
         others = [each for each in self._packages.values() if each not in owners]
-        required = {
-            canonicalize_name(each.name)
-            for package in others
-            for each in self._environment.requirements_in_use(package, self._projects)
-        }
+        required = projects_of(
+            each for package in others for each in self._requirements[package.project]
+        )
         kept = [owner for owner in owners if owner.project in required]
         if len(kept) != 1:
             return None
@@ -104,7 +110,7 @@ class InstalledPackages:
         """Return the command for some requirements, None if other packages contradict them."""
         installs = []
         for each in requirements:
-            project = canonicalize_name(each.name)
+            project = project_of(each)
             own = [] if self._repairs.has_wheels else [each.specifier]
             merged = self._repairs.merge(project, own)
             if merged is None:

@@ -4,12 +4,13 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from cudaredist.environments.file_owners import FileOwners
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.loader import FoundFile
+from cudaredist.environments.requirements_in_use import required_projects
 from cudaredist.formats.policy import LibraryPolicy, Preload
 from cudaredist.programs.program import ProgramFile
 from cudaredist.store.files import foreign_text
@@ -35,7 +36,8 @@ class Preloads:
     ) -> None:
         """Take the files in NVIDIA's wheels, of which some are loaded, and all files by name."""
         self._owners, self._by_name = owners, by_name
-        self._required_by = lru_cache(maxsize=None)(environment.required_by)
+        required = partial(required_projects, packages=environment.distributions)
+        self._required_projects = lru_cache(maxsize=None)(required)
         self._optional = [rule for rule in policy.preloads if rule.is_optional]
         rules = list(_installed_rules(environment, policy))
         self._called = [(package, rule) for package, rule in rules if rule.is_called]
@@ -68,7 +70,7 @@ class Preloads:
             return {}
         # An extension of torch without requirements needs torch's libraries.
         needed = [each for name in file.binary.needed for each in self._by_name.get(name, ())]
-        required = self._required_by(package.project) | self._owners.projects_of(needed)
+        required = self._required_projects(package.project) | self._owners.projects_of(needed)
         loaded: dict[str, FoundFile] = {}
         for loader, by_name in self._at_import:
             if loader.project in required:

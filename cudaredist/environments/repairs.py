@@ -9,10 +9,10 @@ from shlex import quote
 from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import Version as WheelVersion
 
 from cudaredist.environments.installed import Distribution, Environment
+from cudaredist.environments.requirements_in_use import RequirementsInUse, project_of
 from cudaredist.grouping import grouped
 from cudaredist.programs.program import Catalog
 from cudaredist.programs.wheel_requirements import wheel_version
@@ -50,13 +50,14 @@ class Repair(NamedTuple):
 class Repairs:
     """The changes that resolve the findings of one environment."""
 
-    def __init__(self, environment: Environment, catalog: Catalog) -> None:
+    def __init__(
+        self, environment: Environment, catalog: Catalog, requirements: RequirementsInUse
+    ) -> None:
         """Take the known wheels."""
-        self._environment, self._catalog = environment, catalog
-        self._projects = catalog.projects()
+        self._environment, self._catalog, self._requirements = environment, catalog, requirements
         self._versions = lru_cache(maxsize=None)(self._known_versions)
         self._by_hint: dict[str, Repair] = {}
-        self.installer = _installer(environment, self._projects)
+        self.installer = _installer(environment, catalog.projects())
 
     @property
     def has_wheels(self) -> bool:
@@ -152,8 +153,8 @@ class Repairs:
         """The versions that installed packages require, by project and the package's title."""
         found: dict[str, dict[str, list[SpecifierSet]]] = {}
         for package in self._environment.distributions.values():
-            for each in self._environment.requirements_in_use(package, self._projects):
-                pins = found.setdefault(canonicalize_name(each.name), {})
+            for each in self._requirements[package.project]:
+                pins = found.setdefault(project_of(each), {})
                 pins.setdefault(package.title, []).append(each.specifier)
         return found
 

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import Version as WheelVersion
 
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.requirements_in_use import (
+    extra_with,
+    project_of,
+    projects_of,
+    requirements_with,
+)
 from cudaredist.programs.lowest_release import required_releases
 from cudaredist.programs.needs import LibraryNeed
 from cudaredist.programs.program import (
@@ -90,8 +95,8 @@ def _extra_command(
     if len({owner.project for owner in owners}) != 1 or not repairs.has_wheels:
         return None
     owner = owners[0]
-    extra = owner.extra_with(project)
-    stated = [n.specifier for n in owner.requires if canonicalize_name(n.name) == project]
+    extra = extra_with(owner, project)
+    stated = [each.specifier for each in owner.requires if project_of(each) == project]
     if extra is None or all(repairs.merge(project, [versions, each]) is None for each in stated):
         return None
     pinned = SpecifierSet(f"=={owner.version}")
@@ -131,7 +136,7 @@ def _providers(
     known = [library for library in catalog.providers(soname, platforms) if library.project]
     all_owners = environment.owners()
     owners = [all_owners[file.path] for file in files if file.path in all_owners]
-    declared = {canonicalize_name(each.name) for owner in owners for each in owner.requirements()}
+    declared = projects_of(each for owner in owners for each in requirements_with(owner))
     paths = {path for owner in owners for path in owner.files}
     siblings = [file for file in environment.files if file.path in paths]
     majors = common_majors(stated_majors(file, catalog) for file in files)
