@@ -10,7 +10,7 @@ from packaging.version import Version as WheelVersion
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.error_message import ErrorMessage
 from cudaredist.environments.loaded_libraries import Use
-from cudaredist.features.library_symbols import import_groups
+from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
@@ -39,7 +39,7 @@ class Answers:
     ) -> None:
         self._message, self._environment, self._data = message, environment, data
         self._findings, self._libraries = findings, environment.libraries
-        self._platforms = self._libraries.platforms
+        self._files, self._owners = environment.files, environment.owners
 
     def all(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
         """Yield the answers. `gpus` are the required capabilities."""
@@ -66,11 +66,11 @@ class Answers:
         use = chosen[0]
         first = self._first_with(name, use.soname)
         file = use.loaded.file
-        package = self._libraries.owners.title_of(file) or None
+        package = self._owners.title_of(file) or None
         title = use.loaded.display_path + (f" ({package})" if package else "")
         first_title = None if first is None else _release_title(first)
         since = f"; {use.soname} has it since {first_title}" if first_title else ""
-        is_exported = file is not None and self._libraries.exports_symbol(file, name)
+        is_exported = file is not None and _exports(file, name)
         if file is None:
             message = f"{use.user.display_path} needs {use.soname}, which is not found{since}"
         elif is_exported:
@@ -122,7 +122,7 @@ class Answers:
             for column, bit in table.columns.items()
             if bit & mask and not column.provider.stub
         }
-        known = self._data.catalog.providers(soname, self._platforms)
+        known = self._data.catalog.providers(soname, self._files.platforms)
         fitting = [lib for lib in known if lib.archive in archives]
         projects = self._environment.environment.distributions
         installed = [lib for lib in fitting if lib.project in projects]
@@ -162,7 +162,7 @@ class Answers:
             yield ErrorAnswer(kind="library", name=names[0], message=message)
         elif uses and uses[0].loaded.path:
             loaded = uses[0].loaded
-            package = self._libraries.owners.title_of(loaded.file) or None
+            package = self._owners.title_of(loaded.file) or None
             title = loaded.display_path + (f" ({package})" if package else "")
             message = f"the loader finds {title} for {uses[0].user.display_path}"
             yield ErrorAnswer(
@@ -187,7 +187,7 @@ class Answers:
 
     def _absent(self, names: Sequence[str]) -> ErrorAnswer:
         """Return the answer for a library that no file needs by name."""
-        files = self._libraries.files_named(names)
+        files = self._files.paths_named(names)
         if files:
             message = f"the environment has {some_of(files)}, but no file needs it by its name"
             return ErrorAnswer(kind="library", name=names[0], message=message, path=files[0])
@@ -196,7 +196,7 @@ class Answers:
         known = [
             library
             for soname in sonames
-            for library in self._data.catalog.providers(soname, self._platforms)
+            for library in self._data.catalog.providers(soname, self._files.platforms)
             if library.project is not None
         ]
         projects = sorted({library.project or "" for library in known})
@@ -214,7 +214,7 @@ class Answers:
     def _majors(self) -> set[int]:
         """Return the CUDA majors of the libraries that files need."""
         uses = self._libraries.uses
-        providers = (self._data.catalog.providers(u.soname, self._platforms) for u in uses)
+        providers = (self._data.catalog.providers(u.soname, self._files.platforms) for u in uses)
         stated = (majors_of(libraries) for libraries in providers)
         return {next(iter(majors)) for majors in stated if len(majors) == 1}
 
@@ -283,6 +283,11 @@ def _release_title(library: KnownLibrary) -> str:
 def _imports(file: ProgramFile, symbol: str) -> bool:
     """Check if a file needs a symbol in any version."""
     return any(symbol in names for names, _, _ in import_groups(file.binary))
+
+
+def _exports(file: ProgramFile, symbol: str) -> bool:
+    """Check if a file exports a symbol in any version."""
+    return any(symbol in names for names, _ in export_groups(file.binary))
 
 
 def _minor(version: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from cudaredist.environments.answers import answers_of
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.error_message import EXAMPLE, ErrorMessage, parse_message
+from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader, size_of
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.packageset import PackageSet
@@ -23,6 +24,7 @@ from cudaredist.programs.program import (
     AuditRequirements,
     Catalog,
     KnownLibrary,
+    ProgramFile,
     paths_of,
 )
 from cudaredist.programs.program_findings import is_ignored, program_findings, with_reason
@@ -124,14 +126,15 @@ def audit_report(
 
     `message` is the message of an error to answer.
     """
-    environments = [JudgedEnvironment(each, data) for each in program.environments]
+    loaded = [load_all(environment, data) for environment in program.environments]
     gpus = required.gpus
-    nvidias = set[str]().union(*(each.libraries.nvidias for each in environments))
-    unread = (file for file in program.files if file.path in nvidias and file.is_unread)
+    nvidia_files = set[ProgramFile]().union(*(each.files.nvidia_files for each in loaded))
+    unread = (file for file in program.files if file in nvidia_files and file.is_unread)
     skipped = (*program.skipped, *paths_of(unread))
-    files = [file for file in program.files if file.path not in nvidias]
+    files = [file for file in program.files if file not in nvidia_files]
     judged = JudgedProgram(files, data, required)
-    findings = list(program_findings(judged, skipped, [each.libraries for each in environments]))
+    environments = [JudgedEnvironment(each, data, judged.majors) for each in loaded]
+    findings = list(program_findings(judged, skipped, loaded))
     declared: list[DeclaredWheel] = []
     if program.declared is not None:
         declared, differences = declared_wheels(judged, program.declared)
@@ -178,7 +181,7 @@ def _environment_findings(
     environments: Sequence[JudgedEnvironment], judged: JudgedProgram
 ) -> Iterator[AuditFinding]:
     for each in environments:
-        yield from each.findings(judged.majors)
+        yield from each.findings()
     for each in environments:
         yield from each.gpu_findings(judged.required.gpus)
 

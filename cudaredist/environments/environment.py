@@ -8,7 +8,6 @@ from functools import partial
 
 from packaging.requirements import Requirement
 
-from cudaredist.environments.installed import Environment
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
 from cudaredist.environments.loader import UNREADABLE, damage_of
 from cudaredist.environments.opened_findings import OpenedFindings
@@ -41,17 +40,17 @@ _NAMES = 5
 class JudgedEnvironment:
     """The findings about one environment."""
 
-    def __init__(self, environment: Environment, data: AuditData) -> None:
-        self.environment, self._data = environment, data
-        self.libraries = LoadedLibraries(environment, data)
-        self.owners = self.libraries.owners
-        requirements = self.libraries.requirements
-        self.repairs = Repairs(environment, data.catalog, requirements)
-        self._packages = InstalledPackages(
-            environment, data, self.owners, requirements, self.repairs
-        )
-        self.opened = OpenedFindings(environment, data, self.libraries, self.repairs)
-        self._mixed: dict[str, FileMajors] = {}
+    def __init__(
+        self, libraries: LoadedLibraries, data: AuditData, majors: Iterable[FileMajors] = ()
+    ) -> None:
+        """Take the CUDA majors of files."""
+        self.libraries, self._data = libraries, data
+        self.files, self.owners = libraries.files, libraries.files.owners
+        self.environment = self.files.environment
+        self.repairs = Repairs(self.environment, data.catalog, libraries.requirements)
+        self._packages = InstalledPackages(libraries, data, self.repairs)
+        self.opened = OpenedFindings(libraries, data, self.repairs)
+        self._mixed = {each.path: each for each in majors if not each.common}
         """Files that are loaded with libraries of several CUDA majors."""
 
     def report(self, findings: Iterable[AuditFinding] = ()) -> AuditedEnvironment:
@@ -68,7 +67,7 @@ class JudgedEnvironment:
             libraries=tuple(
                 LoadedFile(
                     soname=soname,
-                    cuda=soname in self.libraries.cuda or found_by == "driver",
+                    cuda=soname in self.files.cuda or found_by == "driver",
                     found_by=found_by,
                     path=path or None,
                     package=self.owners.title_of(uses[0].loaded.file) or None,
@@ -80,23 +79,19 @@ class JudgedEnvironment:
             ),
         )
 
-    def findings(self, majors: Iterable[FileMajors] = ()) -> Iterator[AuditFinding]:
-        """Yield missing libraries, missing symbols, and several copies of a library.
-
-        `majors` are the CUDA majors of files.
-        """
-        self._mixed = {each.path: each for each in majors if not each.common}
+    def findings(self) -> Iterator[AuditFinding]:
+        """Yield missing libraries, missing symbols, and several copies of a library."""
         groups = grouped(
             ((use.soname, use.loaded.found_by, use.loaded.path), use)
             for use in self.libraries.uses
             if use.user not in self.libraries.replaced
         )
         for (soname, _, _), uses in sorted(groups.items()):
-            if soname in self.libraries.cuda:
+            if soname in self.files.cuda:
                 yield from self._location_findings(soname, uses)
             yield from self._symbol_findings(soname, uses)
         yield from self._replaced_findings()
-        damaged = {self.libraries.real(found.path) for _, found in self.libraries.damaged}
+        damaged = {each.real_path for each in self.libraries.damaged}
         yield from self._unread_findings(damaged)
         yield from self._damage_findings()
         yield from self._packages.findings(damaged)
@@ -115,7 +110,7 @@ class JudgedEnvironment:
         rules = self._data.rules
         if rules is None:
             return
-        jetsons = jetson_findings(gpus, self.libraries.platforms, rules)
+        jetsons = jetson_findings(gpus, self.files.platforms, rules)
         yield from jetsons.values()
         gpus = [name for name in gpus if name not in jetsons]
         packages = grouped(
@@ -125,7 +120,7 @@ class JudgedEnvironment:
             # Images without kernels are no device code.
             coverage = rules.cover(codes_of(files), gpus)
             coverage = {name: part for name, part in coverage.items() if part.value != "host-only"}
-            if all(file.path in self.libraries.nvidias for file in files):
+            if self.files.nvidia_files.issuperset(files):
                 coverage = {name: part for name, part in coverage.items() if part.value == "none"}
             gaps_of = partial(find_gaps, files, rules=rules, is_package=True)
             for each in gpu_findings(
@@ -135,12 +130,12 @@ class JudgedEnvironment:
 
     def packages_with_code(self) -> set[str]:
         """Return the packages with device code, other than NVIDIA's own."""
-        own = (file for file in self._files_with_code() if file.path not in self.libraries.nvidias)
+        own = (file for file in self._files_with_code() if file not in self.files.nvidia_files)
         return {self.owners.title_of(file) or file.display_path for file in own}
 
     def _files_with_code(self) -> Iterator[ProgramFile]:
         """Yield the files with device code."""
-        for file in self.libraries.files:
+        for file in self.environment.files:
             if file.binary.images or file.binary.cubins:
                 yield file
 
@@ -195,7 +190,7 @@ class JudgedEnvironment:
             else:
                 rest += f". Call {call} first"
         elif loaded.found_by == "none":
-            others = sorted(set(self._data.catalog.others(soname)) & self.libraries.by_name.keys())
+            others = sorted(set(self._data.catalog.others(soname)) & self.files.by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
             hint, conflict = self.fix(soname, uses)
             rest += f", but {conflict}" if conflict else ""
@@ -233,7 +228,7 @@ class JudgedEnvironment:
         for other, files in groups.items():
             paths = paths_of(files)
             uses = (use for use in self.libraries.uses if use.user in files)
-            names = sorted({use.soname for use in uses if self.libraries.is_unmet(use)})
+            names = sorted({use.soname for use in uses if use.is_unmet(self.files.cuda)})
             # The answer to an error needs all names.
             message = f"{', '.join(names)} for {some_of(paths)}: missing, or without some symbols; "
             message += f"{self.owners.title_of(other)} also has {other.display_path} for another "
@@ -245,33 +240,27 @@ class JudgedEnvironment:
     def _unread_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
         """Yield a finding for files whose CUDA libraries are unknown.
 
-        Damaged files have findings of their own. Run paths and symbols only count in files that
-        need or open CUDA libraries.
+        Damaged files have findings of their own.
         """
-        unread = [
-            file
-            for file in self.libraries.files
-            if file.path not in damaged and self.libraries.is_cuda_unknown(file)
-        ]
-        paths = [*paths_of(unread), *self.environment.unreadable]
+        unknown = (file for file in self.libraries.unknown if file.path not in damaged)
+        paths = [*paths_of(unknown), *self.environment.unreadable]
         if paths:
             message = f"the CUDA libraries of {some_of(paths)} are unknown: not read"
             yield make_finding("unknown", message, paths[0])
 
     def _damage_findings(self) -> Iterator[AuditFinding]:
         """Yield a finding for each library that is not a whole ELF file."""
-        damaged = grouped((found.path, (user, found)) for user, found in self.libraries.damaged)
-        for path, uses in sorted(damaged.items()):
-            real = self.libraries.real(path)
-            owner = self.owners.at(real)
-            title = self._display_path(real) + ("" if owner is None else f" ({owner.title})")
-            users = paths_of({user for user, _ in uses})
+        damaged = grouped(((each.path, each.real_path), each) for each in self.libraries.damaged)
+        for (path, real_path), libraries in sorted(damaged.items()):
+            owner = self.owners.at(real_path)
+            title = self._display_path(real_path) + ("" if owner is None else f" ({owner.title})")
+            users = paths_of({library.user for library in libraries})
             message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
             if damage_of(path) == UNREADABLE:
-                yield make_finding("unknown", message, self._display_path(real))
+                yield make_finding("unknown", message, self._display_path(real_path))
                 continue
             hint = None if owner is None else self.repairs.reinstall(owner)
-            yield make_finding("damaged-file", message, self._display_path(real), hint)
+            yield make_finding("damaged-file", message, self._display_path(real_path), hint)
 
     def _display_path(self, path: str) -> str:
         """Return the path of a file in messages."""
@@ -285,7 +274,7 @@ class JudgedEnvironment:
             (use.loaded.rule, use)
             for use in self.libraries.uses
             if use.loaded.found_by == "preloaded"
-            and use.soname in self.libraries.cuda
+            and use.soname in self.files.cuda
             and not self._is_preloaded_for(use.soname, use.user)
         )
         for rule, uses in groups.items():
@@ -296,18 +285,19 @@ class JudgedEnvironment:
 
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""
-        return user.path in self.libraries.nvidias or soname in self.libraries.preloads.before(user)
+        before = self.libraries.preloads.before(user)
+        return user in self.files.nvidia_files or soname in before
 
     def _library_path_findings(self) -> Iterator[AuditFinding]:
         """Yield a warning for each library that LD_LIBRARY_PATH puts before others."""
         groups = grouped(
             (use.loaded.display_path, use)
             for use in self.libraries.uses
-            if use.loaded.found_by == "library-path" and use.soname in self.libraries.cuda
+            if use.loaded.found_by == "library-path" and use.soname in self.files.cuda
         )
         for path, uses in sorted(groups.items()):
             users, others = paths_of(use.user for use in uses), self.libraries.other_copies(uses[0])
-            if not others and path in self.libraries.files_named([uses[0].soname]):
+            if not others and path in self.files.paths_named([uses[0].soname]):
                 continue  # The only copy of the environment.
             message = f"LD_LIBRARY_PATH puts {path} first for {some_of(users)}"
             message += f", before {some_of(others)}" if others else ""
@@ -317,7 +307,7 @@ class JudgedEnvironment:
         """Yield a warning if files load different copies of a CUDA library."""
         copies: dict[str, dict[str, str]] = defaultdict(dict)
         for use in self.libraries.uses:
-            if use.soname in self.libraries.cuda and use.loaded.file is not None:
+            if use.soname in self.files.cuda and use.loaded.file is not None:
                 copies[use.soname].setdefault(use.loaded.display_path, use.user.display_path)
         for soname, users in sorted(copies.items()):
             if len(users) > 1:
@@ -335,8 +325,8 @@ class JudgedEnvironment:
             for use in self.libraries.uses
             if use.loaded.found_by == "none"
             and other_project(use.soname) is not None
-            and use.soname not in self.libraries.cuda
-            and use.user.path not in self.libraries.nvidias
+            and use.soname not in self.files.cuda
+            and use.user not in self.files.nvidia_files
         ]
         groups = grouped((self._other_requirement(use), use) for use in others)
         for requirement, uses in groups.items():

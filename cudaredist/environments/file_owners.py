@@ -38,6 +38,11 @@ class FileOwners:
         """Return the package of a file."""
         return None if file is None else self.at(file.path)
 
+    def project_of(self, file: ProgramFile) -> str:
+        """Return the project of the package of a file, or an empty string."""
+        owner = self.of(file)
+        return "" if owner is None else owner.project
+
     def title_of(self, file: ProgramFile | None) -> str:
         """Return the package of a file and its version, or an empty string."""
         owner = self.of(file)
@@ -45,8 +50,7 @@ class FileOwners:
 
     def projects_of(self, files: Iterable[ProgramFile]) -> set[str]:
         """Return the projects of the packages of some files."""
-        owners = map(self.of, files)
-        return {owner.project for owner in owners if owner is not None}
+        return set(map(self.project_of, files)) - {""}
 
 
 def _owner_of(path: str, owners: Sequence[Distribution]) -> Distribution:

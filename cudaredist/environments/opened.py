@@ -4,12 +4,12 @@ The names are those in the data of the files, so a program may never open some o
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from cudaredist.environments.file_owners import FileOwners
-from cudaredist.environments.installed import Distribution, Environment
+from cudaredist.environments.environment_files import EnvironmentFiles
+from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loader import FoundFile, Loaded, Loader, Loading, fitting_names
 from cudaredist.environments.requirements_in_use import RequirementsInUse, projects_of
 from cudaredist.features.library_symbols import import_groups
@@ -35,59 +35,62 @@ class Unopened(NamedTuple):
     """Installed files with the name."""
 
 
+class DamagedLibrary(NamedTuple):
+    """A library that is not a whole ELF file, although a file loads it."""
+
+    user: ProgramFile
+    path: str
+    """The path that it was found by."""
+    real_path: str
+    """Its path without links."""
+
+    @classmethod
+    def of(cls, user: ProgramFile, library: FoundFile, loader: Loader) -> Self:
+        """Return a damaged library that a file loads."""
+        return cls(user, library.path, loader.real(library.path))
+
+
 class OpenedLibraries:
     """The opened libraries of an environment."""
 
     def __init__(
         self,
-        environment: Environment,
-        data: AuditData,
+        files: EnvironmentFiles,
+        preloaded: Collection[str],
+        requirements: RequirementsInUse,
         loader: Loader,
         loadings: Mapping[str, Loading],
-        preloaded: Collection[str],
-        owners: FileOwners,
-        requirements: RequirementsInUse,
+        data: AuditData,
     ) -> None:
-        """Take the loaded libraries of each file, and the names that packages load first."""
-        self._data, self._loader = data, loader
-        self._loadings, self._preloaded = loadings, preloaded
-        self._files = {file.path: file for file in environment.files}
-        self._by_stem = grouped(
-            (stem_of(name), file) for file in environment.files for name in file.names
-        )
-        self._owners, self._requirements = owners, requirements
-        self._projects = data.catalog.projects()
-        self._opened: dict[str, list[FoundFile]] = {}
-        """The libraries that files open, by the paths of these files."""
-        self.damaged: list[tuple[ProgramFile, FoundFile]] = []
-        """Files that open a library that is not a whole ELF file."""
+        """Take the names that packages load first, and the loaded libraries of each file."""
+        self._files, self._preloaded, self._requirements = files, preloaded, requirements
+        self._loader, self._loadings, self._data = loader, loadings, data
+        all_files = files.environment.files
+        self._by_stem = grouped((stem_of(name), file) for file in all_files for name in file.names)
+        self._opened = {file: list(self._open_all(file)) for file in files.elf_files}
+        """The names of CUDA libraries that each file opens, with the files for them."""
 
-    def unopened(self, names: Mapping[str, Collection[str]]) -> Iterator[Unopened]:
-        """Yield the opened libraries to report as missing.
+    @property
+    def damaged(self) -> Iterator[DamagedLibrary]:
+        """The opened libraries that are not whole ELF files."""
+        for user, opened in self._opened.items():
+            for _, found in opened:
+                if found is not None and found.found_by == "damaged":
+                    yield DamagedLibrary.of(user, found, self._loader)
 
-        `names` are the opened names of files by path.
-        """
-        # The opened libraries of all files are known before `_caller` uses them.
-        not_found = list(self._not_found(names))
-        for user, name in not_found:
-            opened = self._unopened(user, name)
-            if opened is not None:
-                yield opened
+    def unopened(self) -> Iterator[Unopened]:
+        """Yield the opened libraries to report as missing."""
+        for user, opened in self._opened.items():
+            for name, found in opened:
+                missing = self._unopened(user, name) if found is None else None
+                if missing is not None:
+                    yield missing
 
-    def _not_found(self, names: Mapping[str, Collection[str]]) -> Iterator[tuple[ProgramFile, str]]:
-        """Remember the files for opened names, and yield the names without a file."""
-        for path, opened in names.items():
-            loading = self._loadings[path]
-            user = loading.files[0].file
-            self._opened[path] = []
-            for name in opened:
-                found = self._found_alone(name, loading)
-                if found is None:
-                    yield user, name
-                    continue
-                self._opened[path].append(found)
-                if found.found_by == "damaged":
-                    self.damaged.append((user, found))
+    def _open_all(self, user: ProgramFile) -> Iterator[tuple[str, FoundFile | None]]:
+        """Yield the names of CUDA libraries that a file opens, with the files for them."""
+        for name in user.binary.opens:
+            if self._data.is_cuda_library(name, self._files.platforms):
+                yield name, self._found_alone(name, self._loadings[user.path])
 
     def _unopened(self, user: ProgramFile, name: str) -> Unopened | None:
         """Return an opened library to report, or None."""
@@ -110,7 +113,7 @@ class OpenedLibraries:
         # NVIDIA's libraries may lack other products, such as cuFFT that of NVRTC.
         is_of_product = stem_of(name) in self._data.catalog.package_stems(user)
         is_expected = is_of_product or rule is not None
-        if is_required or not self._is_nvidias(user) or (elsewhere and is_expected):
+        if is_required or not self._is_of_nvidia(user) or (elsewhere and is_expected):
             return Unopened(user, name, is_required, caller, elsewhere)
         return None
 
@@ -123,11 +126,9 @@ class OpenedLibraries:
         others = (each for each in names if stem_of(each) == stem_of(name))
         return any(next(self._elsewhere(user, each), None) for each in others)
 
-    def _is_nvidias(self, file: ProgramFile) -> bool:
-        owner = self._owners.of(file)
-        return self._data.catalog.is_copy(file) or (
-            owner is not None and owner.project in self._projects
-        )
+    def _is_of_nvidia(self, file: ProgramFile) -> bool:
+        """Check if a file is in a wheel of NVIDIA, or a copy of a library of NVIDIA."""
+        return file in self._files.nvidia_files or self._data.catalog.is_copy(file)
 
     def _found_alone(self, name: str, loading: Loading) -> FoundFile | None:
         """Return the file for an opened name, if no other file loads its user."""
@@ -140,8 +141,8 @@ class OpenedLibraries:
 
     def _is_in_own_package(self, user: ProgramFile, name: str) -> bool:
         """Check if a package opens a library of its own, which it may do by a path."""
-        owner = self._owners.of(user)
-        if owner is None or self._is_nvidias(user):
+        owner = self._files.owners.of(user)
+        if owner is None or self._is_of_nvidia(user):
             return False
         return any(file.path in owner.files for file in self._elsewhere(user, name))
 
@@ -154,8 +155,8 @@ class OpenedLibraries:
 
     def _is_required(self, user: ProgramFile, name: str) -> bool:
         """Check if a file surely needs an opened library that the policy has no rule for."""
-        owner, catalog = self._owners.of(user), self._data.catalog
-        if owner is not None and owner.project in self._projects:
+        owner, catalog = self._files.owners.of(user), self._data.catalog
+        if owner is not None and user in self._files.nvidia_files:
             return stem_of(name) in {stem_of(path.rpartition("/")[2]) for path in owner.files}
         if catalog.is_copy(user):
             return stem_of(name) in catalog.package_stems(user)
@@ -168,8 +169,9 @@ class OpenedLibraries:
         return next((rule for rule in rules if (rule.by, rule.loads) == names), None)
 
     def _has_one_owner(self, user: ProgramFile, files: Collection[ProgramFile]) -> bool:
-        owner = self._owners.of(user)
-        return owner is not None and any(self._owners.of(file) is owner for file in files)
+        owners = self._files.owners
+        owner = owners.of(user)
+        return owner is not None and any(owners.of(file) is owner for file in files)
 
     def _is_declared(self, owner: Distribution, name: str) -> bool:
         """Check if a package requires a wheel with a library, also in an extra that is used."""
@@ -183,11 +185,12 @@ class OpenedLibraries:
         for loaded, by_name in self._contexts.get(user.path, ()):
             if loaded.parent is not None and self._loader.open(name, loaded, by_name):
                 return loaded.parent.file
-        for path, opened in self._opened.items():
+        for main, names in self._opened.items():
+            opened = [found for _, found in names if found is not None]
             if any(found.file is user for found in opened):
-                root = self._loadings[path].files[0]
-                names = {found.path.rpartition("/")[2]: found for found in opened}
-                by_name = {**self._loadings[path].by_name, **names}
+                loading = self._loadings[main.path]
+                root = loading.files[0]
+                by_name = {**loading.by_name, **_by_file_name(opened)}
                 if self._loader.open(name, Loaded(user, user.path, root), by_name):
                     return root.file
         return None
@@ -196,13 +199,17 @@ class OpenedLibraries:
     def _contexts(self) -> dict[str, list[tuple[Loaded, Mapping[str, FoundFile]]]]:
         """The ways in which other files load each file, without libraries loaded before."""
         contexts: dict[str, list[tuple[Loaded, Mapping[str, FoundFile]]]] = defaultdict(list)
-        for main in self._files.values():
-            if main.binary.kind == "elf":
-                known = self._loadings[main.path]
-                loading = known if known.is_alone else self._loader.load(main, {})
-                for loaded in loading.files[1:]:
-                    contexts[loaded.file.path].append((loaded, loading.by_name))
+        for main in self._files.elf_files:
+            known = self._loadings[main.path]
+            loading = known if known.is_alone else self._loader.load(main, {})
+            for loaded in loading.files[1:]:
+                contexts[loaded.file.path].append((loaded, loading.by_name))
         return contexts
+
+
+def _by_file_name(found: Sequence[FoundFile]) -> dict[str, FoundFile]:
+    """Return found files by the names of these files."""
+    return {each.path.rpartition("/")[2]: each for each in found}
 
 
 def _is_variant(file: ProgramFile) -> bool:

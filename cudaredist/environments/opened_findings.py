@@ -4,7 +4,6 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
-from cudaredist.environments.installed import Environment
 from cudaredist.environments.loaded_libraries import LoadedLibraries
 from cudaredist.environments.loader import fitting_names
 from cudaredist.environments.opened import Unopened
@@ -20,15 +19,9 @@ from cudaredist.sets.library_names import stem_of
 class OpenedFindings:
     """The findings about opened libraries of an environment."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        data: AuditData,
-        libraries: LoadedLibraries,
-        repairs: Repairs,
-    ) -> None:
-        self._environment, self._data = environment, data
-        self._libraries, self._owners, self._repairs = libraries, libraries.owners, repairs
+    def __init__(self, libraries: LoadedLibraries, data: AuditData, repairs: Repairs) -> None:
+        self._libraries, self._data, self._repairs = libraries, data, repairs
+        self._owners = libraries.files.owners
         self.names: dict[str, frozenset[str]] = {}
         """The libraries of each finding without their versions, by its message."""
 
@@ -94,7 +87,9 @@ class OpenedFindings:
             names = fitting_names(each.name, self._data.catalog.others(each.name))
             for soname in names[::-1]:
                 files = [each.user]
-                fix = fix_for(soname, files, self._environment, self._data, self._repairs)
+                fix = fix_for(
+                    soname, files, self._libraries.files.environment, self._data, self._repairs
+                )
                 if fix.command is not None:
                     return fix.command
         return None

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from cudaredist.environments.file_owners import FileOwners
-from cudaredist.environments.installed import Distribution, Environment
+from cudaredist.environments.installed import Distribution
+from cudaredist.environments.loaded_libraries import LoadedLibraries
 from cudaredist.environments.repairs import Repair, Repairs
 from cudaredist.environments.requirements_in_use import (
-    RequirementsInUse,
     project_of,
     projects_of,
 )
@@ -29,16 +28,10 @@ from cudaredist.wheels import METAPACKAGES
 class InstalledPackages:
     """The packages of an environment."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        data: AuditData,
-        owners: FileOwners,
-        requirements: RequirementsInUse,
-        repairs: Repairs,
-    ) -> None:
-        self._requirements, self._owners, self._repairs = requirements, owners, repairs
-        self._packages = environment.distributions
+    def __init__(self, libraries: LoadedLibraries, data: AuditData, repairs: Repairs) -> None:
+        environment = libraries.files.environment
+        self._packages, self._requirements = environment.distributions, libraries.requirements
+        self._owners, self._repairs = libraries.files.owners, repairs
         self._projects = data.catalog.projects()
         loaders = (project for rule in data.policy.preloads for project in rule.projects)
         self._checked = {*self._projects, *METAPACKAGES, *loaders}

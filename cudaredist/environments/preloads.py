@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from pathlib import Path
 
-from cudaredist.environments.file_owners import FileOwners
+from cudaredist.environments.environment_files import EnvironmentFiles
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.loader import FoundFile
 from cudaredist.environments.requirements_in_use import required_projects
@@ -28,14 +28,12 @@ class Preloads:
 
     def __init__(
         self,
-        environment: Environment,
+        files: EnvironmentFiles,
         policy: LibraryPolicy,
-        owners: FileOwners,
-        nvidias: Iterable[ProgramFile],
-        by_name: Mapping[str, Sequence[ProgramFile]],
     ) -> None:
-        """Take the files in NVIDIA's wheels, of which some are loaded, and all files by name."""
-        self._owners, self._by_name = owners, by_name
+        """Find the files in NVIDIA's wheels that packages load."""
+        self._owners, self._by_name = files.owners, files.by_name
+        environment = files.environment
         required = partial(required_projects, packages=environment.distributions)
         self._required_projects = lru_cache(maxsize=None)(required)
         self._optional = [rule for rule in policy.preloads if rule.is_optional]
@@ -43,9 +41,13 @@ class Preloads:
         self._called = [(package, rule) for package, rule in rules if rule.is_called]
         """Packages with a function that loads libraries if a program calls it."""
         # Folders such as `nvidia/cu13` are searched last.
-        files = sorted(nvidias, key=lambda file: (bool(_is_common_folder(file.path)), file.path))
+        nvidia_files = sorted(
+            files.nvidia_files, key=lambda file: (bool(_is_common_folder(file.path)), file.path)
+        )
         at_import = [(package, rule) for package, rule in rules if not rule.is_called]
-        self._at_import = [(package, dict(_loaded_by(rule, files))) for package, rule in at_import]
+        self._at_import = [
+            (package, dict(_loaded_by(rule, nvidia_files))) for package, rule in at_import
+        ]
         """Packages that load libraries when they are imported, with these by soname."""
 
     @property

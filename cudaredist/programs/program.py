@@ -13,7 +13,7 @@ from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.programs.library_names import family_of, original_name, possible_sonames
-from cudaredist.sets.library_names import find_external, key_of, stem_of
+from cudaredist.sets.library_names import DRIVER_OWNERS, find_external, key_of, stem_of
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
@@ -241,6 +241,14 @@ class AuditData(NamedTuple):
         """Return the owner of a library outside NVIDIA's packages, None for others."""
         external = find_external(soname, self.policy)
         return None if external is None else external.owner
+
+    def is_cuda_library(self, name: str, platforms: Sequence[str]) -> bool:
+        """Check if a library belongs to NVIDIA's products, other than the driver."""
+        owner = self.owner_of(name)
+        if owner is None:
+            return self.catalog.has_family(name)
+        # A distribution may have libraries such as NCCL, too.
+        return owner not in DRIVER_OWNERS and bool(self.catalog.providers(name, platforms))
 
 
 class AuditRequirements(NamedTuple):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cudaredist.environments.audit_program import audit_report
 from cudaredist.environments.environment import JudgedEnvironment
+from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.programs.program import AuditRequirements, KnownLibrary
 from cudaredist.programs.report import AuditFinding, LoadedFile
@@ -27,7 +28,8 @@ def judge(
 ) -> JudgedEnvironment:
     reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder])
     (environment,) = reader.read_all().environments
-    return JudgedEnvironment(environment, audit_data(libraries, tables))
+    data = audit_data(libraries, tables)
+    return JudgedEnvironment(load_all(environment, data), data)
 
 
 def loaded(folder: Path, soname: str = CUBLAS) -> list[LoadedFile]:

@@ -10,6 +10,7 @@ from support.environments import install, library
 from support.programs import audit_data, cudnn, known
 
 from cudaredist.environments.environment import JudgedEnvironment
+from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.programs.program import KnownLibrary
 from cudaredist.programs.report import AuditFinding
@@ -40,7 +41,8 @@ LIBRARIES = [
 def findings(folder: Path) -> list[AuditFinding]:
     reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder])
     (environment,) = reader.read_all().environments
-    return list(JudgedEnvironment(environment, audit_data(LIBRARIES)).findings())
+    data = audit_data(LIBRARIES)
+    return list(JudgedEnvironment(load_all(environment, data), data).findings())
 
 
 def opening(*names: str, calls: Sequence[str] = (), **facts: Any) -> bytes:

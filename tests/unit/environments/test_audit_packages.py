@@ -13,6 +13,7 @@ from support.programs import audit_data, known
 
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.installed import find_environment
+from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.environments.requirements_in_use import extra_with, requirements_in_use
 from cudaredist.programs.report import AuditFinding
@@ -31,7 +32,8 @@ LIBRARIES = [
 def findings(folder: Path) -> list[AuditFinding]:
     reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder])
     (environment,) = reader.read_all().environments
-    return list(JudgedEnvironment(environment, audit_data(LIBRARIES)).findings())
+    data = audit_data(LIBRARIES)
+    return list(JudgedEnvironment(load_all(environment, data), data).findings())
 
 
 def put(site: Path, project: str, version: str, files: Mapping[str, bytes]) -> None:

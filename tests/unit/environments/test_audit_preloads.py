@@ -22,6 +22,7 @@ from support.judged_environments import (
 from support.programs import audit_data, cuda, cudnn
 
 from cudaredist.environments.environment import JudgedEnvironment
+from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.formats.policy import Preload
 from cudaredist.store.cache import Cache
@@ -173,7 +174,7 @@ def test_function_that_programs_must_call_is_the_answer(
     data = data._replace(policy=data.policy.model_copy(update={"preloads": rules}))
     reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
     (environment,) = reader.read_all().environments
-    (finding,) = JudgedEnvironment(environment, data).findings()
+    (finding,) = JudgedEnvironment(load_all(environment, data), data).findings()
     assert finding.message.endswith("Call onnxruntime.preload_dlls() first") == is_called
     assert (finding.exit_code, finding.hint is None) == (1, is_called)
 
