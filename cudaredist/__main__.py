@@ -7,11 +7,12 @@ import sys
 from cudaredist import __version__
 from cudaredist.cli.console import Console
 from cudaredist.errors import WriteError
-from cudaredist.locks import exit_interrupted
+from cudaredist.locks import end_as_interrupted, exit_interrupted
 
 
 def main() -> None:
     """Run the command line. Ctrl-C exits with code 130."""
+    end_as_interrupted()
     # The default of 700 takes up to a fifth of the time, because data stays until the end.
     gc.set_threshold(20_000)
     for stream in (sys.stdout, sys.stderr):
@@ -29,8 +30,8 @@ def main() -> None:
         from cudaredist.app import app
 
         app()
-    except KeyboardInterrupt:
-        exit_interrupted()
+    except KeyboardInterrupt as interrupt:
+        exit_interrupted(interrupt)
 
 
 if __name__ == "__main__":

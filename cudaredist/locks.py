@@ -39,11 +39,27 @@ def one_write() -> Iterator[None]:
             _writes.notify_all()
 
 
-def exit_interrupted() -> NoReturn:
+def end_as_interrupted() -> None:
+    """Let SIGTERM and SIGHUP end a run as Ctrl-C does, so that it removes its temporary files.
+
+    A signal that the caller ignores, as `nohup` does, stays ignored.
+    """
+
+    def end(number: int, _: object) -> NoReturn:
+        raise KeyboardInterrupt(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
+
+
+def exit_interrupted(interrupt: KeyboardInterrupt) -> NoReturn:
     """End the process without waiting for other threads' requests to servers.
 
     Files that they are writing are completed, because temporary files would remain otherwise. They
-    begin no other files.
+    begin no other files. After SIGTERM or SIGHUP, the process ends by this signal, as its parent
+    expects.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with _begins, _writes:
@@ -51,6 +67,9 @@ def exit_interrupted() -> NoReturn:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
+        for number in interrupt.args:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         os._exit(EXIT_INTERRUPTED)
 
 

@@ -179,10 +179,10 @@ def _exit_code(
         if options.json:
             report_error(function.__name__.replace("_", "-"), error)
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         message = "interrupted; completed results are kept"
         session.console.error(message, hint=f"to resume, run `{again()}`")
-        exit_interrupted()
+        exit_interrupted(interrupt)
     except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code
         return report_bug(session.console)
 

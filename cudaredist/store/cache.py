@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-import secrets
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -20,11 +20,16 @@ from cudaredist.private import (
     private_size,
     refuse_shared_folder,
 )
-from cudaredist.store.files import TEMPORARY_SUFFIX, write_file
+from cudaredist.store.files import write_file
+from cudaredist.store.temporary_folders import temporary_folder
 
 _log = logging.getLogger(__name__)
 
 _DAY = 86400
+_is_temporary = re.compile(r"\.?[0-9a-f]{64}\.[0-9a-f]{12}\.tmp").fullmatch
+"""Matches the names of temporary files, also those of earlier versions without the first dot."""
+_is_partial = re.compile(r"[0-9a-f]{64}.*\.part", re.DOTALL).fullmatch
+_is_entry = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
 class Cache:
@@ -81,13 +86,10 @@ class Cache:
         """
 
         def replace(path: Path) -> None:
-            temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
-            with WritingTo(path):
-                try:
-                    write(temporary)
-                    temporary.replace(path)
-                finally:
-                    temporary.unlink(missing_ok=True)
+            with WritingTo(path), temporary_folder(self._root / "index") as folder:
+                temporary = folder / path.name
+                write(temporary)
+                temporary.replace(path)
 
         self._replace(self._entry_path("index", key), replace)
 
@@ -103,17 +105,25 @@ class Cache:
                 _log.warning("continuing without a cache: %s", error)
 
     def sweep(self) -> None:
-        """Remove old temporary files, partial archives and facts of folders."""
+        """Remove old temporary files, partial archives and facts of folders.
+
+        Files with other names stay. They may belong to another program.
+        """
         now = time.time()
-        ages = {TEMPORARY_SUFFIX: _DAY, ".part": 30 * _DAY}
         # Unlike rglob, walk skips folders that another run removes at the same time.
         for folder, _, names in os.walk(self._root):
             # The audited folders may be temporary, so their paths never return.
-            other = 30 * _DAY if Path(folder).is_relative_to(self._root / "folders") else None
-            for path in (Path(folder, name) for name in names):
-                age = ages.get(path.suffix, other)
+            is_of_folders = Path(folder).is_relative_to(self._root / "folders")
+            for name in names:
+                if _is_temporary(name):
+                    age = _DAY
+                elif _is_partial(name) or (is_of_folders and _is_entry(name)):
+                    age = 30 * _DAY
+                else:
+                    continue
+                path = Path(folder, name)
                 with contextlib.suppress(OSError):
-                    if age is not None and now - path.lstat().st_mtime > age:
+                    if now - path.lstat().st_mtime > age:
                         path.unlink()
 
     def archive_path(self, sha256: Sha256, suffix: str) -> Path:

@@ -20,10 +20,13 @@ from cudaredist.store.examined_archives import describes_fewer, may_be_partial
 from cudaredist.store.files import (
     names_in,
     read_file,
+    remove_file,
     require_file,
     sweep,
+    sweep_file,
     write_file,
     write_or_remove,
+    write_output,
 )
 
 _log = logging.getLogger(__name__)
@@ -86,8 +89,7 @@ class _LabelFolder:
 
     def sweep(self) -> None:
         """Remove the temporary files of killed runs."""
-        for prefix in self.prefixes:
-            sweep(self.path, f".{prefix}")
+        sweep(self.path, lambda name: name.startswith(self.prefixes))
 
 
 class ManifestFolder(_LabelFolder):
@@ -202,6 +204,12 @@ class Store:
         return not has_own or describes_fewer(own_features, base_features)
 
     @property
+    def checkout(self) -> Path:
+        """The folder to which links of this one may lead: the one that contains it."""
+        parent = self.root.resolve().parent
+        return self.root if parent == parent.parent else parent
+
+    @property
     def lock_path(self) -> Path:
         """The path of the lock, which records the fetched manifests.
 
@@ -231,9 +239,9 @@ class Store:
         return tuple(sorted({*self._names_below("manifests", ManifestFolder), *below}))
 
     def sweep(self) -> None:
-        """Remove the temporary files of the lock and of bumps."""
+        """Remove the temporary files of the lock, of tables and of bumps."""
         for path in (self.lock_path, self._old_lock_path, self._pending_path):
-            sweep(path.parent, f".{path.name}.")
+            sweep_file(path)
 
     def manifests(self, redist: str) -> ManifestFolder:
         """Return the folder of one redistributable's manifests."""
@@ -296,9 +304,9 @@ class Store:
     def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> None:
         """Write the lock, and remove that of an earlier version."""
         lock = Lock.model_validate({"schema_version": 1, "redists": redists})
-        write_file(self.lock_path, lock.canonical())
+        write_output(self.lock_path, lock.canonical(), self.checkout)
         if self._old_lock_path != self.lock_path:
-            write_or_remove(self._old_lock_path, None)
+            remove_file(self._old_lock_path)
 
     def pending(self) -> frozenset[tuple[str, Version]]:
         """Return the releases that bump has started but not reported.
@@ -319,7 +327,7 @@ class Store:
         Without any, remove the file.
         """
         lines = sorted(f"{redist} {label}\n" for redist, label in releases)
-        write_or_remove(self._pending_path, "".join(lines).encode() or None)
+        write_or_remove(self._pending_path, "".join(lines).encode() or None, self.checkout)
 
     @property
     def _pending_path(self) -> Path:
@@ -385,10 +393,6 @@ class Store:
         """The folders of the tables of symbols in all layers, the lowest layer first."""
         below = () if self.base is None else self.base.symbol_paths
         return (*below, self.symbol_path)
-
-    def sweep_table(self, name: str) -> None:
-        """Remove the temporary files of a table."""
-        sweep(self.root, f".{self.table_path(name).name}.")
 
     def own_policy(self, name: str) -> bytes | None:
         """Return the data folder's own policy file, or None if it has none.

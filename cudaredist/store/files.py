@@ -1,12 +1,15 @@
 """Atomic writes, reads with a size limit, and removal of temporary files."""
 
 import contextlib
+import errno
 import hashlib
 import os
+import re
 import secrets
 import stat
 import sys
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +21,9 @@ from cudaredist.primitives import Sha256
 from cudaredist.private import open_file
 
 _unless_missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
-TEMPORARY_SUFFIX = ".tmp"
+_is_temporary = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}\.tmp", re.DOTALL).fullmatch
+"""Matches the names that `new_content` gives to temporary files."""
+_USUAL, _OWNER_ONLY = 0o666, 0o600
 STANDARD_INPUT = Path("-")
 """How users name the standard input in place of a file."""
 
@@ -26,74 +31,127 @@ STANDARD_INPUT = Path("-")
 def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     """Write a file atomically, and return True if it changed.
 
-    Creates the folder if it is missing. Raises `WriteError`. If `durable`, the bytes reach the disk
-    before the new name does, so that a power failure cannot damage the file. Caches do not need
-    that.
+    An existing file keeps its mode, and a link is replaced. Creates the folder if it is missing.
+    Raises `WriteError`. If `durable`, the bytes reach the disk before the new name does, so that a
+    power failure cannot damage the file. Caches do not need that.
     """
     if has_bytes(path, data):
         return False
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
     with WritingTo(path), one_write():
-        try:
-            with _create(temporary) as file:
+        mode = _mode_of(path)
+        with new_content(path) as temporary:
+            # Until it has its mode, other users must not read the new content of a private file.
+            with _create(temporary, _USUAL if mode is None else _OWNER_ONLY) as file:
                 file.write(data)
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+            if mode is not None:
+                temporary.chmod(mode)
     return True
 
 
-def write_or_remove(path: Path, data: bytes | None) -> None:
-    """Write a file, or remove it if there is no data. Raises `WriteError`."""
-    if data is not None:
-        write_file(path, data)
-        return
+def _mode_of(path: Path) -> int | None:
+    """Return the mode of a regular file, None for anything else. Raises `OSError`."""
+    with _unless_missing:
+        mode = path.lstat().st_mode
+        return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
+    return None
+
+
+@contextlib.contextmanager
+def new_content(path: Path) -> Iterator[Path]:
+    """Yield a temporary path in the folder of a file, and then give it the file's name.
+
+    If the block fails, the temporary file is removed. `sweep` removes those of killed runs.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_output(path: Path, data: bytes, root: Path | None = None) -> None:
+    """Write a file that the user named, or of a folder `root` that the user named.
+
+    It is `linked_file` that is written. First removes the temporary files of killed runs next to
+    it. Raises `WriteError`, also for a device or a pipe, which are not replaced.
+    """
+    file = linked_file(path, root)
+    sweep_file(file)
+    with WritingTo(path):
+        if file.exists() and not file.is_file() and not file.is_dir():
+            raise OSError("not a regular file")
+    write_file(file, data)
+
+
+def write_or_remove(path: Path, data: bytes | None, root: Path) -> None:
+    """Write a file of a folder as `write_output` does, or remove it if there is no data.
+
+    Raises `WriteError`.
+    """
+    if data is None:
+        remove_file(path)
+    else:
+        write_output(path, data, root)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file or a link, if there is one. Raises `WriteError`."""
     with WritingTo(path):
         path.unlink(missing_ok=True)
 
 
-def write_output(path: Path, data: bytes) -> None:
-    """Write a file that the user named, as `write_file` does.
+def linked_file(path: Path, root: Path | None = None) -> Path:
+    """Return the file to write at a path: for a link, the file to which it points.
 
-    First removes the temporary files of killed runs next to it.
+    A link that leads out of `root` is not followed. It can be part of data of other people, who
+    must not select the file to write.
     """
-    sweep(path.parent, f".{path.name}.")
-    write_file(path, data)
+    file = Path(os.path.realpath(path))
+    is_outside = root is not None and not file.is_relative_to(os.path.realpath(root))
+    return path if is_outside else file
 
 
-def update_output(path: Path, data: bytes, *, may_write: bool) -> ManifestStatus:
-    """Write a file that the user named if its bytes differ, and return the outcome."""
+def update_output(
+    path: Path, data: bytes, *, may_write: bool, root: Path | None = None
+) -> ManifestStatus:
+    """Write a file as `write_output` does if its bytes differ, and return the outcome."""
     if read_file(path) == data:
         return "unchanged"
     if not may_write:
         return "would-write"
-    write_output(path, data)
+    write_output(path, data, root)
     return "written"
 
 
-def edit_output(path: Path, data: bytes, *, may_write: bool) -> ManifestStatus:
-    """Write a file as `update_output` does, but keep its mode, and the link to it."""
-    with ReadingFrom(path):
-        file = path.resolve()
-        mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
-    status = update_output(file, data, may_write=may_write)
-    if status == "written" and mode is not None:
-        with WritingTo(path):
-            file.chmod(mode)
-    return status
-
-
-def sweep(folder: Path, prefix: str) -> None:
-    """Remove the temporary files of killed runs that have this prefix."""
+def sweep(folder: Path, is_selected: Callable[[str], bool] = lambda _: True) -> None:
+    """Remove the temporary files of killed runs for files with selected names."""
     with contextlib.suppress(ReadError):
-        for name in names_in(folder):
-            if name.startswith(prefix) and name.endswith(TEMPORARY_SUFFIX):
-                with contextlib.suppress(OSError):
-                    (folder / name).unlink()
+        for path in temporary_files(folder, is_selected):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def sweep_file(path: Path) -> None:
+    """Remove the temporary files of killed runs for one file."""
+    sweep(path.parent, lambda name: name == path.name)
+
+
+def temporary_files(
+    folder: Path, is_selected: Callable[[str], bool] = lambda _: True
+) -> Iterator[Path]:
+    """Yield the temporary files for files with selected names.
+
+    Other programs have temporary files, too, but no names of this form. Raises `ReadError`.
+    """
+    for name in names_in(folder):
+        match = _is_temporary(name)
+        if match is not None and is_selected(match["name"]):
+            yield folder / name
 
 
 def has_bytes(path: Path, data: bytes) -> bool:
@@ -105,12 +163,13 @@ def has_bytes(path: Path, data: bytes) -> bool:
         return False
 
 
-def _create(path: Path) -> BinaryIO:
+def _create(path: Path, mode: int) -> BinaryIO:
+    opener = partial(os.open, mode=mode)
     try:
-        return path.open("xb")
+        return open(path, "xb", opener=opener)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("xb")
+        return open(path, "xb", opener=opener)
 
 
 def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:

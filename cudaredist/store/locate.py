@@ -10,7 +10,7 @@ from cudaredist.hints import again
 from cudaredist.primitives import find_release
 from cudaredist.redists import CUDA
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
-from cudaredist.store.files import TEMPORARY_SUFFIX, folder_problem, is_folder, names_in
+from cudaredist.store.files import folder_problem, is_folder, names_in, temporary_files
 
 _DEFAULT = Path("data")
 
@@ -36,7 +36,7 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     # A folder without files, or with temporary ones, may be the beginning of another run's data
     # folder.
     is_free = not _DEFAULT.exists() or (
-        _DEFAULT.is_dir() and all(name.endswith(TEMPORARY_SUFFIX) for name in names_in(_DEFAULT))
+        _DEFAULT.is_dir() and len(list(temporary_files(_DEFAULT))) == len(names_in(_DEFAULT))
     )
     has_folder = any(is_folder(_DEFAULT / name) for name in ("manifests", "handwritten"))
     if not is_free and not has_folder and not _has_data(_DEFAULT):

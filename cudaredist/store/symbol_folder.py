@@ -60,11 +60,11 @@ class SymbolFolder:
     def write(self, changed: Mapping[str, bytes | None]) -> None:
         """Write tables, and remove those without a release. Raises `WriteError`."""
         for soname, data in changed.items():
-            write_or_remove(self.place(soname), data)
+            write_or_remove(self.place(soname), data, self.path)
 
     def sweep(self) -> None:
         """Remove what a killed run left under temporary names."""
-        sweep(self.path, ".")
+        sweep(self.path)
 
 
 class LayeredSymbols:

@@ -315,8 +315,9 @@ def test_other_users_read_cache_of_root(tmp_path: Path, monkeypatch: pytest.Monk
 def test_sweep_ignores_folders_removed_by_another_run(cache: Path, patch: Patch) -> None:
     for name in ("a", "b"):
         (cache / name).mkdir(parents=True)
-        (cache / name / "old.part").touch()
-        os.utime(cache / name / "old.part", (0, 0))
+        path = cache / name / f"{SHA256}.part"
+        path.touch()
+        os.utime(path, (0, 0))
     scan = os.scandir
 
     is_removed = False

@@ -38,7 +38,7 @@ from cudaredist.sets.spec import (
     resolve_set,
 )
 from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
-from cudaredist.store.files import read_file, update_output, write_or_remove
+from cudaredist.store.files import read_file, remove_file, update_output
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols
@@ -287,9 +287,10 @@ def _write(
         raise package_set
     if isinstance(spec, RefusedSet):
         raise spec.error
-    path = output if output.suffix == ".json" else output / set_path(spec)
+    is_named = output.suffix == ".json"
+    path, root = (output, None) if is_named else (output / set_path(spec), output)
     document, counts = _document(package_set, path), count_statuses(package_set)
-    status = update_output(path, document, may_write=may_write)
+    status = update_output(path, document, may_write=may_write, root=root)
     flags = package_set.capabilities
     outcome = SetOutcome(
         cuda=package_set.cuda.release,
@@ -387,7 +388,7 @@ def _remove(entry: IndexedSet, output: Path, *, may_write: bool) -> SetOutcome:
         error = UsageError(f"{path} is not declared, but was changed", hint=f"run `rm {path}`")
     elif may_write:
         try:
-            write_or_remove(path, None)
+            remove_file(path)
         except WriteError as failure:
             error = failure
     code = EXIT_OK if may_write else EXIT_FINDINGS
@@ -426,7 +427,8 @@ def _write_index(
         skipped=tuple(sorted(skipped, key=_order)),
     )
     is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
-    return update_output(path, index.canonical(), may_write=may_write and not is_read_only)
+    may_write = may_write and not is_read_only
+    return update_output(path, index.canonical(), may_write=may_write, root=output)
 
 
 def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:

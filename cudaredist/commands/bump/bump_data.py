@@ -268,7 +268,6 @@ class Bump:
         (target,) = [target for target in self.targets if target.redist.name == CUDA]
         for table, update in _TABLES:
             has_table = self.store.table_path(table.name).exists()
-            self.store.sweep_table(table.name)
             of_table = target._replace(only=added) if has_table else target
             report = self._run("tables", [of_table], partial(TableRun, store=self.store), update)
             if report is None:

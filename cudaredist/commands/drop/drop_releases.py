@@ -70,7 +70,7 @@ def drop_releases(
     pending = store.pending() - {(key.redist, parse_label(key.label)) for key in keys}
     if may_write:
         for change in changes:
-            write_or_remove(change.path, change.data)
+            write_or_remove(change.path, change.data, store.checkout)
         if is_locked:
             store.save_lock({name: labels for name, labels in lock.items() if labels})
         store.write_pending(pending)

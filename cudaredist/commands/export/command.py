@@ -338,18 +338,18 @@ def _finish(
     from cudaredist.commands.export.report import ExportedFile, ExportReport
     from cudaredist.commands.export.text import export_text
     from cudaredist.primitives import sha256_of
-    from cudaredist.store.files import edit_output, is_folder, update_output
+    from cudaredist.store.files import is_folder, update_output
 
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())
         return EXIT_OK
     written = []
-    update = edit_output if options.exporter.reads_tables else update_output
     for name, content in files.items():
         is_named = name == options.exporter.file and not is_folder(options.output)
-        path = options.output if is_named else options.output / name
-        status = update(path, content, may_write=not options.check)
+        root = None if is_named else options.output
+        path = options.output if root is None else root / name
+        status = update_output(path, content, may_write=not options.check, root=root)
         size, sha256 = len(content), sha256_of(content)
         written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
     is_stale = any(file.status == "would-write" for file in written)

@@ -1,7 +1,6 @@
 """Compare the tables of a nixpkgs checkout with ours, with reasons."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -49,6 +48,7 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import natural_order, sha256_of
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file
+from cudaredist.store.temporary_folders import temporary_folder
 from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact, Topic
@@ -153,14 +153,14 @@ class Checkout:
         """Return the changed files. Raises the errors of `report`."""
         update = self._update(self._theirs, self.target)
         files = merged_files(update, self._read)
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             for path, data in files.items():
-                write_file(Path(folder, path), data, durable=False)
+                write_file(folder / path, data, durable=False)
             for path in (NVCC_PATH, CAPABILITY_PATH, VERSIONS_PATH):
                 current = None if path in files else read_file(self.folder / path)
                 if current is not None:
-                    write_file(Path(folder, path), current, durable=False)
-            rest = self._compare(Path(folder), evaluate_tables(Path(folder), self.folder))
+                    write_file(folder / path, current, durable=False)
+            rest = self._compare(folder, evaluate_tables(folder, self.folder))
         kept = {cell.cell for cell in rest.kept}
         skipped = {(s.attribute, s.redist, s.machine) for s in self.target.skipped}
         lost = [cell.cell for cell in self.report.kept if cell.cell not in kept]

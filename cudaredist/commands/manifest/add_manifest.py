@@ -94,7 +94,7 @@ def add_manifest(
         release=str(label),
         version=versions[0],
         path=path.relative_to(root).as_posix(),
-        status=update_output(path, data, may_write=True),
+        status=update_output(path, data, may_write=True, root=root),
         archives=tuple(added),
         next=command_line("download-manifests", redist=redist.name, version=label, base_url=root),
         exit_code=0,

@@ -9,7 +9,6 @@ import errno
 import itertools
 import logging
 import os
-import secrets
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,14 +24,14 @@ from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256, Version
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import (
-    TEMPORARY_SUFFIX,
     has_bytes,
     hash_of,
     is_folder,
     names_in,
+    new_content,
     read_file,
-    sweep,
     write_file,
+    sweep,
 )
 
 _HIDDEN = ".mirror"
@@ -167,14 +166,8 @@ class MirrorFolder:
                     self.would_write.add(name)
                     continue
                 path.parent.mkdir(parents=True, exist_ok=True)
-                temporary = self.partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
-                temporary.parent.mkdir(parents=True, exist_ok=True)
-                os.link(source, temporary)
-                try:
-                    temporary.replace(path)
-                except OSError:
-                    temporary.unlink()
-                    raise
+                with new_content(path) as temporary:
+                    os.link(source, temporary)
 
     def intact(self, files: Mapping[str, MirrorFile], *, checksum: bool) -> Iterator[str]:
         """Yield the paths of files that agree with their records.
@@ -224,7 +217,7 @@ class MirrorFolder:
         if not self.may_write:
             return
         for folder, _, _ in os.walk(self.root):
-            sweep(Path(folder), "")
+            sweep(Path(folder))
         for name in names_in(self.partial):
             path = self.partial / name
             with contextlib.suppress(OSError):

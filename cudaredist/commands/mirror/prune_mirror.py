@@ -15,7 +15,6 @@ from cudaredist.formats.mirror_lock import MIRROR_LOCK
 from cudaredist.grouping import grouped
 from cudaredist.hints import quoted
 from cudaredist.primitives import find_release
-from cudaredist.store.files import write_file
 from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import Filter, LocalManifest
 
@@ -59,7 +58,7 @@ class MirrorPrune:
         if self.write:
             self.mirror.save_lock(kept)
             for path, data in pages.items():
-                write_file(self.mirror.path(path), data)
+                self.mirror.write(path, data)
             gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
             if gone:
                 self.mirror.remove_manifests(selection.channel, gone)

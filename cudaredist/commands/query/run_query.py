@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from cudaredist.commands.query.report import Cell, Limit, QueryReport
 from cudaredist.errors import (
@@ -23,6 +22,7 @@ from cudaredist.hints import again, command_line
 from cudaredist.private import open_file
 from cudaredist.store.facts_index import Index, index_schema
 from cudaredist.store.files import write_output
+from cudaredist.store.temporary_folders import temporary_folder
 
 _TABLE = re.compile(r"((?:^-- .*\n)+)CREATE (?:TABLE|VIEW) (\w+)(?:[^;]*)", re.MULTILINE)
 _COLUMN = re.compile(r"^    (\w+) [A-Z]+(.*?),?(?: -- (.*))?$", re.MULTILINE)
@@ -106,7 +106,7 @@ def write_database(index: Index, output: Path) -> QueryReport:
     Raises `UsageError` for any other file, `ReadError` and `WriteError`.
     """
     try:
-        with open_file(output) as file:
+        with open_file(output, follow=True) as file:
             header = file.read(72)
         if not header.startswith(_FORMAT) or header[68:] != _APPLICATION:
             hint = f"run `{again(output='new.db')}`"
@@ -115,10 +115,11 @@ def write_database(index: Index, output: Path) -> QueryReport:
         pass
     except OSError as error:
         raise ReadError(output, error) from error
-    with WritingTo(output), TemporaryDirectory() as folder:
-        path = Path(folder, "facts.db")
-        index.write(path)
-        data = path.read_bytes()
+    with temporary_folder() as folder:
+        path = folder / "facts.db"
+        with WritingTo(path):
+            index.write(path)
+            data = path.read_bytes()
     write_output(output, data)
     return _report(index, output=str(output), size=len(data))
 

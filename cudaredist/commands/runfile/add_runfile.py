@@ -11,7 +11,7 @@ from cudaredist.primitives import sri_of
 from cudaredist.sources.hashed_file import Recorder
 from cudaredist.sources.protocol import without_credentials
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import write_file
+from cudaredist.store.files import update_output
 from cudaredist.store.read_data import RUNFILES, read_runfiles
 from cudaredist.words import shown
 
@@ -31,7 +31,6 @@ def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder
     with recorder.fetched(location) as (file, content):
         url = file.url or url
         recorder.begin()
-        store.sweep_table(RUNFILES)
         table = read_runfiles(store.read_table(RUNFILES)).runfiles
         of_release = table.get(parsed.release, {})
         recorded = of_release.get(parsed.platform)
@@ -52,13 +51,14 @@ def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder
     )
     table = table | {parsed.release: of_release | {parsed.platform: record}}
     document = Runfiles(schema_version=1, runfiles=table)
-    is_written = write_file(store.table_path(RUNFILES), document.canonical())
+    path = store.table_path(RUNFILES)
+    status = update_output(path, document.canonical(), may_write=True, root=store.checkout)
     return RunfileReport(
         release=parsed.release,
         platform=parsed.platform,
         record=record,
-        path=store.relative(store.table_path(RUNFILES)),
-        status="written" if is_written else "unchanged",
+        path=store.relative(path),
+        status=status,
         exit_code=0,
     )
 

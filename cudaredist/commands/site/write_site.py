@@ -20,7 +20,7 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
-from cudaredist.store.files import names_in, read_file, sweep, write_file
+from cudaredist.store.files import names_in, read_file, sweep, sweep_file, write_file
 
 LIST_NAME = "files.json"
 
@@ -40,7 +40,7 @@ def update_site(
     only the report of the changes is made.
     """
     if may_write:
-        sweep(output, f".{LIST_NAME}.")
+        sweep_file(output / LIST_NAME)
     earlier, key = earlier_files(output), sha256_of(str(output.resolve()).encode())
     sizes, digest = _examine(output, earlier, state)
     if state and cache.get("site", key) == digest:
@@ -84,7 +84,7 @@ def write_site(
     listed = {*files, *earlier}
     _write_list(output, listed)
     for folder in {(output / path).parent for path in listed}:
-        sweep(folder, ".")
+        sweep(folder)
     sizes: dict[str, int] = {}
     written = 0
     progress.expect(len(files))

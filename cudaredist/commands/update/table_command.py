@@ -65,8 +65,6 @@ def update_table(
     from cudaredist.commands.update.text import finding_text, table_text
 
     run = open_run(TableRun, options, session, [CUDA])
-    if run.write:
-        run.store.sweep_table(table.name)
     report = update(run)
     text, warnings = partial(table_text, quiet=options.quiet), map(finding_text, report.findings)
     code = session.finish(report, text, warnings=warnings)

@@ -31,7 +31,7 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import write_file
+from cudaredist.store.files import write_output
 from cudaredist.store.table_registry import (
     GPU_TABLE,
     NVCC_TABLE,
@@ -221,7 +221,7 @@ class _Work(Generic[_Entry]):
             if data != before:
                 status = "written" if self.run.write else "would-write"
             if self.run.write:
-                write_file(path, data)
+                write_output(path, data, store.checkout)
         if before is None:
             for label, entry in self.entries.items():
                 self.update(label, bounds=self.bounds(entry))

@@ -248,7 +248,7 @@ def test_index_includes_sets_of_other_runs(build: Run) -> None:
 
 
 def test_build_removes_temporary_files_of_killed_run(build: Run) -> None:
-    names = (".index.json.abc.tmp", f"{LINUX}/.cuda-12.9.1.json.abc.tmp")
+    names = (".index.json.0123456789ab.tmp", f"{LINUX}/.cuda-12.9.1.json.0123456789ab.tmp")
     temporary_files = [Path("build", name) for name in names]
     for path in temporary_files:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from conftest import Run
@@ -371,6 +372,28 @@ def test_changelog_gets_one_line_per_release(two_newer: FaultServer, bump: Run) 
         "- cudnn: 9.10.1 -> 9.10.2\n"
         "\n## [0.1.0]\n\n### Data\n\n- old\n"
     )
+
+
+@pytest.mark.parametrize("kind", [0o444, 0o755, 0o600, "link"])
+def test_written_files_keep_modes_and_links(
+    two_newer: FaultServer, bump: Run, kind: int | Literal["link"]
+) -> None:
+    files = [Path("CHANGELOG.md"), Path("message"), DATA / "lock.json"]
+    Path("CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n")
+    Path("message").write_text("old")
+    before = {path: path.read_bytes() for path in files}
+    for path in files:
+        if kind == "link":
+            path.rename(f"real-{path.name}")
+            path.symlink_to(Path(f"real-{path.name}").absolute())
+        else:
+            path.chmod(kind)
+    options = ("--changelog", "CHANGELOG.md", "--write-commit-message", "message")
+    assert bump("--no-process", *options).exit_code == 0
+    for path in files:
+        assert path.read_bytes() != before[path]
+        assert path.is_symlink() == (kind == "link")
+        assert kind == "link" or stat.S_IMODE(path.stat().st_mode) == kind
 
 
 BUMPED = BumpReport(

@@ -263,7 +263,7 @@ def write():
         later.join(0.5)
 threading.Thread(target=write, daemon=True).start()
 begun.wait()
-locks.exit_interrupted()
+locks.exit_interrupted(KeyboardInterrupt())
 """
 
 

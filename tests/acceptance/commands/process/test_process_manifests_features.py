@@ -158,17 +158,24 @@ def test_broken_cache_entries_are_ignored(
 def test_temporary_files_of_killed_runs_are_removed(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
+    sha256 = "ab" * 32
     temporary_files = [
-        Path("data/features/cuda/.feature_12.9.1.json.0123.tmp"),
-        tmp_path / "cache/facts/1/ab/.x.0123.tmp",
-        tmp_path / "cache/archives/ab/x.tar.xz.part",
+        Path("data/features/cuda/.feature_12.9.1.json.0123456789ab.tmp"),
+        tmp_path / f"cache/facts/1/ab/.{sha256}.0123456789ab.tmp",
+        tmp_path / f"cache/archives/ab/{sha256}.tar.xz.part",
     ]
-    for path in temporary_files:
+    others = [
+        Path("data/features/cuda/.feature_12.9.1.json.mine.tmp"),
+        tmp_path / "cache/notes.tmp",
+        tmp_path / "cache/archives/ab/download.part",
+    ]
+    for path in (*temporary_files, *others):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"half")
         os.utime(path, (0, 0))
     assert process().exit_code == 0
     assert not any(path.exists() for path in temporary_files)
+    assert all(path.exists() for path in others)
 
 
 def test_archive_with_two_paths_is_tried_at_both(server: FaultServer, process: Run) -> None:

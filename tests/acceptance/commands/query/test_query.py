@@ -3,9 +3,11 @@
 import csv
 import json
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from conftest import REPOSITORY, Run
 from support.pages import is_shown
 from support.patching import Patch
 from support.releases import put
-from support.running import expect_error
+from support.running import completed, expect_error
 
 from cudaredist.commands.query.run_query import list_tables, run_query
 from cudaredist.store.cache import Cache
@@ -221,7 +223,7 @@ def test_output_opens_with_sqlite_utils(run: Run) -> None:
     assert [row["architecture"] for row in json.loads(printed)] == ["sm_90a"]
 
 
-def test_output_keeps_other_files_links_and_folders(run: Run) -> None:
+def test_output_keeps_other_files_and_folders(run: Run) -> None:
     path = Path("other.db")
     for content in (b"notes", b"", b"SQLite format 3\0" + bytes(84)):
         path.write_bytes(content)
@@ -229,10 +231,59 @@ def test_output_keeps_other_files_links_and_folders(run: Run) -> None:
         assert path.read_bytes() == content
     Path("link").symlink_to("other.db")
     Path("folder").mkdir()
-    for name in ("link", "folder"):
-        assert run("query", "--output", name).exit_code == 3
+    expect_error(run("query", "--output", "link"), 2, "it was kept")
+    assert run("query", "--output", "folder").exit_code == 3
     assert Path("link").is_symlink()
     assert path.read_bytes() == content
+
+
+def test_output_that_is_a_link_writes_its_target(run: Run) -> None:
+    options = ("--data-dir", Path("empty").absolute(), "--no-shipped-data")
+    Path("empty").mkdir()
+    Path("link").symlink_to("facts.db")
+    for _ in range(2):
+        assert run("query", "--output", "link", *options).exit_code == 0
+        assert Path("link").readlink() == Path("facts.db")
+        assert Path("facts.db").read_bytes().startswith(b"SQLite format 3")
+
+
+STOPPED = """
+import os, signal, sys
+from cudaredist.__main__ import main
+number = int(sys.argv.pop(1))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def stop(event, about):
+    if event == "sqlite3.connect" and str(about[0]).endswith("facts.db"):
+        os.kill(os.getpid(), number)
+sys.addaudithook(stop)
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGTERM, -signal.SIGTERM),
+        (signal.SIGHUP, -signal.SIGHUP),
+        (signal.SIGINT, 130),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_stopped_output_leaves_no_temporary_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    temporary = tmp_path / "temporary"
+    for folder in (temporary, Path("data")):
+        folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    call = ("query", "--output", "facts.db", "--data-dir", Path("data"), "--no-shipped-data")
+    done = completed(sys.executable, "-c", STOPPED, int(number), *call)
+    assert done.returncode == code, done.stderr
+    assert not Path("facts.db").exists()
+    assert bool(list(temporary.iterdir())) == (number == signal.SIGKILL)
+    assert run(*call).exit_code == 0
+    assert not list(temporary.iterdir())
 
 
 def test_broken_file_is_reported(run: Run, tmp_path: Path) -> None:
