@@ -6,7 +6,7 @@ library. The names are a guess, and reports mark them as one.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cudaredist.binaries.file_content import BLOCK, FileContent, UnreadableError, outside
@@ -25,16 +25,18 @@ class LibraryNames(NamedTuple):
     """The form of the names of libraries: their suffix, and the whole name."""
 
     suffix: re.Pattern[bytes]
-    name: re.Pattern[bytes]
+    match: Callable[[bytes], re.Match[bytes] | None]
+    """Matches a whole name."""
 
 
 # Regular expressions that begin with a literal are twice as fast as `bytes.find`.
 SHARED_OBJECTS = LibraryNames(
-    re.compile(rb"\.so"), re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", re.ASCII)
+    re.compile(rb"\.so"),
+    re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", re.ASCII).fullmatch,
 )
 DLLS = LibraryNames(
     re.compile(rb"\.(?:dll|\0d\0l\0l\0)"),
-    re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE),
+    re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE).fullmatch,
 )
 
 
@@ -53,7 +55,7 @@ def opened_names(
         for suffix in form.suffix.finditer(data, before, before + end - start):
             hits += 1
             text = _string_around(data, suffix.start(), is_wide=b"\0" in suffix[0])
-            if match := form.name.fullmatch(text):
+            if match := form.match(text):
                 names.add(match[1].decode())
             if hits > _HITS_LIMIT or len(names) > _NAMES_LIMIT:
                 raise UnreadableError("opened libraries not read: too many names")

@@ -17,7 +17,7 @@ _TABLES = {"cudaredist.toml": (), "pyproject.toml": ("tool", "cudaredist")}
 """The tables with the configuration, by file name."""
 _LIMIT = 1 << 20
 """Bytes of a configuration file."""
-_SETS = re.compile(r"""\s*\[\[\s*(tool\s*\.\s*cudaredist\s*\.\s*)?sets\s*\]\]""")
+_begins_set = re.compile(r"\s*\[\[\s*(tool\s*\.\s*cudaredist\s*\.\s*)?sets\s*\]\]").match
 
 
 class DeclaredSets(NamedTuple):
@@ -179,7 +179,7 @@ def place_in_sets(path: Path, number: int, key: str = "") -> str:
     place = str(path)
     current = -1
     for line, text in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
-        if _SETS.match(text):
+        if _begins_set(text):
             current += 1
             if current == number:
                 place = f"{path}:{line}"

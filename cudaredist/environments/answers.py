@@ -24,7 +24,7 @@ from cudaredist.tables.driver_support import lowest_driver
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
 """Findings about libraries that the loader does not find or read."""
 _RUNTIME = "nvidia-cuda-runtime"
-_find_names = re.compile(r"[\w.+-]+\.so[.0-9]*").findall
+_find_names = re.compile(r"(?<![\w.+-])[\w.+-]+\.so[.0-9]*").findall
 
 
 class Answers:

@@ -1,16 +1,17 @@
 """The message of an error, as the loader, CUDA or a Python package prints it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.hints import again
+from cudaredist.programs.library_names import NAME_LIMIT
 from cudaredist.programs.program import Catalog
 from cudaredist.sets.library_names import find_external, stem_of
 from cudaredist.store.facts_index import Index
-from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern, is_symbol
 
 SIZE_LIMIT = 1_000_000
 """Maximum bytes of a message."""
@@ -22,8 +23,12 @@ _COUNT = 20
 _find_symbols = re.compile(
     r"(?:undefined symbol|undefined reference to|cannot find symbol|symbol)\W{1,3}(\w+)"
 ).findall
-_find_users = re.compile(r"([^\s/:'\"]+\.so[\w.]*): undefined symbol").findall
-_find_libraries = re.compile(r"\blib[\w+-]+?\.so(?:\.[0-9]+)*\b").findall
+# Each match begins at the beginning of a word, and never returns to a part of one. A search that
+# tries every letter again takes hours for a line of a megabyte.
+_find_users = re.compile(r"(?<![^\s/:'\"])([^\s/:'\"]++): undefined symbol").findall
+_find_files = re.compile(r"(?<![\w+-])([\w+-]++)(\.so(?:\.[0-9]+)*)\b").findall
+_find_library = re.compile(r"\blib[\w+-]").search
+_is_version = re.compile(r"[\w.]*").fullmatch
 _find_capabilities = re.compile(
     r"\b(?:sm_(\d{1,3})(\d)|(?:capability|capabilities) (\d{1,3})\.(\d))"
 ).findall
@@ -74,13 +79,13 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
     if _is_word(text.strip()):
         named.append(text.strip())
     symbols: dict[str, Names] = {}
-    for name in _first(named):
+    for name in _first(filter(is_symbol, named)):
         sonames = index.exporting(SymbolPattern(name))
         if sonames:
             symbols[name] = sonames
-    users = _first(_find_users(text))
+    users = _first(filter(_is_shared_object, _find_users(text)))
     libraries: dict[str, list[str]] = {}
-    for name in _first(_find_libraries(text)):
+    for name in _first(_libraries_in(text)):
         is_known = catalog.has_family(name) or _is_of_driver(name, policy)
         if is_known and not (symbols and name in users):
             libraries.setdefault(stem_of(name), []).append(name)
@@ -106,6 +111,21 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
 def _first(names: Iterable[str]) -> Names:
     """Return the first different names."""
     return tuple(dict.fromkeys(names))[:_COUNT]
+
+
+def _is_shared_object(name: str) -> bool:
+    """Check if a file has the name of a library, perhaps with a version or a part of it."""
+    stem, suffix, version = name.rpartition(".so")
+    is_name = bool(stem) and bool(suffix) and len(name) <= NAME_LIMIT
+    return is_name and _is_version(version) is not None
+
+
+def _libraries_in(text: str) -> Iterator[str]:
+    """Yield the names of libraries in a text."""
+    for word, suffix in _find_files(text):
+        start = _find_library(word)
+        if start is not None and len(word) + len(suffix) <= NAME_LIMIT:
+            yield word[start.start() :] + suffix
 
 
 def _is_of_driver(name: str, policy: LibraryPolicy) -> bool:

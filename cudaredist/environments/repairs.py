@@ -1,6 +1,5 @@
 """Changes of an environment that resolve findings, as commands for its installer."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
@@ -29,7 +28,6 @@ _COMMANDS: Mapping[Installer, tuple[str, str, str]] = {
     "conda": ("conda remove", "conda install", "conda install --force-reinstall"),
 }
 """Commands that remove, install, and install again."""
-_find_extra = re.compile(r"\[(.+)\]").findall
 _CHOICES = 64
 """Combinations of requirements to try."""
 
@@ -163,7 +161,8 @@ def _with_all_extras(installs: Mapping[str, SpecifierSet]) -> dict[str, Specifie
     """Join the extras of a project, as in `onnxruntime-gpu[cuda,cudnn]`."""
     extras: dict[str, list[str]] = {}
     for name in installs:
-        extras.setdefault(name.partition("[")[0], []).extend(_find_extra(name))
+        project, _, extra = name.removesuffix("]").partition("[")
+        extras.setdefault(project, []).extend([extra] if extra else [])
     joined = {}
     for name, versions in installs.items():
         project = name.partition("[")[0]

@@ -17,7 +17,7 @@ from cudaredist.exporters.nix_code import (
 from cudaredist.primitives import natural_order
 
 _tokens = re.compile(
-    r"""\s+ | \#[^\n]* | /\*.*?\*/
+    r"""\s+ | \#[^\n]* | /\*.*?(?:\*/|\Z)
     | (?P<word> "(?:\\.|[^"\\])*" | ''(?:''['$\\]|[^']|'(?!'))*'' | [A-Za-z_][\w'-]* | [=!<>]= | . )
     """,
     re.VERBOSE | re.DOTALL,

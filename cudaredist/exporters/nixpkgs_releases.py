@@ -45,6 +45,10 @@ _FIRST_WITH_THOR = "cudaPackages_13"
 _JETSON_TEST, _ARM_TEST = "hasJetsonCudaCapability", "hostPlatform.isAarch64"
 _ORIN_TEST = "hasPreThorJetsonCudaCapability"
 _ORIN_CALL = f"{_ORIN_TEST} requestedJetsonCudaCapabilities"
+_NAMES = r"(?:(?!\binherit\b)[^;])*"
+"""The names before another one in an `inherit`."""
+_OWN_NAMES = r"(?:(?!\binherit\b)[^;()])*"
+"""The same names without those of another set."""
 _DEFINITIONS = {
     "hasPreThorJetsonCudaCapability": (
         "hasPreThorJetsonCudaCapability = lib.any (",
@@ -316,7 +320,7 @@ def merge_versions(
 
 
 def _defines(file: NixFile, name: str) -> bool:
-    inherited = re.search(rf"\binherit\b[^;]*\s{re.escape(name)}\b", file.text)
+    inherited = re.search(rf"\binherit\b{_NAMES}\s{re.escape(name)}\b", file.text)
     return inherited is not None or file.find(name) is not None
 
 
@@ -355,8 +359,9 @@ def _inherit_tests(file: NixFile, attribute: str) -> None:
     if binding is None:
         return
     code = file.text[binding.value : binding.end]
-    pattern = rf"\binherit\s*\(\s*{re.escape(attribute)}\.backendStdenv\s*\)([^;]*);"
-    match = re.search(pattern, code)
+    match = re.search(
+        rf"\binherit\s*\(\s*{re.escape(attribute)}\.backendStdenv\s*\)({_NAMES});", code
+    )
     if match is None:
         return
     names = match[1].split()
@@ -393,10 +398,12 @@ def _add_set(file: NixFile, attribute: str, known: Iterable[str]) -> str:
         file.add([], attribute, [f"{attribute} = packageSet {{", "};"])
         return model
     binding = models[model]
-    name = rf"(?<![\w'-]){re.escape(model)}(?![\w'-])"
-    code = re.sub(name, attribute, file.without_comments(binding.start, binding.end))
+    code = file.without_comments(binding.start, binding.end)
+    code = re.sub(rf"(?<![\w'-]){re.escape(model)}(?![\w'-])", attribute, code)
     file.add_after(binding, [code], gap="\n\n")
-    inherited = re.search(rf"\binherit\b[^;()]*?(\s+){re.escape(model)}(?=[\s;])", file.text)
+    inherited = re.search(
+        rf"\binherit\b{_OWN_NAMES}?(?<!\s)(\s++){re.escape(model)}(?=[\s;])", file.text
+    )
     if inherited:
         file.replace(inherited.end(), inherited.end(), inherited[1] + attribute)
     return model

@@ -34,7 +34,7 @@ _directives = re.compile(
 )
 _name = re.compile(rb"\s*(?:<([^>\n]+)>|\"([^\"\n]+)\")").match
 _macro = re.compile(r"\w+").match
-_guard = re.compile(r"!\s*defined\s*\(?\s*(\w+)\s*\)?").fullmatch
+_guard = re.compile(r"!\s*+defined\s*+(?:\(\s*+)?(\w++)\s*+\)?").fullmatch
 _is_single = re.compile(r"!*\s*(?:\w+|defined\s*\(\s*\w+\s*\)|defined\s+\w+)").fullmatch
 
 

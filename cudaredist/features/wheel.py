@@ -24,16 +24,16 @@ _NOTE_LIMIT = 1024
 _is_record = re.compile(r"[^/]+\.dist-info/RECORD").fullmatch
 _is_signature = re.compile(r"[^/]+\.dist-info/RECORD\.(?:jws|p7s)").fullmatch
 _is_marker = re.compile(r"[^/]+\.dist-info/WHEEL").fullmatch
-_METADATA = re.compile(r"[^/]+\.(?:dist-info|data)/")
+_is_metadata = re.compile(r"[^/]+\.(?:dist-info|data)/").match
 _is_license = re.compile(
     r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e(?:\.txt)?", re.IGNORECASE
 ).fullmatch
 WHEEL_PREFIX = r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?"
 """The beginning of paths in a wheel, such as `nvidia/cublas/`, `nvidia/cu13/` and `cutensor/`."""
-_PREFIX = re.compile(WHEEL_PREFIX)
+_begins_with_prefix = re.compile(WHEEL_PREFIX).match
 _LINK_ADDED = "link added, as wheels have none"
 """The beginning of the note on a link that every wheel lacks."""
-_VERSIONED = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]{1,18}(?:\.[0-9]{1,18})*)")
+_versioned = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]{1,18}(?:\.[0-9]{1,18})*)").fullmatch
 _EXECUTABLE = 0o755
 _GLUE = "__init__.py"
 _TOP = "wheel"
@@ -100,8 +100,9 @@ def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple
     for entry in members:
         if _is_license(entry.name):
             placed.append(replace(entry, name=f"{_TOP}/LICENSE"))
-        elif not _METADATA.match(entry.name) and not _is_glue(entry.name, modules):
-            path = _PREFIX.sub("", entry.name, count=1)
+        elif not _is_metadata(entry.name) and not _is_glue(entry.name, modules):
+            prefix = _begins_with_prefix(entry.name)
+            path = entry.name[prefix.end() :] if prefix else entry.name
             placed.append(_with_mode(replace(entry, name=f"{_TOP}/{path}"), path))
     links = _missing_links(placed)
     added = (link.name.removeprefix(f"{_TOP}/") for link in links)
@@ -137,7 +138,7 @@ def _missing_links(placed: Sequence[Entry]) -> list[Entry]:
     targets: dict[str, list[tuple[list[int], str]]] = defaultdict(list)
     for entry in placed:
         folder, _, last = entry.name.rpartition("/")
-        match = _VERSIONED.fullmatch(last)
+        match = _versioned(last)
         if match and entry.binary is not None and entry.binary.is_shared:
             version = [int(part) for part in match["version"].split(".")]
             targets[f"{folder}/{match['plain']}"].append((version, last))

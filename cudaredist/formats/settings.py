@@ -1,6 +1,5 @@
 """Model of the configuration file of a project."""
 
-import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -133,8 +132,14 @@ class Configuration(_Settings):
     @field_validator("base_url")
     @classmethod
     def _without_credentials(cls, addresses: list[str] | None) -> list[str] | None:
-        if any(re.search("://.*[?#]", one) or redacted(one) != one for one in addresses or ()):
+        if any(_has_query(one) or redacted(one) != one for one in addresses or ()):
             raise ValueError(
                 "addresses cannot contain credentials or a query; set CUDAREDIST_BASE_URL instead"
             )
         return addresses
+
+
+def _has_query(address: str) -> bool:
+    """Check if an address has a query or fragment."""
+    path = address.partition("://")[2]
+    return "?" in path or "#" in path

@@ -14,7 +14,8 @@ from cudaredist.sets.outputs import is_for_other_cuda, nested_refusal
 from cudaredist.sets.platforms import select_archive
 from cudaredist.words import listed
 
-_NAMES = (r"(?P<stem>.+)\.so\.\d[\d.]*", r"(?P<stem>.+?)_\d+(_\d+)?\.dll")
+_is_versioned = re.compile(r"(?P<stem>.+)\.so\.\d[\d.]*", re.IGNORECASE).fullmatch
+_is_versioned_dll = re.compile(r"(?P<stem>.+?)_\d+(_\d+)?\.dll", re.IGNORECASE).fullmatch
 
 
 class CudaLibraries:
@@ -68,6 +69,5 @@ def _sonames(cuda: Version, platform: Platform, data: SetData) -> Mapping[str, f
 
 def _stem(soname: str) -> str:
     """Return a library's name without its version, in lower case; empty without a version."""
-    matches = (re.fullmatch(pattern, soname, re.IGNORECASE) for pattern in _NAMES)
-    match = next(filter(None, matches), None)
+    match = _is_versioned(soname) or _is_versioned_dll(soname)
     return match["stem"].lower() if match else ""

@@ -17,7 +17,7 @@ _FOLDERS: dict[bytes, tuple[str, Sequence[str]]] = {
     b"includedir": ("include", ("include", "dev", "out")),
 }
 """For each variable: its folder, and the outputs that may contain it."""
-_below_folder = re.compile(rb".*/(?:lib(?:64)?|include)((?:/[^/]+)*)/?")
+_below_folder = re.compile(rb".*/(?:lib(?:64)?|include)((?:/[^/]+)*)/?").fullmatch
 
 
 def unversioned(files: Iterable[str]) -> Iterable[tuple[str, str]]:
@@ -53,7 +53,7 @@ def relocatable(text: bytes, path: str, package: str | None, files: Collection[s
         if name not in _FOLDERS:
             return own.encode()
         folder, outputs = _FOLDERS[name]
-        below = _below_folder.fullmatch(original.rstrip()[:_VALUE_LIMIT])
+        below = _below_folder(original.rstrip()[:_VALUE_LIMIT])
         path = f"{root}/{_folder_path(folder, package, outputs, files)}"
         return path.encode() + (below[1] if below else b"")
 

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
 _Value = TypeVar("_Value")
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_begins_with_scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://").match
 
 
 _MAX_FAILURES = 4
@@ -79,7 +79,7 @@ def _open(location: str, settings: Settings, policy: WheelPolicy | None) -> Sour
         from cudaredist.sources.wheel_source import WheelSource  # noqa: PLC0415 - one channel of two
 
         return WheelSource(settings, policy=policy)
-    scheme = _SCHEME.match(location)
+    scheme = _begins_with_scheme(location)
     if scheme is None:
         if re.match(r"(?:https?|file):", location, re.IGNORECASE):
             message = f"{redacted(location)}: two slashes are missing after the colon"

@@ -51,7 +51,7 @@ _AT_ONCE = 16
 _REQUIREMENTS_LIMIT = 1000
 _LICENSE_LIMIT = 100
 _HINT = "check `pip config list` and the credentials of the index, or try again"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_begins_with_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:").match
 
 
 LocalMetadata: TypeAlias = Callable[[Wheel], bytes | None]
@@ -259,7 +259,7 @@ def _path(address: str) -> Path | None:
     if address.startswith("file:"):
         return Path(url2pathname(unquote(urlsplit(address).path)))
     try:
-        return None if _SCHEME.match(address) else Path(address).expanduser()
+        return None if _begins_with_scheme(address) else Path(address).expanduser()
     except RuntimeError as error:
         raise UsageError(
             f"pip's configuration contains {redacted(address)}, but this user has no home folder",

@@ -23,7 +23,7 @@ from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import validate_manifest
 from cudaredist.words import shortened
 
-_USUAL_END = re.compile(r"(.*[^:/])/((?:compute|release)/[^/]+/redist)")
+_has_usual_end = re.compile(r"(.*[^:/])/((?:compute|release)/[^/]+/redist)").fullmatch
 
 
 class FeatureTarget(NamedTuple):
@@ -103,7 +103,7 @@ def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
     that is the root of the source, because some archives' paths lead to it with `..`.
     """
     redist = redist_at(url)
-    usual = _USUAL_END.fullmatch(url.rstrip("/"))
+    usual = _has_usual_end(url.rstrip("/"))
     base, below = (usual[1], usual[2]) if usual else (url, "")
     manifests, features = ManifestFolder(folder), FeatureFolder(folder)
     return (FeatureTarget(redist, manifests, features, (below,), (base,)),)

@@ -24,7 +24,7 @@ from cudaredist.store.facts_index import Index, index_schema
 from cudaredist.store.files import write_output
 from cudaredist.store.temporary_folders import temporary_folder
 
-_TABLE = re.compile(r"((?:^-- .*\n)+)CREATE (?:TABLE|VIEW) (\w+)(?:[^;]*)", re.MULTILINE)
+_TABLE = re.compile(r"\n\n((?:-- .*\n)++)CREATE (?:TABLE|VIEW) (\w+)[^;]*")
 _COLUMN = re.compile(r"^    (\w+) [A-Z]+(.*?),?(?: -- (.*))?$", re.MULTILINE)
 _REFERENCE = re.compile(r"REFERENCES (\w+)")
 

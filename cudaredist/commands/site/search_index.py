@@ -4,7 +4,6 @@ Scripts also work from `file://`, where browsers refuse to fetch other files.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from cudaredist.commands.site.page_models import (
 )
 from cudaredist.commands.site.release_pages import product_title
 from cudaredist.commands.site.symbol_index import SymbolPiece
+from cudaredist.programs.library_names import family_of
 from cudaredist.redists import CUDA
 from cudaredist.words import plural
 
@@ -69,7 +69,7 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
 def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
     summary = page.summary
     names = ", ".join(filter(None, (summary.package, summary.title, *summary.projects)))
-    libraries = {_stem(soname.soname) for soname in page.sonames}
+    libraries = {family_of(soname.soname) for soname in page.sonames}
     short, (major, *_) = summary.package.removeprefix("cuda_"), summary.version.split(".")
     # Such as nvcc, cublas and cudnn9, the name of a package in distributions.
     hidden = {short.removeprefix("lib"), f"{short}{major}", *libraries}
@@ -78,11 +78,6 @@ def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
     for soname in page.sonames:
         detail = f"{summary.package}, {span_words(soname)}"
         yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
-
-
-def _stem(soname: str) -> str:
-    """Return a library's name without its versions, as users type it."""
-    return re.sub(r"\.so(\.[0-9.]+)?$|(64)?(_[0-9]+)*(\.alt)?\.dll$", "", soname)
 
 
 def _file_entries(page: FilesPage, link: str) -> Iterator[SearchEntry]:

@@ -21,8 +21,8 @@ from cudaredist.store.table_registry import Table
 from cudaredist.store.targets import LocalManifest
 from cudaredist.tables.gpus.capability import Capability
 
-_WHEEL_TOP = re.compile(r"(?:nvidia/)?[^/]+/")
-_ANY_TOP = re.compile(r"[^/]+/")
+_wheel_top = re.compile(r"(?:nvidia/)?[^/]+/").match
+_any_top = re.compile(r"[^/]+/").match
 
 
 class TableFile(NamedTuple):
@@ -38,8 +38,8 @@ class TableFile(NamedTuple):
         """Path relative to the archive's top folder."""
         path = self.extract.name.removeprefix("./")
         if path not in EXTRACT_PATHS[self.extract.kind]:
-            top = _WHEEL_TOP if self.archive.relative_path.endswith(".whl") else _ANY_TOP
-            match = top.match(path)
+            top = _wheel_top if self.archive.relative_path.endswith(".whl") else _any_top
+            match = top(path)
             if match is not None:
                 path = path[match.end() :]
         return path.encode("ascii", "backslashreplace").decode("ascii")

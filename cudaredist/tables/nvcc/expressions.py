@@ -20,7 +20,7 @@ _WIDTH = 64
 _NUMBER = r"\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.'])*"
 _NAME = r"[A-Za-z_$][A-Za-z0-9_$]*"
 _OPERATOR = r"\|\||&&|<<|>>|[<>=!]=|[-+*/%<>!~&|^?:()]"
-_find_tokens = re.compile(rf"\s*(?:({_NUMBER}|{_NAME}|{_OPERATOR})|(\S))").finditer
+_find_tokens = re.compile(rf"({_NUMBER}|{_NAME}|{_OPERATOR})|(\S)").finditer
 _is_integer = re.compile(
     r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)((?:[uU]?(?:ll|LL|[lL])?)|(?:ll|LL|[lL])[uU])"
 ).fullmatch

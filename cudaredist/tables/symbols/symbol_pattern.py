@@ -8,9 +8,13 @@ from cudaredist.errors import UsageError
 from cudaredist.formats.symbol_tables import is_mangled
 
 _NAME_LIMIT = 4096
-"""The longest name that is demangled."""
+"""The longest name that is looked up or demangled."""
 _IS_GLOB = re.compile(r"[!-Z^-~]{1,999}").fullmatch
 """Matches short patterns without brackets, which Python and SQLite match in the same way."""
+
+
+is_symbol = re.compile(rf"\w{{1,{_NAME_LIMIT}}}", re.ASCII).fullmatch
+"""Matches the names of symbols, of which NVIDIA's longest have 2,000 characters."""
 
 
 class SymbolPattern:
@@ -43,7 +47,7 @@ class SymbolPattern:
 
 def glob_of(text: str) -> str:
     """Return a GLOB pattern of SQLite for the names that match, and possibly others."""
-    return text if _IS_GLOB(text) else "*"
+    return text if is_symbol(text) or _IS_GLOB(text) else "*"
 
 
 def demangler() -> Callable[[str], str]:

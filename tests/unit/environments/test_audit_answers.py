@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 from support.binaries import elf, fatbin
+from support.cost import bounded_cost
 from support.environments import install, library, user
 from support.programs import audit_data, cuda, cudnn, known, table
 
 from cudaredist.environments.audit_program import audit_report
-from cudaredist.environments.error_message import ErrorMessage, parse_message
+from cudaredist.environments.error_message import SIZE_LIMIT, ErrorMessage, parse_message
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.errors import UsageError
 from cudaredist.programs.program import AuditRequirements, Catalog
@@ -151,6 +152,26 @@ def test_message_without_a_known_name_is_refused(index: Index, text: str, messag
     with pytest.raises(UsageError, match=message) as caught:
         parse(text, index)
     assert "undefined symbol: ncclAlltoAll" in (caught.value.hint or "")
+
+
+LONG_LINES = ("a", ".so", "lib-", "lib.so.1.1.1", "libx.so.1", "lib+", ": undefined symbol", "é")
+
+
+@pytest.mark.parametrize("part", LONG_LINES)
+def test_message_with_a_long_line_has_the_symbol_of_the_last_one(part: str, index: Index) -> None:
+    last = "\nundefined symbol: ncclAlltoAll"
+    line = part * ((SIZE_LIMIT - len(last)) // len(part.encode()))
+    with bounded_cost():
+        message = parse(line + last, index)
+    assert [*message.symbols] == ["ncclAlltoAll"]
+    assert message.libraries == ()
+
+
+@pytest.mark.parametrize("part", LONG_LINES)
+def test_message_of_one_long_line_is_refused(part: str, index: Index) -> None:
+    text = part * (SIZE_LIMIT // len(part.encode()))
+    with bounded_cost(), pytest.raises(UsageError, match="names no symbol"):
+        parse(text, index)
 
 
 # -- symbols
