@@ -1,7 +1,6 @@
 """Atomic writes, reads with a size limit, and removal of temporary files."""
 
 import contextlib
-import errno
 import hashlib
 import os
 import re

@@ -30,8 +30,8 @@ from cudaredist.store.files import (
     names_in,
     new_content,
     read_file,
-    write_file,
     sweep,
+    write_file,
 )
 
 _HIDDEN = ".mirror"

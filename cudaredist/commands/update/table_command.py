@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from cudaredist.commands.update.report import TableReport
     from cudaredist.commands.update.table_run import TableRun
-    from cudaredist.formats.base import Channel, OwnModel
-    from cudaredist.store.table_registry import Table
+    from cudaredist.formats.base import Channel
 
 
 _Run = TypeVar("_Run", bound="TableRun")
@@ -57,7 +56,6 @@ def open_run(
 def update_table(
     options: TableOptions,
     session: Session,
-    table: "Table[OwnModel]",
     update: "Callable[[TableRun], TableReport]",
 ) -> int:
     """Update a table from the archives of CUDA releases, and report it."""

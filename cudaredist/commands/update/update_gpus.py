@@ -20,6 +20,5 @@ def update_gpus(options: TableOptions, session: Session) -> int:
     The result is DATA/gpus.json. Its changes are shown.
     """
     from cudaredist.commands.update.table_run import update_gpu_table
-    from cudaredist.store.table_registry import GPU_TABLE
 
-    return update_table(options, session, GPU_TABLE, update_gpu_table)
+    return update_table(options, session, update_gpu_table)

@@ -36,7 +36,6 @@ def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
     release is skipped and the exit code is 1. Use --replace to write it.
     """
     from cudaredist.commands.update.table_run import update_nvcc_table
-    from cudaredist.store.table_registry import NVCC_TABLE
 
     update = partial(update_nvcc_table, accept_changed=options.replace)
-    return update_table(options, session, NVCC_TABLE, update)
+    return update_table(options, session, update)
