@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from cudaredist import __version__
 from cudaredist.cli.configuration import read_configuration
 from cudaredist.cli.console import Console
-from cudaredist.cli.other_names import without_other_names
+from cudaredist.cli.other_names import after_format, without_other_names
 from cudaredist.cli.session import report_bug, report_error
 from cudaredist.commands.audit.command import audit
 from cudaredist.commands.build.command import build
@@ -33,6 +33,7 @@ from cudaredist.commands.export.command import export
 from cudaredist.commands.manifest.command import manifest
 from cudaredist.commands.materialize.command import materialize
 from cudaredist.commands.mirror.command import mirror
+from cudaredist.commands.nixpkgs.command import nixpkgs
 from cudaredist.commands.process.command import process_manifests
 from cudaredist.commands.query.command import query
 from cudaredist.commands.runfile.command import runfile
@@ -59,11 +60,14 @@ _PANELS = {
         manifest,
         runfile,
     ),
-    "Assemble": (build, export, materialize),
+    "Assemble": (build, export, nixpkgs, materialize),
     "Mirror": (mirror,),
     "Query": (audit, explain, diff, which, query, versions, site),
     "Maintain data": (bump, check, drop, config, schema, validate),
 }
+
+_EXPORT_NIXPKGS = "export nixpkgs"
+"""The former name of nixpkgs."""
 
 _ParserError: Any = typer.BadParameter.__base__
 """typer's exception for an invalid command line."""
@@ -114,8 +118,25 @@ class _Program(TyperGroup):
             # A wrong file must not hide the help, or the settings that are right.
             if not {"schema", "--help", "-h"} & {*self._words}:
                 file = read_configuration()
-                ctx.default_map = {name: file.defaults(name) for name in self.commands}
+                names = (*self.commands, _EXPORT_NIXPKGS)
+                ctx.default_map = {name: file.defaults(name) for name in names}
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as typer has it
+        """Return the command of a call. `export nixpkgs` is one that is not in the help."""
+        if args[0] == "export":
+            former = _export_nixpkgs()
+            options: list[Any] = [*self.commands["export"].params, *former.params]
+            with_value = {
+                name
+                for option in options
+                if option.param_type_name == "option" and not (option.is_flag or option.count)
+                for name in option.opts
+            }
+            words = after_format(args[1:], "nixpkgs", with_value)
+            if words is not None:
+                return _EXPORT_NIXPKGS, former, words
+        return super().resolve_command(ctx, args)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -185,14 +206,21 @@ class _Program(TyperGroup):
         return " ".join(["cudaredist", *map(quoted, words)])
 
 
-app = typer.Typer(
-    name="cudaredist",
-    cls=_Program,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": sorted(_HELP)},
-)
+_SETTINGS: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "markdown",
+    "context_settings": {"help_option_names": sorted(_HELP)},
+}
+app = typer.Typer(name="cudaredist", cls=_Program, no_args_is_help=True, **_SETTINGS)
+
+
+def _export_nixpkgs() -> Any:  # noqa: ANN401 - typer's command
+    """Return the command for the former name of nixpkgs."""
+    from cudaredist.commands.export.nixpkgs_command import export as export_nixpkgs
+
+    alone = typer.Typer(add_completion=False, **_SETTINGS)
+    alone.command(_EXPORT_NIXPKGS)(export_nixpkgs)
+    return typer.main.get_command(alone)
 
 
 def _print_version(is_set: bool) -> None:

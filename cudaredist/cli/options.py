@@ -170,7 +170,8 @@ def none_for_standard_output(path: Path | None) -> Path | None:
     return None if str(path) == "-" else path
 
 
-def _refuse_standard_output(path: Path | None) -> Path | None:
+def refuse_standard_output(path: Path | None) -> Path | None:
+    """Return the path of an output. Raises an error for standard output (`-`)."""
     if str(path) == "-":
         raise typer.BadParameter("this command cannot write its output to standard output")
     return path
@@ -179,7 +180,7 @@ def _refuse_standard_output(path: Path | None) -> Path | None:
 label_option = partial(select_option, metavar="LABEL")
 platform_option = partial(select_option, autocompletion=complete_platform)
 format_option = partial(output_option, metavar="FORMAT", default="text")
-output_path_option = partial(output_option, names="--output -o", callback=_refuse_standard_output)
+output_path_option = partial(output_option, names="--output -o", callback=refuse_standard_output)
 output_flag = partial(output_option, default=False)
 
 

@@ -1,6 +1,6 @@
-"""Other names of options: those of the nixpkgs manual, and former ones for one release."""
+"""Other names of options and commands: those of the nixpkgs manual, and former ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 _MANUAL: Mapping[str, Sequence[str]] = {
     "--parallel": [],
@@ -19,7 +19,7 @@ OTHER_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "check": {"--driver": ["--require-driver"]},
     # Manifests need no cleanup.
     "download-manifests": {**_MANUAL, "--no-cleanup": [], "--accept-changed": ["--replace"]},
-    "export": {"--allow-downgrade": ["--replace"], "--target": ["--target-set"]},
+    "export": {"--target": ["--target-set"]},
     "manifest": {"--accept-changed": ["--replace"]},
     "materialize": {
         "--format": ["--layout"],
@@ -49,3 +49,32 @@ def without_other_names(words: Sequence[str]) -> list[str]:
             option, *more = names[name]
             new += [f"{option}{equals}{value}", *more]
     return new
+
+
+def after_format(
+    words: Sequence[str], name: str, options_with_value: Collection[str]
+) -> list[str] | None:
+    """Return the words of an export without its format, if this is the format's name.
+
+    Otherwise, returns None. The format is the first word that is neither an option nor its value.
+    """
+    is_value = False
+    for position, word in enumerate(words):
+        if is_value:
+            is_value = False
+        elif word == "-" or not word.startswith("-"):
+            return [*words[:position], *words[position + 1 :]] if word == name else None
+        else:
+            is_value = _takes_next_word(word, options_with_value)
+    return None
+
+
+def _takes_next_word(word: str, options_with_value: Collection[str]) -> bool:
+    """Check if the value of an option is the next word.
+
+    Short options can share a word, such as `-qo`.
+    """
+    if word.startswith("--"):
+        return word in options_with_value
+    letters = [letter for letter in word[1:] if f"-{letter}" in options_with_value]
+    return bool(letters) and word.index(letters[0]) == len(word) - 1

@@ -10,7 +10,6 @@ from cudaredist.exporters.cyclonedx import cyclonedx
 from cudaredist.exporters.export_format import Exporter
 from cudaredist.exporters.lists import ignore_missing, outputs, sha256sums, urls
 from cudaredist.exporters.nix_set import nix
-from cudaredist.exporters.nixpkgs_tables import nixpkgs
 from cudaredist.exporters.python_locks import pylock, requirements
 from cudaredist.exporters.redistrib import redistrib
 from cudaredist.exporters.rules_ml_toolchain import rules_ml_toolchain
@@ -18,7 +17,7 @@ from cudaredist.exporters.spdx import spdx
 from cudaredist.exporters.toolchain import cmake, env
 
 _ALL = (
-    *(nix, nixpkgs, redistrib, bazel, rules_ml_toolchain, pylock, requirements),
+    *(nix, redistrib, bazel, rules_ml_toolchain, pylock, requirements),
     *(cyclonedx, spdx, urls, sha256sums, outputs, ignore_missing, env, cmake),
 )
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _ALL}

@@ -56,21 +56,12 @@ class ExportedSet:
     package_set: PackageSet
     root: str | None = None
     """Path of the toolkit root, for formats that use it."""
-    tables: SharedTables | None = None
-    """For formats that require tables."""
-    others: tuple[PackageSet, ...] = ()
-    """Further sets, for formats that describe several."""
     host: PackageSet | None = None
     """The set of the compiler, if the set is the target of a cross toolkit."""
     record: ToolkitRecord | None = None
     """The record of the toolkit root. None: it does not exist yet."""
     nvidia_channel: str | None = None
     """The channel of `releases.json` to write, for NVIDIA's manifests. None: do not write it."""
-
-    @property
-    def all_sets(self) -> tuple[PackageSet, ...]:
-        """The set and the others."""
-        return (self.package_set, *self.others)
 
     @property
     def title(self) -> str:
@@ -170,9 +161,6 @@ class Exporter(NamedTuple):
     """Whether it skips packages that were not inspected."""
     reads_libraries: bool = False
     """Whether it also skips packages with known outputs but unknown libraries."""
-    reads_tables: bool = False
-    """Whether it requires tables and manifests of a data folder, and accepts an index."""
-
     reads_manifests: bool = False
     """Whether it takes all manifests of a data folder instead of a set."""
 

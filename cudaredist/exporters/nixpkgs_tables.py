@@ -11,12 +11,9 @@ from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from cudaredist.errors import UsageError
 from cudaredist.exporters.export_format import (
-    ExportedSet,
     Files,
     SharedTables,
-    exporter,
     filled_template,
     with_line_feed,
 )
@@ -30,8 +27,6 @@ from cudaredist.exporters.nixpkgs_releases import (
     model_of,
     rejection_comments,
     released,
-    releases_of,
-    target_versions,
 )
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
 from cudaredist.primitives import Version, natural_order, parse_label
@@ -152,19 +147,6 @@ def _fits(key: str, bound: object, minor: str) -> bool:
         return True
     number, limit = natural_order(minor), natural_order(str(bound))
     return limit <= number if key == _MIN else number <= limit
-
-
-@exporter("nixpkgs", None, reads_tables=True)
-def nixpkgs(exported: ExportedSet) -> Files:
-    """The tables of nixpkgs: compilers, GPUs, manifests and releases.
-
-    Sets of the wheels channel have no manifests and no releases in nixpkgs' format.
-    """
-    if exported.tables is None:
-        raise UsageError("nixpkgs requires a data folder", hint="add --data-dir FOLDER")
-    sets = tuple(filter(None, map(releases_of, exported.all_sets)))
-    target = target_versions(sets, (), {})
-    return merged_files(TableUpdate(exported.tables, sets, target), lambda _: None)
 
 
 def merged_files(update: TableUpdate, read: Callable[[str], bytes | None]) -> Files:

@@ -80,6 +80,15 @@ class Report(Answer):
     exit_code: int
 
 
+class ExportedFile(OwnModel):
+    """A file of an export."""
+
+    path: str
+    status: ManifestStatus
+    size: int
+    sha256: str
+
+
 class ErrorReport(OwnModel):
     """An error as data."""
 

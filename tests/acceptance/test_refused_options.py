@@ -56,12 +56,8 @@ REFUSALS = {
         "cudaredist export rules-ml-toolchain",
     ),
     "export nix set.json --diff nixpkgs": (
-        "--diff requires the format nixpkgs",
-        "cudaredist export nixpkgs set.json --diff nixpkgs",
-    ),
-    "export nix set.json --output o --only releases": (
-        "--only requires the format nixpkgs",
-        "cudaredist export nix set.json --output o",
+        "No such option: --diff",
+        "cudaredist nixpkgs --help",
     ),
     "export nixpkgs set.json --output o --redist cudnn=9": (
         "--redist requires the format nixpkgs without SET",
@@ -71,9 +67,17 @@ REFUSALS = {
         "--diff cannot be combined with --output",
         "cudaredist export nixpkgs set.json --output out",
     ),
-    "export nix set.json --output o --replace": (
+    "export nixpkgs set.json --diff nixpkgs --replace": (
         "--replace requires the format nixpkgs and --output",
-        "cudaredist export nix set.json --output o",
+        "cudaredist export nixpkgs set.json --diff nixpkgs",
+    ),
+    "export nixpkgs set.json --diff nixpkgs --check": (
+        "--check requires --output",
+        "cudaredist export nixpkgs set.json --diff nixpkgs",
+    ),
+    "export nixpkgs set.json": (
+        "nixpkgs writes several files",
+        "cudaredist export nixpkgs set.json --output nixpkgs",
     ),
     "export nix set.json": (
         "nix writes several files",
@@ -114,7 +118,7 @@ REFUSALS = {
         "cudaredist export cmake set.json",
     ),
     "export urls set.json --data-dir data": (
-        "--data-dir and --no-shipped-data require the format nixpkgs or rules-ml-toolchain",
+        "--data-dir and --no-shipped-data require the format rules-ml-toolchain",
         "cudaredist export urls set.json",
     ),
     "export urls set.json --root /opt/cuda": (
@@ -195,6 +199,18 @@ REFUSALS = {
         "cudaredist mirror prune m",
     ),
     "mirror prune m --checksum": ("--checksum requires sync", "cudaredist mirror verify m"),
+    "nixpkgs co set.json --redist cudnn=9": (
+        "--redist cannot be combined with SET",
+        "cudaredist nixpkgs co set.json",
+    ),
+    "nixpkgs co --diff --check": (
+        "--check cannot be combined with --diff",
+        "cudaredist nixpkgs co --diff",
+    ),
+    "nixpkgs co --diff --replace": (
+        "--replace cannot be combined with --diff",
+        "cudaredist nixpkgs co --diff",
+    ),
     "process-manifests --engine dask": (
         "--engine dask requires --scheduler",
         "cudaredist process-manifests",

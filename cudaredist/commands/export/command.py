@@ -14,8 +14,6 @@ from cudaredist.cli.options import (
     output_option,
     output_path_option,
     read_data_dir_option,
-    safety_option,
-    select_option,
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
@@ -42,13 +40,13 @@ def complete_format(incomplete: str) -> list[tuple[str, str]]:
 class ExportOptions(Options):
     """Options of export."""
 
-    typical = ("output", "root", "wheel_base", "diff", "check")
+    typical = ("output", "root", "wheel_base", "resolve", "check")
 
     form: str = argument(
         "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
     )
     package_set: Path | None = argument(
-        "Package set from `build` (*.json). Optional for nixpkgs.", metavar="[SET]", default=None
+        "Package set from `build` (*.json).", metavar="[SET]", default=None
     )
     output: Path | None = output_path_option(
         "File or folder. Default: standard output, for one file.",
@@ -71,19 +69,9 @@ class ExportOptions(Options):
         "Channel of releases.json to write, for redistrib.", metavar="NAME"
     )
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
-    diff: Path | None = output_option(
-        "nixpkgs checkout to compare. Requires nix-instantiate.", metavar="FOLDER"
-    )
-    only: str | None = select_option(
-        "releases, compilers, capabilities or a set. Default: all.", metavar="TABLE|SET"
-    )
-    redist: list[str] | None = select_option(
-        "Release for nixpkgs without SET. Repeatable. Default: newest.", metavar="NAME=LABEL"
-    )
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
     check: bool = check_option()
-    replace: bool = safety_option("Replace newer releases of a nixpkgs checkout.")
 
     @property
     def selects_addresses(self) -> bool:
@@ -113,9 +101,7 @@ def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
 
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
-        lambda o: (
-            o.package_set is None and not (o.exporter.reads_manifests or o.exporter.reads_tables)
-        ),
+        lambda o: o.package_set is None and not o.exporter.reads_manifests,
         "missing SET",
         "run `cudaredist export --help`",
     ),
@@ -125,37 +111,12 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "run `cudaredist export {form}`",
     ),
     (
-        lambda o: o.diff is not None and not o.exporter.reads_tables,
-        "--diff requires the format nixpkgs",
-        "run `cudaredist export nixpkgs {package_set} --diff {diff}`",
-    ),
-    (
-        lambda o: o.only is not None and not o.exporter.reads_tables,
-        "--only requires the format nixpkgs",
-        ["--only"],
-    ),
-    (
-        lambda o: o.redist and (o.package_set is not None or not o.exporter.reads_tables),
-        "--redist requires the format nixpkgs without SET",
-        ["--redist"],
-    ),
-    (lambda o: o.diff and o.output, "--diff cannot be combined with --output", ["--diff"]),
-    (
-        lambda o: o.replace and (o.output is None or not o.exporter.reads_tables),
-        "--replace requires the format nixpkgs and --output",
-        ["--replace"],
-    ),
-    (
-        lambda o: o.output is None and o.exporter.file is None and o.diff is None,
+        lambda o: o.output is None and o.exporter.file is None,
         "{form} writes several files",
         "run `{call} --output {form}`",
     ),
     (lambda o: o.output is None and o.check, "--check requires --output", ["--check"]),
-    (
-        lambda o: o.output is None and o.json and o.diff is None,
-        "--json requires --output",
-        ["--json"],
-    ),
+    (lambda o: o.output is None and o.json, "--json requires --output", ["--json"]),
     (
         lambda o: o.nvidia_channel is not None and o.form != "redistrib",
         "--nvidia-channel requires the format redistrib",
@@ -177,11 +138,8 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     _with_addresses_only("base_url"),
     _with_addresses_only("resolve"),
     (
-        lambda o: (
-            o.typed & {"data_dir", "shipped_data"}
-            and not (o.exporter.reads_tables or o.exporter.reads_manifests)
-        ),
-        "--data-dir and --no-shipped-data require the format nixpkgs or rules-ml-toolchain",
+        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_manifests,
+        "--data-dir and --no-shipped-data require the format rules-ml-toolchain",
         ["--data-dir", "--no-shipped-data"],
     ),
     (
@@ -213,7 +171,6 @@ def export(options: ExportOptions, session: Session) -> int:
         cudaredist export requirements set.json -o requirements.txt
 
     - **nix**: the set's document, with Nix code for builds with or without nixpkgs.
-    - **nixpkgs**: tables and manifests of nixpkgs.
     - **redistrib**: NVIDIA's manifests for one platform.
     - **bazel**: components and toolkit for rules_cuda.
     - **rules-ml-toolchain**: tables of Bazel's rules_ml_toolchain, from all local manifests.
@@ -232,8 +189,6 @@ def export(options: ExportOptions, session: Session) -> int:
     exporter, path = options.exporter, options.package_set
     if options.nvidia_channel is not None:
         nvidia_channels_of(pre=False, names=[options.nvidia_channel])
-    if exporter.reads_tables:
-        return _export_tables(options, session)
     if path is None:
         return _finish(exporter.files(_manifests(options)), options, session)
     paths = indexed_sets(path)
@@ -294,49 +249,11 @@ def _export_index(
     return _finish(files, options, session)
 
 
-def _export_tables(options: ExportOptions, session: Session) -> int:
-    """Export the tables of nixpkgs, or compare them."""
-    from cudaredist.commands.export.nixpkgs_diff import is_checkout
-    from cudaredist.commands.export.nixpkgs_export import read_checkout
-    from cudaredist.commands.export.text import table_diff_text
-
-    folder = options.diff or options.output or Path()
-    checkout, warnings = read_checkout(
-        folder,
-        options.package_set,
-        data_dir=options.data_dir,
-        use_shipped=options.shipped_data,
-        pins=options.redist or (),
-        only=options.only,
-        allow_downgrade=options.replace,
-    )
-    for text in warnings:
-        session.console.warning(text)
-    if options.diff:
-        if not is_checkout(folder):
-            hint = "run `git clone --depth 1 https://github.com/NixOS/nixpkgs`"
-            raise UsageError(f"{folder} is not a checkout of nixpkgs: it has no pkgs/", hint=hint)
-        return session.finish(checkout.report, table_diff_text)
-    if not is_checkout(folder) or checkout.is_fresh:
-        return _finish(checkout.fresh_files, options, session)
-    files = checkout.merged_files()
-    for text in checkout.skipped_reasons():
-        session.console.warning(f"skipped {text}")
-    if checkout.target.skipped:
-        session.console.note(f"to export older releases, run `{again('--replace')}`")
-    if checkout.report.kept:
-        summary = f"kept {plural(len(checkout.report.kept), 'value')} that only {folder} has"
-        call = again(without=["--output", "--replace"], diff=folder)
-        session.console.note(f"{summary}; to list them, run `{call}`")
-    return _finish(files, options, session, is_incomplete=bool(checkout.target.skipped))
-
-
-def _finish(
-    files: "Files", options: ExportOptions, session: Session, *, is_incomplete: bool = False
-) -> int:
+def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
     """Print a file, or write files and report them."""
-    from cudaredist.commands.export.report import ExportedFile, ExportReport
+    from cudaredist.commands.export.report import ExportReport
     from cudaredist.commands.export.text import export_text
+    from cudaredist.formats.report import ExportedFile
     from cudaredist.primitives import sha256_of
     from cudaredist.store.files import is_folder, update_output
 
@@ -353,7 +270,7 @@ def _finish(
         size, sha256 = len(content), sha256_of(content)
         written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
     is_stale = any(file.status == "would-write" for file in written)
-    code = EXIT_FINDINGS if is_stale or is_incomplete else EXIT_OK
+    code = EXIT_FINDINGS if is_stale else EXIT_OK
     report = ExportReport(format=options.form, files=tuple(written), exit_code=code)
     return session.finish(report, export_text)
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from cudaredist.commands.export.evaluate_nixpkgs import evaluate_tables
-from cudaredist.commands.export.report import TableCell, TableDiffReport
+from cudaredist.commands.export.report import TableCell
 from cudaredist.commands.export.report import TableName as ReportedTable
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -69,6 +69,21 @@ _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
 def is_checkout(folder: Path) -> bool:
     """Check if a folder is a checkout of nixpkgs, or an earlier export."""
     return os.path.lexists(folder / "pkgs")
+
+
+class Differences(NamedTuple):
+    """The differences between a checkout and our tables."""
+
+    checkout: str
+    cells: tuple[TableCell, ...]
+    """The cells to change."""
+    kept: tuple[TableCell, ...]
+    """The cells that only nixpkgs has."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a comparison."""
+        return EXIT_FINDINGS if self.cells else EXIT_OK
 
 
 @dataclass(frozen=True)
@@ -142,7 +157,7 @@ class Checkout:
         return all(read_file(self.folder / p) == data for p, data in self.fresh_files.items())
 
     @cached_property
-    def report(self) -> TableDiffReport:
+    def differences(self) -> Differences:
         """The cells that would change, and those that only nixpkgs has.
 
         Raises `ContentError` if the folder's files have an unknown format.
@@ -150,7 +165,7 @@ class Checkout:
         return self._compare(self.folder, self._theirs)
 
     def merged_files(self) -> Files:
-        """Return the changed files. Raises the errors of `report`."""
+        """Return the changed files. Raises the errors of `differences`."""
         update = self._update(self._theirs, self.target)
         files = merged_files(update, self._read)
         with temporary_folder() as folder:
@@ -163,7 +178,7 @@ class Checkout:
             rest = self._compare(folder, evaluate_tables(folder, self.folder))
         kept = {cell.cell for cell in rest.kept}
         skipped = {(s.attribute, s.redist, s.machine) for s in self.target.skipped}
-        lost = [cell.cell for cell in self.report.kept if cell.cell not in kept]
+        lost = [cell.cell for cell in self.differences.kept if cell.cell not in kept]
         names = {".".join(cell) for cell in skipped}
         wrong = [cell.cell for cell in rest.cells if cell.cell not in names] + lost
         if wrong:
@@ -185,7 +200,7 @@ class Checkout:
             raise ContentError(f"{file} is a link to a file outside of {self.folder}", hint=hint)
         return data
 
-    def _compare(self, folder: Path, theirs: NixpkgsTables) -> TableDiffReport:
+    def _compare(self, folder: Path, theirs: NixpkgsTables) -> Differences:
         target = self.target if folder == self.folder else self._target(theirs)
         update = self._update(theirs, target)
         versions = target.versions
@@ -219,12 +234,7 @@ class Checkout:
             for cell, label in releases.items()
             if (cell[0], cell[2]) in for_sets and cell[1] not in own.get(cell[0], {})
         )
-        return TableDiffReport(
-            checkout=str(folder),
-            cells=changes,
-            kept=tuple(kept),
-            exit_code=EXIT_FINDINGS if changes else EXIT_OK,
-        )
+        return Differences(str(folder), cells=changes, kept=tuple(kept))
 
     def _releases(
         self, old: _Cells, new: _Cells, reason: Callable[..., str]
@@ -312,7 +322,7 @@ class Checkout:
 
     def skipped_reasons(self) -> list[str]:
         """Return the releases that are older than nixpkgs', with reasons."""
-        reasons = {cell.cell: cell.reason for cell in self.report.cells}
+        reasons = {cell.cell: cell.reason for cell in self.differences.cells}
         texts: dict[tuple[str, ...], list[str]] = {}
         for skip in self.target.skipped:
             key = (skip.attribute, skip.redist, skip.old, skip.new)

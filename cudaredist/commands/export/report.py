@@ -5,18 +5,9 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import ManifestStatus, Report
+from cudaredist.formats.report import ExportedFile, Report
 
 TableName: TypeAlias = Literal["compilers", "capabilities", "releases", "manifests"]
-
-
-class ExportedFile(OwnModel):
-    """A file of an export."""
-
-    path: str
-    status: ManifestStatus
-    size: int
-    sha256: str
 
 
 class ExportReport(Report):

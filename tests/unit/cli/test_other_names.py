@@ -6,7 +6,7 @@ import pytest
 from typer.main import get_command
 
 from cudaredist.app import app
-from cudaredist.cli.other_names import OTHER_NAMES, without_other_names
+from cudaredist.cli.other_names import OTHER_NAMES, after_format, without_other_names
 
 COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 
@@ -48,6 +48,27 @@ def test_other_names_stand_for_options_in_the_help(command: str) -> None:
 )
 def test_call_gets_the_names_of_the_help(call: str, expected: str) -> None:
     assert without_other_names(call.split()) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("call", "rest"),
+    [
+        ("nixpkgs set.json --diff co", "set.json --diff co"),
+        ("--diff nixpkgs nixpkgs set.json", "--diff nixpkgs set.json"),
+        ("-o nixpkgs --json nixpkgs", "-o nixpkgs --json"),
+        ("-qo nixpkgs nixpkgs", "-qo nixpkgs"),
+        ("-onix --diff=nix nixpkgs", "-onix --diff=nix"),
+        ("-- nixpkgs", "--"),
+        ("nix nixpkgs", None),
+        ("- nixpkgs", None),
+        ("--output nixpkgs nix", None),
+        ("--json", None),
+        ("", None),
+    ],
+)
+def test_format_is_the_first_argument(call: str, rest: str | None) -> None:
+    expected = None if rest is None else rest.split()
+    assert after_format(call.split(), "nixpkgs", {"--output", "-o", "--diff"}) == expected
 
 
 def test_empty_words_are_kept() -> None:

@@ -1,4 +1,4 @@
-"""Tests of `export nixpkgs`: evaluated tables and quoting."""
+"""Tests of the tables of nixpkgs: evaluated values and quoting."""
 
 import json
 import subprocess
@@ -10,19 +10,27 @@ import pytest
 from conftest import REPOSITORY, examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support.golden import Golden
 from support.nix_builds import needs_nix
-from support.package_sets import document, example_set, shared_tables, wheel_set
+from support.package_sets import (
+    document,
+    example_set,
+    hostile_set,
+    packages,
+    shared_tables,
+    wheel_set,
+)
 
-from cudaredist.errors import UsageError
-from cudaredist.exporters import find_exporter
-from cudaredist.exporters.export_format import ExportedSet, SharedTables
+from cudaredist.exporters.export_format import SharedTables
 from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment, nix_string, nix_value
-from cudaredist.exporters.nixpkgs_releases import releases_of, set_versions
+from cudaredist.exporters.nixpkgs_releases import releases_of, set_versions, target_versions
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
     VERSIONS_PATH,
+    TableUpdate,
     capability_fields,
+    merged_files,
     nvcc_bounds,
 )
 from cudaredist.formats.packageset import PackageSet
@@ -72,9 +80,10 @@ def platform_set(platform: str, minor: str = "13_3", **releases: str) -> Package
 
 
 def exported(*sets: PackageSet, tables: SharedTables | None = None) -> Mapping[str, bytes]:
-    first, *others = sets or (example_set(),)
-    package_sets = ExportedSet(first, tables=tables or shared_tables(), others=tuple(others))
-    return find_exporter("nixpkgs").files(package_sets)
+    """Return the files of an export to a new folder."""
+    releases = tuple(filter(None, map(releases_of, sets or (example_set(),))))
+    target = target_versions(releases, (), {})
+    return merged_files(TableUpdate(tables or shared_tables(), releases, target), lambda _: None)
 
 
 def shipped_tables() -> SharedTables:
@@ -85,6 +94,21 @@ def shipped_tables() -> SharedTables:
 
 
 # -- tables
+
+
+def test_new_tables_match_golden_file(golden: Golden) -> None:
+    for path, content in exported().items():
+        assert content.endswith(b"\n")
+        golden.check("export-nixpkgs.txt", path, content.decode().removesuffix("\n"))
+
+
+def test_order_of_packages_does_not_change_tables() -> None:
+    backwards = example_set(packages=dict(reversed(packages().items())))
+    assert exported(backwards) == exported()
+
+
+def test_hostile_texts_are_written() -> None:
+    assert exported(hostile_set()).keys() == {NVCC_PATH, CAPABILITY_PATH}
 
 
 @needs_nix
@@ -160,11 +184,6 @@ def test_redistributables_built_from_source_are_skipped() -> None:
     package_set = platform_set("linux-x86_64", cuda="13.3.1", nccl="2.1.0", nvshmem="3.1.0")
     releases = set_versions(filter(None, [releases_of(package_set)]))
     assert releases == {"cudaPackages_13_3": {"cuda": {"linux-x86_64": "13.3.1"}}}
-
-
-def test_export_without_tables_requires_data_folder() -> None:
-    with pytest.raises(UsageError, match="requires a data folder"):
-        find_exporter("nixpkgs").files(ExportedSet(example_set()))
 
 
 # -- quoting

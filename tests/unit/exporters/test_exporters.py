@@ -25,7 +25,6 @@ from support.package_sets import (
     hostile_set,
     package,
     packages,
-    shared_tables,
     wheel_set,
 )
 
@@ -50,9 +49,7 @@ each_format = pytest.mark.parametrize("name", FORMATS)
 
 
 def exported(name: str, package_set: PackageSet | None = None, root: str | None = None) -> Files:
-    return find_exporter(name).files(
-        ExportedSet(package_set or example_set(), root, shared_tables())
-    )
+    return find_exporter(name).files(ExportedSet(package_set or example_set(), root))
 
 
 def text_of(name: str, package_set: PackageSet | None = None, root: str | None = None) -> str:
@@ -94,10 +91,10 @@ def test_order_of_packages_does_not_change_export(name: str) -> None:
 def test_export_is_the_same_in_other_processes() -> None:
     program = (
         "import hashlib\n"
-        "from support.package_sets import example_set, shared_tables\n"
+        "from support.package_sets import example_set\n"
         "from cudaredist.exporters import EXPORTERS\n"
         "from cudaredist.exporters.export_format import ExportedSet\n"
-        "exported = ExportedSet(example_set(), tables=shared_tables())\n"
+        "exported = ExportedSet(example_set())\n"
         f"formats = [one for name, one in EXPORTERS.items() if name not in {OTHERS}]\n"
         "files = [exporter.files(exported) for exporter in formats]\n"
         "print(hashlib.sha256(repr([list(f.items()) for f in files]).encode()).hexdigest())\n"
@@ -118,7 +115,7 @@ def test_export_is_the_same_in_other_processes() -> None:
         ).stdout
         for seed, zone, locale in (("1", "UTC", "C"), ("2", "Asia/Tokyo", "C.UTF-8"))
     }
-    exported = ExportedSet(example_set(), tables=shared_tables())
+    exported = ExportedSet(example_set())
     files = [list(exporter.files(exported).items()) for exporter in FORMATS.values()]
     assert printed == {hashlib.sha256(repr(files).encode()).hexdigest() + "\n"}
 

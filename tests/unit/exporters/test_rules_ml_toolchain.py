@@ -80,7 +80,7 @@ def test_export_of_wheels_has_no_hint_with_unknown_option(run: Run) -> None:
     assert "--channel wheels" not in result.stderr
 
 
-@pytest.mark.parametrize("option", ["--diff", "--root"])
+@pytest.mark.parametrize("option", ["--target-set", "--root"])
 def test_hint_without_set_has_placeholder(run: Run, option: str) -> None:
     result = run("export", "rules-ml-toolchain", option, "/x")
     expect_error(result, 2, option, f" SET {option} /x")

@@ -246,7 +246,7 @@ def test_build_of_exported_manifests_selects_same_archives(
 def test_set_without_archives_is_exported(run: Run) -> None:
     result = package("mft", status="withheld", archive=None)
     Path(SET).write_bytes(example_set(packages={"mft": result}).canonical())
-    for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OTHERS:
+    for name in EXPORTERS.keys() - {"bazel"} - OTHERS:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (
         "rules_cuda requires cuda_cccl, cuda_cudart, cuda_nvcc"

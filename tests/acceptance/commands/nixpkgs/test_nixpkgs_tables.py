@@ -1,4 +1,4 @@
-"""Tests of `export nixpkgs` and its comparison with a checkout."""
+"""Tests of `nixpkgs`: changes of a checkout, and comparisons with it."""
 
 import difflib
 import json
@@ -23,7 +23,7 @@ def checkout(run: Run) -> Path:
 
 
 def differences(run: Run, checkout: Path, name: str = "set.json") -> dict[str, Any]:
-    result = run("export", "nixpkgs", name, "--diff", checkout, "--no-shipped-data", "--json")
+    result = run("nixpkgs", checkout, name, "--diff", "--no-shipped-data", "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == report["exit_code"] == bool(report["cells"])
     return {cell["cell"]: cell for cell in [*report["cells"], *report["kept"]]}
@@ -107,7 +107,7 @@ def test_diff_marks_downgrade(
     cell = differences(run, checkout)["cudaPackages_13_3.cudnn.linux-x86_64"]
     assert (cell["cudaredist"] is None) == (changed.get("release", "") is None)
     assert (cell["is_downgrade"], cell["reason"]) == (is_downgrade, reason)
-    lines = run("export", "nixpkgs", "set.json", "--diff", checkout).stdout.splitlines()
+    lines = run("nixpkgs", checkout, "set.json", "--diff").stdout.splitlines()
     assert any("cudnn.linux" in line and line.endswith(" (downgrade)") for line in lines) == (
         is_downgrade
     )
@@ -133,11 +133,11 @@ def test_diff_evaluates_releases_for_machine(
 def merged(run: Run, checkout: Path, name: str = "set.json") -> list[str]:
     """Export into a checkout, and return the changed lines of its files."""
     before = {path: path.read_text() for path in checkout.rglob("*.nix")}
-    arguments = ["export", "nixpkgs", name, "--no-shipped-data"]
-    expect_output(run(*arguments, "-o", checkout, "--replace"), 0)
-    result = run(*arguments, "--diff", checkout)
+    arguments = ["nixpkgs", checkout, name, "--no-shipped-data"]
+    expect_output(run(*arguments, "--replace"), 0)
+    result = run(*arguments, "--diff")
     assert (result.exit_code, "0 cells to change" in result.stdout) == (0, True)
-    assert run(*arguments, "-o", checkout, "--check").exit_code == 0
+    assert run(*arguments, "--check").exit_code == 0
     return [
         f"{line[0]} {line[2:].strip()}"
         for path, text in before.items()
@@ -192,8 +192,7 @@ def test_export_defines_conditions_if_checkout_does_not(run: Run, checkout: Path
 def test_export_keeps_bytes_that_are_not_utf8(run: Run, checkout: Path) -> None:
     path = checkout / NVCC_PATH
     path.write_bytes(b"# \xff\n" + path.read_bytes())
-    arguments = ["export", "nixpkgs", "set.json", "-o", checkout, "--replace"]
-    expect_output(run(*arguments), 0)
+    expect_output(run("nixpkgs", checkout, "set.json", "--replace"), 0)
     assert path.read_bytes().startswith(b"# \xff\n")
 
 
@@ -221,7 +220,7 @@ def test_export_adds_package_set_in_form_of_checkout(
 def test_downgrade_of_checkout_is_skipped(run: Run, checkout: Path, option: list[str]) -> None:
     path = checkout / VERSIONS_PATH
     before = path.read_text()
-    result = run("export", "nixpkgs", "set.json", "-o", checkout, *option)
+    result = run("nixpkgs", checkout, "set.json", *option)
     expect_error(result, 1, "skipped cudaPackages_13_3.cudnn 9.2.0 (linux-x86_64)", "9.3.0")
     assert "--replace" in result.stderr
     after = path.read_text()
@@ -232,9 +231,9 @@ def test_downgrade_of_checkout_is_skipped(run: Run, checkout: Path, option: list
 
 @needs_nix
 def test_export_names_kept_values_of_checkout(run: Run, checkout: Path) -> None:
-    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--replace")
+    result = run("nixpkgs", checkout, "set.json", "--replace")
     assert "kept 6 values that only nixpkgs has" in result.stderr
-    assert "`cudaredist export nixpkgs set.json --diff nixpkgs`" in result.stderr
+    assert "`cudaredist nixpkgs nixpkgs set.json --diff`" in result.stderr
 
 
 @needs_nix
@@ -252,7 +251,7 @@ def test_checkout_in_unknown_form_is_unchanged(
     path.with_name("rows.nix").write_bytes(path.read_bytes())
     text = path.read_text().replace(old, new)
     path.write_text(text)
-    result = run("export", "nixpkgs", "set.json", "-o", checkout, "--replace")
+    result = run("nixpkgs", checkout, "set.json", "--replace")
     expect_error(result, 5, message)
     assert path.read_text() == text
 
@@ -262,7 +261,7 @@ def test_reason_of_value_from_policy_names_policy(run: Run, checkout: Path) -> N
     path = checkout / CAPABILITY_PATH
     row = '"7.2" = { archName = "Volta"; minCudaMajorMinorVersion = "9.1"; };'
     path.write_text(path.read_text().replace('"8.7" =', f'{row} "8.7" ='))
-    result = run("export", "nixpkgs", "set.json", "--diff", checkout, "--json")
+    result = run("nixpkgs", checkout, "set.json", "--diff", "--json")
     cells = {cell["cell"]: cell for cell in json.loads(result.stdout)["cells"]}
     cell = cells["7.2.maxCudaMajorMinorVersion"]
     assert cell["reason"].startswith(f"{cell['cudaredist']} (policy: ")
@@ -271,7 +270,7 @@ def test_reason_of_value_from_policy_names_policy(run: Run, checkout: Path) -> N
 
 @needs_nix
 def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
-    result = expect_output(run("export", "nixpkgs", "set.json", "--diff", checkout), 1)
+    result = expect_output(run("nixpkgs", checkout, "set.json", "--diff"), 1)
     lines = result.stdout.splitlines()
     index = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
     assert lines[0] == "compilers"
@@ -284,20 +283,20 @@ def test_export_of_index_contains_releases_of_all_sets(run: Run, checkout: Path)
     index = write_index({"linux-x86_64": "13.3.1", "linux-sbsa": "13.3.0"})
     older = Path("data/manifests/cuda/redistrib_13.3.0.json")
     older.write_text(manifest("13.3.0"))
-    assert run("export", "nixpkgs", index, "-o", "made").exit_code == 0
+    assert run("nixpkgs", "made", index).exit_code == 0
     text = Path("made", VERSIONS_PATH).read_text()
     assert 'cuda = if hostPlatform.isAarch64 then "13.3.0" else "13.3.1";' in text
     assert 'cudnn = "9.2.0";' in text
 
 
 def test_exports_to_same_folder_are_equal(run: Run, checkout: Path) -> None:
-    arguments = ["export", "nixpkgs", "set.json", "-o", "made"]
+    arguments = ["nixpkgs", "made", "set.json"]
     for more in ([], [], ["--check"]):
         expect_output(run(*arguments, *more), 0)
 
 
 def test_export_of_wheel_set_writes_tables_only_and_warns(run: Run, checkout: Path) -> None:
-    result = run("export", "nixpkgs", "wheels.json", "-o", "made")
+    result = run("nixpkgs", "made", "wheels.json")
     assert result.exit_code == 0
     assert "skipped manifests and releases" in result.stderr
     written = {path for path in Path("made").rglob("*") if path.is_file()}
@@ -307,21 +306,21 @@ def test_export_of_wheel_set_writes_tables_only_and_warns(run: Run, checkout: Pa
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["nixpkgs", "set.json", "--diff", "data"], 2, "is not a checkout of nixpkgs"),
-        (["nixpkgs", "set.json", "--diff", "n" * 300], 2, "is not a checkout of nixpkgs"),
+        (["nixpkgs", "data", "set.json", "--diff"], 2, "is not a checkout of nixpkgs"),
+        (["nixpkgs", "n" * 300, "set.json", "--diff"], 2, "is not a checkout of nixpkgs"),
     ],
 )
 def test_invalid_nixpkgs_options_are_rejected(
     run: Run, checkout: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    result = expect_output(run("export", *arguments), code)
+    result = expect_output(run(*arguments), code)
     assert message in " ".join(result.stderr.split())
     assert not Path("x").exists()
 
 
 def test_missing_manifest_suggests_download(run: Run, checkout: Path) -> None:
     Path("data/manifests/cudnn/redistrib_9.2.0.json").unlink()
-    result = run("export", "nixpkgs", "set.json", "-o", "made")
+    result = run("nixpkgs", "made", "set.json")
     assert result.exit_code == 3
     assert "download-manifests --redist cudnn --version 9.2.0" in result.stderr
 
@@ -330,10 +329,10 @@ def test_diff_without_nix_suggests_package(
     run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    expect_error(run("export", "nixpkgs", "set.json", "--diff", checkout), 3, "nix-bin")
+    expect_error(run("nixpkgs", checkout, "set.json", "--diff"), 3, "nix-bin")
 
 
 @needs_nix
 def test_checkout_file_in_unknown_form_exits_5(run: Run, checkout: Path) -> None:
     (checkout / NVCC_PATH).write_text("{ }")
-    expect_error(run("export", "nixpkgs", "set.json", "--diff", checkout), 5, "nvccCompatibilities")
+    expect_error(run("nixpkgs", checkout, "set.json", "--diff"), 5, "nvccCompatibilities")

@@ -1,4 +1,4 @@
-"""Tests of `export nixpkgs` with the forms of nixpkgs' table of releases, and with odd folders."""
+"""Tests of `nixpkgs` with the forms of nixpkgs' table of releases, and with odd folders."""
 
 import json
 import stat
@@ -92,7 +92,7 @@ def checkout(run: Run) -> Path:
 
 
 def export(run: Run, checkout: Path, *options: str, name: str = "set.json") -> Any:
-    return run("export", "nixpkgs", name, "--no-shipped-data", "-o", checkout, *options)
+    return run("nixpkgs", checkout, name, "--no-shipped-data", *options)
 
 
 @pytest.mark.parametrize("form", FORMS)

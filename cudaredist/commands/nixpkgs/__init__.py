@@ -1,0 +1,1 @@
+"""Update the CUDA tables of nixpkgs."""

@@ -1,0 +1,27 @@
+"""Options of nixpkgs, and of its former name `export nixpkgs`."""
+
+from pathlib import Path
+
+from cudaredist.cli.options import (
+    Options,
+    check_option,
+    read_data_dir_option,
+    safety_option,
+    select_option,
+    shipped_data_option,
+)
+
+
+class TableOptions(Options):
+    """Options of every call that reads or changes the tables of nixpkgs."""
+
+    only: str | None = select_option(
+        "releases, compilers, capabilities or a set. Default: all.", metavar="TABLE|SET"
+    )
+    redist: list[str] | None = select_option(
+        "Release to select without SET. Repeatable. Default: newest.", metavar="NAME=LABEL"
+    )
+    data_dir: Path | None = read_data_dir_option()
+    shipped_data: bool = shipped_data_option()
+    check: bool = check_option()
+    replace: bool = safety_option("Replace newer releases of the checkout.")

@@ -1,0 +1,24 @@
+"""The reports of nixpkgs."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.commands.export.report import TableCell
+from cudaredist.formats.report import ExportedFile, Report
+
+
+class NixpkgsReport(Report):
+    """The result of nixpkgs."""
+
+    command: Literal["nixpkgs"] = "nixpkgs"
+    files: tuple[ExportedFile, ...]
+
+
+class NixpkgsDiffReport(Report):
+    """The result of nixpkgs --diff."""
+
+    command: Literal["nixpkgs"] = "nixpkgs"
+    checkout: str
+    cells: tuple[TableCell, ...] = Field(description="The cells to change")
+    kept: tuple[TableCell, ...] = Field(description="The cells that only nixpkgs has")
