@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cudaredist.commands.export.evaluate_nixpkgs import evaluate_tables
-from cudaredist.exporters.nixpkgs_releases import MACHINES
-from cudaredist.exporters.nixpkgs_tables import (
+from cudaredist.nixpkgs.evaluate import evaluate_tables
+from cudaredist.nixpkgs.releases import MACHINES
+from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
     VERSIONS_PATH,

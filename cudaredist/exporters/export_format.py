@@ -10,8 +10,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
-from cudaredist.formats.runfile_records import Runfile
-from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.hints import again
 from cudaredist.primitives import join_address, path_problem
@@ -33,17 +31,6 @@ class ExportedPackage(NamedTuple):
     attr: str
     entry: SetPackage
     archive: SetArchive
-
-
-class SharedTables(NamedTuple):
-    """Data of a data folder, independent of a package set."""
-
-    compat: NvccCompat
-    gpus: Gpus
-    manifests: Mapping[tuple[str, str], bytes]
-    """Published bytes, by redistributable and label."""
-    runfiles: Mapping[str, Mapping[str, Runfile]] = {}
-    """Runfile installers, by CUDA release and platform."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cudaredist.exporters.export_format import SharedTables
 from cudaredist.formats.packageset import PackageSet, SetLicense, SetMeta
 from cudaredist.formats.tables import CapabilityEntry, Gpus, NvccCompat
+from cudaredist.nixpkgs.tables import SharedTables
 from support.factory import archive_path, blank, package_set, set_archive, set_package
 
 NVIDIA = "https://developer.download.nvidia.com/compute"

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.commands.export.report import TableCell
 from cudaredist.formats.report import ExportedFile, Report
+from cudaredist.nixpkgs.cells import TableCell
 
 
 class NixpkgsReport(Report):

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from cudaredist.cli.session import Session
-from cudaredist.commands.export.nixpkgs_diff import Checkout, Differences, is_checkout
-from cudaredist.commands.export.nixpkgs_export import read_checkout
 from cudaredist.commands.nixpkgs.options import TableOptions
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from cudaredist.formats.report import ExportedFile
 from cudaredist.hints import again
+from cudaredist.nixpkgs.checkout import Checkout, Differences, is_checkout
+from cudaredist.nixpkgs.read_checkout import read_checkout
 from cudaredist.primitives import sha256_of
 from cudaredist.store.files import update_output
 from cudaredist.words import plural

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
-from cudaredist.commands.export.nixpkgs_diff import Differences
 from cudaredist.formats.report import ExportedFile
 from cudaredist.grouping import grouped
+from cudaredist.nixpkgs.checkout import Differences
 from cudaredist.words import plural
 
 

@@ -13,7 +13,7 @@ from support.nix_builds import needs_nix
 from support.package_sets import document
 from support.running import expect_error, expect_output
 
-from cudaredist.exporters.nixpkgs_tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
+from cudaredist.nixpkgs.tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import subprocess
 from pathlib import Path
 
 from cudaredist.errors import ContentError, IncompleteError
-from cudaredist.exporters.nixpkgs_tables import (
+from cudaredist.jsontext import load_json
+from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
     VERSIONS_PATH,
     NixpkgsTables,
     flat_cells,
 )
-from cudaredist.jsontext import load_json
 
 _SHOWN = 400
 

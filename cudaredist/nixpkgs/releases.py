@@ -17,8 +17,8 @@ from cudaredist.exporters.nix_code import (
     nix_comment,
     nix_string,
 )
-from cudaredist.exporters.nix_file import NixFile
 from cudaredist.formats.packageset import ChosenRelease, PackageSet, RejectedRelease
+from cudaredist.nixpkgs.nix_file import NixFile
 from cudaredist.primitives import Version, natural_order
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability

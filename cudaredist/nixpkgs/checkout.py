@@ -7,17 +7,18 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
-from cudaredist.commands.export.evaluate_nixpkgs import evaluate_tables
-from cudaredist.commands.export.report import TableCell
-from cudaredist.commands.export.report import TableName as ReportedTable
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
     ContentError,
     UnknownNameError,
 )
-from cudaredist.exporters.export_format import Files, SharedTables
-from cudaredist.exporters.nixpkgs_releases import (
+from cudaredist.exporters.export_format import Files
+from cudaredist.formats.tables import GpuPolicy, NvccPolicy
+from cudaredist.hints import command_line
+from cudaredist.nixpkgs.cells import ReportedTable, TableCell
+from cudaredist.nixpkgs.evaluate import evaluate_tables
+from cudaredist.nixpkgs.releases import (
     SetReleases,
     Target,
     Versions,
@@ -26,13 +27,14 @@ from cudaredist.exporters.nixpkgs_releases import (
     set_versions,
     target_versions,
 )
-from cudaredist.exporters.nixpkgs_tables import (
+from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
     TABLES,
     VERSIONS_PATH,
     NixpkgsTables,
     Rows,
+    SharedTables,
     TableName,
     TableUpdate,
     capability_fields,
@@ -43,8 +45,6 @@ from cudaredist.exporters.nixpkgs_tables import (
     minors_of,
     nvcc_bounds,
 )
-from cudaredist.formats.tables import GpuPolicy, NvccPolicy
-from cudaredist.hints import command_line
 from cudaredist.primitives import natural_order, sha256_of
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file

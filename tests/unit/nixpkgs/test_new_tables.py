@@ -21,21 +21,21 @@ from support.package_sets import (
     wheel_set,
 )
 
-from cudaredist.exporters.export_format import SharedTables
 from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment, nix_string, nix_value
-from cudaredist.exporters.nixpkgs_releases import releases_of, set_versions, target_versions
-from cudaredist.exporters.nixpkgs_tables import (
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.nixpkgs.releases import releases_of, set_versions, target_versions
+from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
     VERSIONS_PATH,
+    SharedTables,
     TableUpdate,
     capability_fields,
     merged_files,
     nvcc_bounds,
 )
-from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.tables import Gpus, NvccCompat
 
 LIB = """{
   inherit (builtins) any mapAttrs;

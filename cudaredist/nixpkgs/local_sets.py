@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cudaredist.errors import UsageError
-from cudaredist.exporters.nixpkgs_releases import (
+from cudaredist.nixpkgs.releases import (
     JETSON_PLATFORM,
     MACHINES,
     ORIN,

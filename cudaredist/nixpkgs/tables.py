@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from cudaredist.exporters.export_format import (
     Files,
-    SharedTables,
     filled_template,
     with_line_feed,
 )
 from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment
-from cudaredist.exporters.nix_file import NixFile
-from cudaredist.exporters.nixpkgs_releases import (
+from cudaredist.formats.runfile_records import Runfile
+from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
+from cudaredist.nixpkgs.nix_file import NixFile
+from cudaredist.nixpkgs.releases import (
     SetReleases,
     Target,
     Versions,
@@ -28,7 +29,6 @@ from cudaredist.exporters.nixpkgs_releases import (
     rejection_comments,
     released,
 )
-from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability
@@ -60,6 +60,17 @@ CompilerBounds: TypeAlias = Mapping[str, str]
 """`maxMajorVersion` and `minMajorVersion`."""
 Rows: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Table rows by name."""
+
+
+class SharedTables(NamedTuple):
+    """Data of a data folder, independent of a package set."""
+
+    compat: NvccCompat
+    gpus: Gpus
+    manifests: Mapping[tuple[str, str], bytes]
+    """Published bytes, by redistributable and label."""
+    runfiles: Mapping[str, Mapping[str, Runfile]] = {}
+    """Runfile installers, by CUDA release and platform."""
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,18 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cudaredist.commands.export.nixpkgs_diff import Checkout
-from cudaredist.commands.export.resolve_releases import local_sets, sets_to_compare
 from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
-from cudaredist.exporters.export_format import SharedTables
-from cudaredist.exporters.nixpkgs_releases import (
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.hints import again, command_line
+from cudaredist.nixpkgs.checkout import Checkout
+from cudaredist.nixpkgs.local_sets import local_sets, sets_to_compare
+from cudaredist.nixpkgs.releases import (
     SetReleases,
     released,
     releases_of,
     set_versions,
 )
-from cudaredist.exporters.nixpkgs_tables import TABLES
-from cudaredist.formats.packageset import PackageSet
-from cudaredist.hints import again, command_line
+from cudaredist.nixpkgs.tables import TABLES, SharedTables
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.load import read_set_data

@@ -4,7 +4,7 @@ import pytest
 
 from cudaredist.errors import ContentError
 from cudaredist.exporters.nix_code import NixExpression, NixValue
-from cudaredist.exporters.nix_file import NixFile
+from cudaredist.nixpkgs.nix_file import NixFile
 
 CODE = """{ lib }:
 let
