@@ -14,9 +14,10 @@ from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
+from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.program import AuditData, KnownLibrary, ProgramFile, majors_of
-from cudaredist.programs.program_findings import some_of
-from cudaredist.programs.report import AuditFinding, ErrorAnswer
+from cudaredist.programs.repair import Repair
+from cudaredist.programs.report import ErrorAnswer
 from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
 from cudaredist.tables.driver_support import lowest_driver
@@ -35,7 +36,7 @@ class Answers:
         message: ErrorMessage,
         environment: JudgedEnvironment,
         data: AuditData,
-        findings: Sequence[AuditFinding],
+        findings: Sequence[Finding],
     ) -> None:
         self._message, self._environment, self._data = message, environment, data
         self._findings, self._libraries = findings, environment.libraries
@@ -79,7 +80,7 @@ class Answers:
             message += f": {some_of(others)}" if others else ""
         else:
             message = f"{use.user.display_path} loads {title}, which does not export {name}{since}"
-        hint = None if is_exported else self._symbol_fix(chosen, first)
+        repair = None if is_exported else self._symbol_fix(chosen, first)
         return ErrorAnswer(
             kind="symbol",
             name=name,
@@ -87,7 +88,7 @@ class Answers:
             path=use.loaded.display_path or None,
             package=package,
             first=first_title,
-            hint=hint,
+            hint=None if repair is None else repair.command,
         )
 
     def _users_of(self, name: str, uses: Sequence[Use]) -> list[Use]:
@@ -128,10 +129,10 @@ class Answers:
         installed = [lib for lib in fitting if lib.project in projects]
         return min(installed or fitting, key=lambda lib: lib.label, default=None)
 
-    def _symbol_fix(self, uses: Sequence[Use], first: KnownLibrary | None) -> str | None:
+    def _symbol_fix(self, uses: Sequence[Use], first: KnownLibrary | None) -> Repair | None:
         # Other symbols may need a later version.
         if any(use.lacking for use in uses) or uses[0].loaded.file is None:
-            return self._environment.fix(uses[0].soname, uses).command
+            return self._environment.fix(uses[0].soname, uses).repair
         if first is None or first.project is None:
             return None
         version = wheel_version(first)
@@ -175,15 +176,14 @@ class Answers:
         else:
             yield self._absent(names)
 
-    def _is_about(self, finding: AuditFinding, names: Sequence[str]) -> bool:
+    def _is_about(self, finding: Finding, names: Sequence[str]) -> bool:
         """Check if a finding reports that a library is not found or read."""
         if finding.kind not in _KINDS:
             return False
         if not {*names}.isdisjoint(_find_names(finding.message)):
             return True
         # Files may open a library by a name without its version.
-        opened = self._environment.opened.names.get(finding.message, frozenset())
-        return any(stem_of(name) in opened for name in names)
+        return any(stem_of(name) in finding.opened for name in names)
 
     def _absent(self, names: Sequence[str]) -> ErrorAnswer:
         """Return the answer for a library that no file needs by name."""
@@ -206,9 +206,10 @@ class Answers:
             projects = fitting if len(fitting) == 1 else projects
         message = f"no file of the environment is {names[0]}"
         message += f"; {' or '.join(projects)} contains it" if projects else ""
-        hint = None
+        repair = None
         if len(projects) == 1:
-            hint = self._environment.repairs.install(projects[0], SpecifierSet())
+            repair = self._environment.repairs.install(projects[0], SpecifierSet())
+        hint = None if repair is None else repair.command
         return ErrorAnswer(kind="library", name=names[0], message=message, hint=hint)
 
     def _majors(self) -> set[int]:
@@ -229,22 +230,26 @@ class Answers:
             return
         for gpu in gpus:
             found = list(self._environment.gpu_findings([gpu]))
-            projects = self._data.catalog.projects()
-            nvidias = [each for each in found if each.message.partition(" ")[0] in projects]
-            others = [each for each in found if each not in nvidias]
-            for finding in others or nvidias[:1]:
+            of_nvidia = [finding for finding in found if self._is_of_nvidia(finding)]
+            others = [finding for finding in found if finding not in of_nvidia]
+            for finding in others or of_nvidia[:1]:
                 first = self._data.rules.first_cuda(gpu) if self._data.rules else None
                 message = finding.message
                 message += f". Builds for CUDA {first} or later may run on it" if first else ""
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message, path=finding.path)
-            rest = nvidias if others else nvidias[1:]
+            rest = of_nvidia if others else of_nvidia[1:]
             if rest:
-                titles = [each.message.partition(":")[0] for each in rest]
+                titles = [finding.package or "" for finding in rest]
                 message = f"GPUs of capability {gpu} do not run {some_of(titles)} either"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)
             if not found:
                 message = f"GPUs of capability {gpu} run the device code of all packages"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)
+
+    def _is_of_nvidia(self, finding: Finding) -> bool:
+        """Check if a finding is about a wheel of NVIDIA."""
+        project, _, _ = (finding.package or "").partition(" ")
+        return project in self._data.catalog.projects()
 
     def _driver(self) -> ErrorAnswer:
         installed = self._environment.environment.distributions.values()
@@ -303,7 +308,7 @@ def answers_of(
     message: ErrorMessage,
     environments: Iterable[JudgedEnvironment],
     data: AuditData,
-    findings: Sequence[AuditFinding],
+    findings: Sequence[Finding],
     gpus: Sequence[str],
 ) -> Iterator[ErrorAnswer]:
     """Yield the answers to the message of an error from each environment."""

@@ -3,6 +3,7 @@
 import json
 import posixpath
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from cudaredist.environments.answers import answers_of
@@ -27,8 +28,8 @@ from cudaredist.programs.program import (
     ProgramFile,
     paths_of,
 )
-from cudaredist.programs.program_findings import is_ignored, program_findings, with_reason
-from cudaredist.programs.report import AuditFinding, AuditReport, AuditReports, DeclaredWheel
+from cudaredist.programs.program_findings import program_findings
+from cudaredist.programs.report import AuditReport, AuditReports, DeclaredWheel
 from cudaredist.programs.run_paths import ORIGIN
 from cudaredist.programs.sizes import audited_sizes
 from cudaredist.progress import NO_PROGRESS, Progress
@@ -81,7 +82,11 @@ def audit_programs(
         hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
         raise UsageError("--error requires an environment", hint=hint)
     findings = [finding for report in reports for finding in report.findings]
-    unused = (n for n in required.ignored if not any(is_ignored(each, n) for each in findings))
+    unused = (
+        entry
+        for entry in required.ignored
+        if not any(entry.matches(finding.kind, finding.message) for finding in findings)
+    )
     notes = (f"no finding matches the audit.ignore entry `{entry}`" for entry in unused)
     update = {"notes": (*reports[-1].notes, *notes)}
     reports[-1] = reports[-1].model_copy(update=update)
@@ -134,23 +139,32 @@ def audit_report(
     files = [file for file in program.files if file not in nvidia_files]
     judged = JudgedProgram(files, data, required)
     environments = [JudgedEnvironment(each, data, judged.majors) for each in loaded]
-    findings = list(program_findings(judged, skipped, loaded))
+    of_environments = [
+        [finding.with_reason(required.ignored) for finding in each.findings()]
+        for each in environments
+    ]
+    of_program = list(program_findings(judged, skipped, loaded))
     declared: list[DeclaredWheel] = []
     if program.declared is not None:
         declared, differences = declared_wheels(judged, program.declared)
-        findings += differences
+        of_program += differences
     if environments:
         # The findings about loaded files and about each package replace those about all files.
         replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
-        others = (finding for finding in findings if finding.kind not in replaced)
-        findings = [*_environment_findings(environments, judged), *others]
-    findings = [with_reason(finding, required.ignored) for finding in findings]
+        of_packages = [finding for each in environments for finding in each.gpu_findings(gpus)]
+        others = (finding for finding in of_program if finding.kind not in replaced)
+        of_program = [*of_packages, *others]
+    findings = [*chain.from_iterable(of_environments)]
+    findings += (finding.with_reason(required.ignored) for finding in of_program)
     answers = answers_of(message, environments, data, findings, gpus) if message else ()
-    codes = [*(n.exit_code for n in findings), *(n.exit_code for n in program.errors)]
+    codes = [finding.exit_code for finding in findings]
+    codes += (error.exit_code for error in program.errors)
     return AuditReport(
         paths=tuple(map(str, program.paths)),
         inputs=tuple(program.inputs),
-        environments=tuple(each.report(findings) for each in environments),
+        environments=tuple(
+            each.report(own) for each, own in zip(environments, of_environments, strict=True)
+        ),
         answers=tuple(answers),
         platforms=judged.platforms,
         channel=data.channel,
@@ -169,21 +183,12 @@ def audit_report(
         device_code=tuple(judged.device_code()),
         sizes=audited_sizes(program.files, gpus, data.rules) if required.has_sizes else None,
         unread=paths_of(file for file in judged.files if "needed" in file.binary.unread),
-        findings=tuple(findings),
+        findings=tuple(finding.report() for finding in findings),
         notes=(*program.notes, *judged.notes()),
         skipped=skipped,
         errors=tuple(program.errors),
         exit_code=worst_exit_code(codes),
     )
-
-
-def _environment_findings(
-    environments: Sequence[JudgedEnvironment], judged: JudgedProgram
-) -> Iterator[AuditFinding]:
-    for each in environments:
-        yield from each.findings()
-    for each in environments:
-        yield from each.gpu_findings(judged.required.gpus)
 
 
 def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:

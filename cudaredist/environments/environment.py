@@ -12,23 +12,19 @@ from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
 from cudaredist.environments.loader import UNREADABLE, damage_of
 from cudaredist.environments.opened_findings import OpenedFindings
 from cudaredist.environments.packages import InstalledPackages
-from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import project_of, requirements_with
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.programs.alternatives import codes_of
 from cudaredist.programs.cuda_majors import FileMajors
+from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.gpu_gaps import find_gaps
 from cudaredist.programs.program import AuditData, ProgramFile, majors_of, paths_of
-from cudaredist.programs.program_findings import (
-    as_warning,
-    gpu_findings,
-    jetson_findings,
-    make_finding,
-    some_of,
-)
-from cudaredist.programs.report import AuditedEnvironment, AuditFinding, LoadedFile
+from cudaredist.programs.program_findings import gpu_findings, jetson_findings
+from cudaredist.programs.repair import Repair
+from cudaredist.programs.report import AuditedEnvironment, LoadedFile
 from cudaredist.programs.run_paths import run_path_fix
 from cudaredist.wheels import other_project
 from cudaredist.words import listed
@@ -53,8 +49,10 @@ class JudgedEnvironment:
         self._mixed = {each.path: each for each in majors if not each.common}
         """Files that are loaded with libraries of several CUDA majors."""
 
-    def report(self, findings: Iterable[AuditFinding] = ()) -> AuditedEnvironment:
+    def report(self, findings: Iterable[Finding] = ()) -> AuditedEnvironment:
         """Return each needed library with its file, and one command for all findings."""
+        counted = (each.repair for each in findings if each.exit_code)
+        fix = self.repairs.combined(repair for repair in counted if repair is not None)
         found = grouped(
             ((use.soname, use.loaded.found_by, use.loaded.display_path, use.loaded.rule), use)
             for use in self.libraries.uses
@@ -63,7 +61,7 @@ class JudgedEnvironment:
             path=self.environment.path,
             kind=self.environment.kind,
             packages=len(self.environment.distributions),
-            fix=self.repairs.combined(each.hint for each in findings if each.exit_code),
+            fix=None if fix is None else fix.command,
             libraries=tuple(
                 LoadedFile(
                     soname=soname,
@@ -79,7 +77,7 @@ class JudgedEnvironment:
             ),
         )
 
-    def findings(self) -> Iterator[AuditFinding]:
+    def findings(self) -> Iterator[Finding]:
         """Yield missing libraries, missing symbols, and several copies of a library."""
         groups = grouped(
             ((use.soname, use.loaded.found_by, use.loaded.path), use)
@@ -101,7 +99,7 @@ class JudgedEnvironment:
         yield from self._copy_findings()
         yield from self._lost_findings()
 
-    def gpu_findings(self, gpus: Sequence[str]) -> Iterator[AuditFinding]:
+    def gpu_findings(self, gpus: Sequence[str]) -> Iterator[Finding]:
         """Yield a finding for each package whose device code GPUs do not run.
 
         A library of NVIDIA's has extra code for some GPUs. It is a finding only if no code of its
@@ -126,7 +124,7 @@ class JudgedEnvironment:
             for each in gpu_findings(
                 [name for name in gpus if name in coverage], coverage, gaps_of
             ):
-                yield each.model_copy(update={"message": f"{title}: {each.message}"})
+                yield each._replace(message=f"{title}: {each.message}", package=title)
 
     def packages_with_code(self) -> set[str]:
         """Return the packages with device code, other than NVIDIA's own."""
@@ -142,7 +140,7 @@ class JudgedEnvironment:
     # -- commands
 
     def fix(self, soname: str, uses: Iterable[Use]) -> WheelFix:
-        """Return the command for a library, or the build of the packages that need it.
+        """Return the repair of a library, or the build of the packages that need it.
 
         A wheel for one CUDA major is of no use to files that also load libraries of another one.
         """
@@ -168,33 +166,34 @@ class JudgedEnvironment:
                 builds[f"the build of {owner.title} for CUDA {major}"] = None
         return list(builds)
 
-    def _run_path_fix(self, files: Iterable[ProgramFile], folder: str) -> str | None:
-        """Return the command that adds a run path to files. A toolkit records changed files."""
+    def _run_path_fix(self, files: Iterable[ProgramFile], folder: str) -> Repair:
+        """Return the repair that adds a run path to files. A toolkit records changed files."""
         if self.environment.kind == "toolkit":
             root = self.environment.path
-            return command_line("materialize set.json", "--run-paths", output=root)
+            command = command_line("materialize set.json", "--run-paths", output=root)
+            return Repair(commands=(command,), has_placeholder=True)
         commands = dict.fromkeys(run_path_fix(file.path, folder) for file in files)
-        return self.repairs.hint(Repair(commands=tuple(commands)))
+        return Repair(commands=tuple(commands))
 
     # -- needed libraries
 
-    def _location_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
+    def _location_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[Finding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded, users = uses[0].loaded, [use.user for use in uses]
-        hint, is_optional = None, False
+        repair, is_optional = None, False
         if loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
             call = self.libraries.preloads.call_for(soname, users)
             if call is None:
-                hint = self._run_path_fix(users, posixpath.dirname(loaded.path))
+                repair = self._run_path_fix(users, posixpath.dirname(loaded.path))
             else:
                 rest += f". Call {call} first"
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self.files.by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
-            hint, conflict = self.fix(soname, uses)
+            repair, conflict = self.fix(soname, uses)
             rest += f", but {conflict}" if conflict else ""
-            if hint and (call := self.libraries.preloads.call_for(soname, users)):
+            if repair and (call := self.libraries.preloads.call_for(soname, users)):
                 rest += f". After the installation, call {call} first"
             if all(self.libraries.preloads.is_optional(soname, user) for user in users):
                 packages = sorted(set(map(self.owners.title_of, users)))
@@ -203,10 +202,9 @@ class JudgedEnvironment:
             return
         paths = paths_of(users)
         message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
-        finding = make_finding("missing-library", message, paths[0], hint)
-        yield as_warning(finding) if is_optional else finding
+        yield Finding("missing-library", message, paths[0], repair, is_warning=is_optional)
 
-    def _symbol_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[AuditFinding]:
+    def _symbol_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[Finding]:
         """Yield a finding if a found library does not export all symbols."""
         file, lacking = uses[0].loaded.file, _lacking_names(uses)
         if lacking and file is not None:
@@ -215,14 +213,14 @@ class JudgedEnvironment:
             title = file.display_path + (f" ({package})" if package else "")
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
-            hint, conflict = self.fix(soname, uses)
+            repair, conflict = self.fix(soname, uses)
             if uses[0].loaded.found_by == "library-path":
-                hint, conflict = self.repairs.hint(Repair(commands=(_WITHOUT_VARIABLE,))), ""
+                repair, conflict = Repair(commands=(_WITHOUT_VARIABLE,)), ""
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
             message += f", but {conflict}" if conflict else ""
-            yield make_finding("missing-symbols", message, paths[0], hint)
+            yield Finding("missing-symbols", message, paths[0], repair)
 
-    def _replaced_findings(self) -> Iterator[AuditFinding]:
+    def _replaced_findings(self) -> Iterator[Finding]:
         """Yield a warning for unusable files if their package has one for another CUDA release."""
         groups = grouped((other, file) for file, other in self.libraries.replaced.items())
         for other, files in groups.items():
@@ -233,11 +231,11 @@ class JudgedEnvironment:
             message = f"{', '.join(names)} for {some_of(paths)}: missing, or without some symbols; "
             message += f"{self.owners.title_of(other)} also has {other.display_path} for another "
             message += "CUDA release"
-            yield as_warning(make_finding("missing-library", message, paths[0]))
+            yield Finding("missing-library", message, paths[0], is_warning=True)
 
     # -- damaged and unknown files
 
-    def _unread_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+    def _unread_findings(self, damaged: Collection[str]) -> Iterator[Finding]:
         """Yield a finding for files whose CUDA libraries are unknown.
 
         Damaged files have findings of their own.
@@ -246,9 +244,9 @@ class JudgedEnvironment:
         paths = [*paths_of(unknown), *self.environment.unreadable]
         if paths:
             message = f"the CUDA libraries of {some_of(paths)} are unknown: not read"
-            yield make_finding("unknown", message, paths[0])
+            yield Finding("unknown", message, paths[0])
 
-    def _damage_findings(self) -> Iterator[AuditFinding]:
+    def _damage_findings(self) -> Iterator[Finding]:
         """Yield a finding for each library that is not a whole ELF file."""
         damaged = grouped(((each.path, each.real_path), each) for each in self.libraries.damaged)
         for (path, real_path), libraries in sorted(damaged.items()):
@@ -257,10 +255,10 @@ class JudgedEnvironment:
             users = paths_of({library.user for library in libraries})
             message = f"the loader cannot read {title} for {some_of(users)}: {damage_of(path)}"
             if damage_of(path) == UNREADABLE:
-                yield make_finding("unknown", message, self._display_path(real_path))
+                yield Finding("unknown", message, self._display_path(real_path))
                 continue
-            hint = None if owner is None else self.repairs.reinstall(owner)
-            yield make_finding("damaged-file", message, self._display_path(real_path), hint)
+            repair = None if owner is None else self.repairs.repair(reinstalls=[owner])
+            yield Finding("damaged-file", message, self._display_path(real_path), repair)
 
     def _display_path(self, path: str) -> str:
         """Return the path of a file in messages."""
@@ -268,7 +266,7 @@ class JudgedEnvironment:
 
     # -- libraries that are found otherwise than by the files themselves
 
-    def _preloaded_findings(self) -> Iterator[AuditFinding]:
+    def _preloaded_findings(self) -> Iterator[Finding]:
         """Yield a warning for libraries that a package loads that is not certainly imported."""
         groups = grouped(
             (use.loaded.rule, use)
@@ -281,14 +279,14 @@ class JudgedEnvironment:
             names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
             message = f"the loader does not find {listed(names, _NAMES)} for {some_of(paths)}"
             message += f", unless {rule} loads {'it' if len(names) == 1 else 'them'} first"
-            yield make_finding("run-path", message, paths[0])
+            yield Finding("run-path", message, paths[0])
 
     def _is_preloaded_for(self, soname: str, user: ProgramFile) -> bool:
         """Check if a package that loads a library first is certainly imported before a file."""
         before = self.libraries.preloads.before(user)
         return user in self.files.nvidia_files or soname in before
 
-    def _library_path_findings(self) -> Iterator[AuditFinding]:
+    def _library_path_findings(self) -> Iterator[Finding]:
         """Yield a warning for each library that LD_LIBRARY_PATH puts before others."""
         groups = grouped(
             (use.loaded.display_path, use)
@@ -301,9 +299,9 @@ class JudgedEnvironment:
                 continue  # The only copy of the environment.
             message = f"LD_LIBRARY_PATH puts {path} first for {some_of(users)}"
             message += f", before {some_of(others)}" if others else ""
-            yield make_finding("library-path", message, path)
+            yield Finding("library-path", message, path)
 
-    def _copy_findings(self) -> Iterator[AuditFinding]:
+    def _copy_findings(self) -> Iterator[Finding]:
         """Yield a warning if files load different copies of a CUDA library."""
         copies: dict[str, dict[str, str]] = defaultdict(dict)
         for use in self.libraries.uses:
@@ -313,9 +311,9 @@ class JudgedEnvironment:
             if len(users) > 1:
                 parts = some_of([f"{path} for {user}" for path, user in users.items()])
                 message = f"files load different copies of {soname}: {parts}"
-                yield make_finding("duplicate-library", message, next(iter(users)))
+                yield Finding("duplicate-library", message, next(iter(users)))
 
-    def _lost_findings(self) -> Iterator[AuditFinding]:
+    def _lost_findings(self) -> Iterator[Finding]:
         """Yield a warning for libraries of NVIDIA's that are not in the data, such as TensorRT's.
 
         It is a finding if the package of the file requires their wheel.
@@ -332,12 +330,12 @@ class JudgedEnvironment:
         for requirement, uses in groups.items():
             names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
             message = f"the loader does not find {some_of(names)} for {some_of(paths)}"
-            hint = None
+            repair = None
             if requirement is not None:
                 message += f", of {requirement.name}"
-                hint = self.repairs.install(project_of(requirement), requirement.specifier)
-            finding = make_finding("missing-library", message, paths[0], hint)
-            yield as_warning(finding) if requirement is None else finding
+                repair = self.repairs.install(project_of(requirement), requirement.specifier)
+            is_warning = requirement is None
+            yield Finding("missing-library", message, paths[0], repair, is_warning=is_warning)
 
     def _other_requirement(self, use: Use) -> Requirement | None:
         """Return the requirement of a file's package for a library that is not in the data."""

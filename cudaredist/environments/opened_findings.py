@@ -7,12 +7,12 @@ from shlex import quote
 from cudaredist.environments.loaded_libraries import LoadedLibraries
 from cudaredist.environments.loader import fitting_names
 from cudaredist.environments.opened import Unopened
-from cudaredist.environments.repairs import Repair, Repairs
-from cudaredist.environments.wheel_fixes import fix_for, newer_command
+from cudaredist.environments.repairs import Repairs
+from cudaredist.environments.wheel_fixes import fix_for, newer_wheel
 from cudaredist.grouping import grouped
+from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.program import AuditData, ProgramFile, paths_of
-from cudaredist.programs.program_findings import as_warning, make_finding, some_of
-from cudaredist.programs.report import AuditFinding
+from cudaredist.programs.repair import Repair
 from cudaredist.sets.library_names import stem_of
 
 
@@ -22,10 +22,8 @@ class OpenedFindings:
     def __init__(self, libraries: LoadedLibraries, data: AuditData, repairs: Repairs) -> None:
         self._libraries, self._data, self._repairs = libraries, data, repairs
         self._owners = libraries.files.owners
-        self.names: dict[str, frozenset[str]] = {}
-        """The libraries of each finding without their versions, by its message."""
 
-    def all(self) -> Iterator[AuditFinding]:
+    def all(self) -> Iterator[Finding]:
         """Yield a finding for each package. It is a warning if the package works without."""
         groups = grouped(
             ((self._package_of(each), each.is_required, each.caller is not None), each)
@@ -36,7 +34,7 @@ class OpenedFindings:
             paths = paths_of({each.user for each in group})
             message = f"the loader does not find {some_of(names)}, which {some_of(paths)} opens"
             files = [file for each in group for file in each.elsewhere]
-            hint = None
+            repair = None
             if has_caller:
                 callers = paths_of({each.caller for each in group if each.caller is not None})
                 message += f", except by the run path of {some_of(callers)}"
@@ -44,15 +42,20 @@ class OpenedFindings:
                 message += f". Call {call} first"
             elif files:
                 message += f", although the environment has {some_of(paths_of({*files}))}"
-                hint = self._fix_for_installed(group[0], files)
+                repair = self._fix_for_installed(group[0], files)
             elif is_required:
-                hint = self._fix_for_missing(group)
+                repair = self._fix_for_missing(group)
             else:
                 packages = sorted({self._owners.title_of(each.user) for each in group} - {""})
                 message += f"; optional for {', '.join(packages)}"
-            self.names[message] = frozenset(map(stem_of, names))
-            finding = make_finding("missing-library", message, paths[0], hint)
-            yield finding if is_required and not has_caller else as_warning(finding)
+            yield Finding(
+                "missing-library",
+                message,
+                paths[0],
+                repair,
+                is_warning=has_caller or not is_required,
+                opened=frozenset(map(stem_of, names)),
+            )
 
     def _package_of(self, opened: Unopened) -> str:
         """Return the package that opens a library. Optional libraries have one warning together."""
@@ -66,8 +69,8 @@ class OpenedFindings:
         calls = {call_for(each.name, [each.user]) for each in group}
         return calls.pop() if len(calls) == 1 else None
 
-    def _fix_for_installed(self, first: Unopened, files: Iterable[ProgramFile]) -> str | None:
-        """Return a command with which installed files are found.
+    def _fix_for_installed(self, first: Unopened, files: Iterable[ProgramFile]) -> Repair:
+        """Return a repair with which installed files are found.
 
         It installs the next version of a library of NVIDIA's that finds the parts of its package,
         or names their folders for the loader.
@@ -76,13 +79,13 @@ class OpenedFindings:
         owner = self._owners.of(user)
         known = self._data.catalog.providers(user.name, user.platforms)
         fitting = [each for each in known if owner and each.project == owner.project]
-        command = None if owner is None else newer_command(owner, fitting, self._repairs)
+        newer = None if owner is None else newer_wheel(owner, fitting, self._repairs)
         folders = sorted({posixpath.dirname(file.path) for file in files})
         export = f"export LD_LIBRARY_PATH={quote(':'.join(folders))}"
-        return command or self._repairs.hint(Repair(commands=(export,)))
+        return newer or Repair(commands=(export,))
 
-    def _fix_for_missing(self, group: Sequence[Unopened]) -> str | None:
-        """Return the command that installs the wheels of missing libraries, if it is known."""
+    def _fix_for_missing(self, group: Sequence[Unopened]) -> Repair | None:
+        """Return the repair that installs the wheels of missing libraries, if it is known."""
         for each in group:
             names = fitting_names(each.name, self._data.catalog.others(each.name))
             for soname in names[::-1]:
@@ -90,8 +93,8 @@ class OpenedFindings:
                 fix = fix_for(
                     soname, files, self._libraries.files.environment, self._data, self._repairs
                 )
-                if fix.command is not None:
-                    return fix.command
+                if fix.repair is not None:
+                    return fix.repair
         return None
 
 

@@ -13,15 +13,15 @@ from packaging.requirements import Requirement
 
 from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loaded_libraries import LoadedLibraries
-from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import (
     project_of,
     projects_of,
 )
 from cudaredist.grouping import grouped
+from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.program import AuditData
-from cudaredist.programs.program_findings import as_warning, make_finding, some_of
-from cudaredist.programs.report import AuditFinding
+from cudaredist.programs.repair import Install, Repair
 from cudaredist.wheels import METAPACKAGES
 
 
@@ -37,7 +37,7 @@ class InstalledPackages:
         self._checked = {*self._projects, *METAPACKAGES, *loaders}
         self._files = {file.path: file for file in environment.files}
 
-    def findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+    def findings(self, damaged: Collection[str]) -> Iterator[Finding]:
         """Yield the differences. Damaged files have findings already."""
         for package in self._packages.values():
             if not projects_of(package.requires).isdisjoint(self._checked):
@@ -45,7 +45,7 @@ class InstalledPackages:
         yield from self._shared_findings()
         yield from self._size_findings(damaged)
 
-    def _requirement_findings(self, package: Distribution) -> Iterator[AuditFinding]:
+    def _requirement_findings(self, package: Distribution) -> Iterator[Finding]:
         """Yield a finding for required wheels of another version, and for missing ones.
 
         Missing wheels of NVIDIA's are a finding if more of the required ones are installed.
@@ -57,7 +57,7 @@ class InstalledPackages:
         if missing and installed_count > len(missing):
             names = some_of([_plain(each) for each in missing])
             message = f"{package.title} requires {names}, which is not installed"
-            yield make_finding("requirement", message, hint=self._install(missing))
+            yield Finding("requirement", message, repair=self._install(missing))
         by_project = grouped((project_of(each), each) for each in required)
         for project, same in by_project.items():
             other = self._packages.get(project)
@@ -66,10 +66,10 @@ class InstalledPackages:
             # Extras may require different versions, of which one is installed.
             if not any(each.specifier.contains(other.version, prereleases=True) for each in same):
                 words = f"requires {_plain(same[0])}, but {other.version} is installed"
-                hint = self._install(same[:1])
-                yield make_finding("requirement", f"{package.title} {words}", hint=hint)
+                repair = self._install(same[:1])
+                yield Finding("requirement", f"{package.title} {words}", repair=repair)
 
-    def _shared_findings(self) -> Iterator[AuditFinding]:
+    def _shared_findings(self) -> Iterator[Finding]:
         """Yield a finding for packages that contain the same files."""
         groups = grouped(
             (tuple(sorted(owner.title for owner in owners)), path)
@@ -81,10 +81,10 @@ class InstalledPackages:
             own = self._owners.title_of(self._files[paths[0]])
             message = f"{' and '.join(titles)} both contain {names}; installed is the one of {own}"
             path = self._files[paths[0]].display_path
-            yield make_finding("shared-file", message, path, self._shared_fix(owners))
+            yield Finding("shared-file", message, path, self._shared_fix(owners))
 
-    def _shared_fix(self, owners: Sequence[Distribution]) -> str | None:
-        """Return the commands that keep the one package that others require, if there is one."""
+    def _shared_fix(self, owners: Sequence[Distribution]) -> Repair | None:
+        """Return the repair that keeps the one package that others require, if there is one."""
         others = [each for each in self._packages.values() if each not in owners]
         required = projects_of(
             each for package in others for each in self._requirements[package.project]
@@ -92,15 +92,11 @@ class InstalledPackages:
         kept = [owner for owner in owners if owner.project in required]
         if len(kept) != 1:
             return None
-        return self._repairs.hint(
-            Repair(
-                removed=tuple(owner.project for owner in owners if owner is not kept[0]),
-                reinstalls=((kept[0].project, kept[0].version),),
-            )
-        )
+        removed = [owner.project for owner in owners if owner is not kept[0]]
+        return self._repairs.repair(removed=removed, reinstalls=kept)
 
-    def _install(self, requirements: Sequence[Requirement]) -> str | None:
-        """Return the command for some requirements, None if other packages contradict them."""
+    def _install(self, requirements: Sequence[Requirement]) -> Repair | None:
+        """Return the installation of some requirements, None if other packages contradict them."""
         installs = []
         for each in requirements:
             project = project_of(each)
@@ -108,10 +104,10 @@ class InstalledPackages:
             merged = self._repairs.merge(project, own)
             if merged is None:
                 return None
-            installs.append((project, merged))
-        return self._repairs.hint(Repair(installs=tuple(installs)))
+            installs.append(Install(project, merged))
+        return self._repairs.repair(installs=installs)
 
-    def _size_findings(self, damaged: Collection[str]) -> Iterator[AuditFinding]:
+    def _size_findings(self, damaged: Collection[str]) -> Iterator[Finding]:
         """Yield a finding for each package with files of other sizes than in its RECORD.
 
         Files of other packages than NVIDIA's may be changed on purpose, such as their run paths, or
@@ -134,11 +130,12 @@ class InstalledPackages:
             owner = self._packages[project]
             texts = [f"{path} ({sizes})" for path, sizes in sizes_of_files]
             message = f"RECORD of {owner.title} has another size of {some_of(texts)}"
-            is_nvidias = project in self._projects
-            hint = self._repairs.reinstall(owner) if is_nvidias else None
             first_path, _ = sizes_of_files[0]
-            finding = make_finding("changed-file", message, first_path, hint)
-            yield finding if is_nvidias else as_warning(finding)
+            if project in self._projects:
+                repair = self._repairs.repair(reinstalls=[owner])
+                yield Finding("changed-file", message, first_path, repair)
+            else:
+                yield Finding("changed-file", message, first_path, is_warning=True)
 
 
 def _plain(requirement: Requirement) -> str:

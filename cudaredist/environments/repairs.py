@@ -1,11 +1,9 @@
-"""Changes of an environment that resolve findings, as commands for its installer."""
+"""Changes of packages that resolve the findings of an environment, by its installer."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice, product
-from shlex import quote
-from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
@@ -14,35 +12,11 @@ from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.requirements_in_use import RequirementsInUse, project_of
 from cudaredist.grouping import grouped
 from cudaredist.programs.program import Catalog
+from cudaredist.programs.repair import COMMANDS, Install, Installer, Repair, specifier_text
 from cudaredist.programs.wheel_requirements import wheel_version
-from cudaredist.wheels import COMPONENTS, package_of
 
-Installer: TypeAlias = Literal["pip", "uv", "conda"]
-
-_ORDER = ("===", "==", "~=", ">=", ">", "!=", "<=", "<")
-_CONDA_PRODUCTS = frozenset({"cudnn", "cutensor", "nccl"})
-"""Products whose packages have the same names and versions in conda-forge."""
-_COMMANDS: Mapping[Installer, tuple[str, str, str]] = {
-    "pip": ("pip uninstall --yes", "pip install", "pip install --force-reinstall --no-deps"),
-    "uv": ("uv pip uninstall", "uv pip install", "uv pip install --reinstall --no-deps"),
-    "conda": ("conda remove", "conda install", "conda install --force-reinstall"),
-}
-"""Commands that remove, install, and install again."""
 _CHOICES = 64
 """Combinations of requirements to try."""
-
-
-class Repair(NamedTuple):
-    """Changes of an environment."""
-
-    removed: tuple[str, ...] = ()
-    """Projects to remove."""
-    installs: tuple[tuple[str, SpecifierSet], ...] = ()
-    """Projects to install, with their versions."""
-    reinstalls: tuple[tuple[str, str], ...] = ()
-    """Projects and versions to install again."""
-    commands: tuple[str, ...] = ()
-    """Commands of other programs."""
 
 
 class Repairs:
@@ -54,7 +28,6 @@ class Repairs:
         """Take the known wheels."""
         self._environment, self._catalog, self._requirements = environment, catalog, requirements
         self._versions = lru_cache(maxsize=None)(self._known_versions)
-        self._by_hint: dict[str, Repair] = {}
         self.installer = _installer(environment, catalog.projects())
 
     @property
@@ -62,24 +35,29 @@ class Repairs:
         """Whether the libraries of the environment are in wheels."""
         return self._environment.kind != "toolkit" and self.installer != "conda"
 
-    def hint(self, repair: Repair) -> str | None:
-        """Return the command for a change, None if the installer does not know a package."""
-        command = self._command(repair)
-        if command is not None:
-            self._by_hint[command] = repair
-        return command
+    def repair(
+        self,
+        *,
+        removed: Sequence[str] = (),
+        installs: Sequence[Install] = (),
+        reinstalls: Sequence[Distribution] = (),
+    ) -> Repair | None:
+        """Return a change of packages, None if the installer does not know one of them."""
+        repair = Repair(
+            installer=self.installer,
+            removed=tuple(removed),
+            installs=tuple(installs),
+            reinstalls=tuple((package.project, package.version) for package in reinstalls),
+        )
+        return repair if repair.is_possible else None
 
-    def install(self, project: str, versions: SpecifierSet) -> str | None:
-        """Return the command that installs a project, with other requirements for it.
+    def install(self, project: str, versions: SpecifierSet) -> Repair | None:
+        """Return the installation of a project, with other requirements for it.
 
-        None: other packages require different versions.
+        None: other packages require different versions, or the installer does not know it.
         """
         merged = self.merge(project, [versions])
-        return None if merged is None else self.hint(Repair(installs=((project, merged),)))
-
-    def reinstall(self, package: Distribution) -> str | None:
-        """Return the command that installs a package again."""
-        return self.hint(Repair(reinstalls=((package.project, package.version),)))
+        return None if merged is None else self.repair(installs=[Install(project, merged)])
 
     def merge(self, project: str, versions: Iterable[SpecifierSet]) -> SpecifierSet | None:
         """Return the versions of a project that installed packages also require.
@@ -101,45 +79,32 @@ class Repairs:
             if all(_merged([versions, pin], known) is None for pin in pins):
                 yield f"{title} requires {project}{specifier_text(pins[0])}"
 
-    def combined(self, hints: Iterable[str | None]) -> str | None:
-        """Return one command for several hints, None if there is at most one."""
-        repairs = [self._by_hint[hint] for hint in dict.fromkeys(hints) if hint in self._by_hint]
-        if len(repairs) <= 1:
+    def combined(self, repairs: Iterable[Repair]) -> Repair | None:
+        """Return all changes as one repair, None if there is at most one."""
+        parts = [part for part in dict.fromkeys(repairs) if not part.has_placeholder]
+        if len(parts) <= 1:
             return None
-        installs: dict[str, SpecifierSet] = {}
-        for project, versions in grouped(n for each in repairs for n in each.installs).items():
-            merged = self.merge(project, versions)
-            if merged is not None:
-                installs[project] = merged
-        removed = tuple(dict.fromkeys(n for each in repairs for n in each.removed))
-        again = dict.fromkeys(n for each in repairs for n in each.reinstalls)
-        changed = {*installs, *removed}
-        return self._command(
-            Repair(
-                removed=tuple(name for name in removed if name not in installs),
-                installs=tuple(_with_all_extras(installs).items()),
-                reinstalls=tuple(each for each in again if each[0] not in changed),
-                commands=tuple(dict.fromkeys(n for each in repairs for n in each.commands)),
-            )
+        installs = list(self._merged_installs(each for part in parts for each in part.installs))
+        # The installation of an extra does not change the package itself.
+        installed = {install.project for install in installs if not install.extras}
+        removed = dict.fromkeys(project for part in parts for project in part.removed)
+        again = dict.fromkeys(reinstall for part in parts for reinstall in part.reinstalls)
+        changed = {*installed, *removed}
+        return Repair(
+            installer=self.installer,
+            removed=tuple(project for project in removed if project not in installed),
+            installs=tuple(_with_all_extras(installs)),
+            reinstalls=tuple(each for each in again if each[0] not in changed),
+            commands=tuple(dict.fromkeys(line for part in parts for line in part.commands)),
         )
 
-    def _command(self, repair: Repair) -> str | None:
-        is_conda = self.installer == "conda"
-        name_of = _conda_name if is_conda else str
-        equals = "=" if is_conda else "=="
-        packages = (
-            [(project, "") for project in repair.removed],
-            [(project, specifier_text(versions)) for project, versions in repair.installs],
-            [(project, f"{equals}{version}") for project, version in repair.reinstalls],
-        )
-        parts = []
-        for command, words in zip(_COMMANDS[self.installer], packages, strict=True):
-            names = [(name_of(project), versions) for project, versions in words]
-            if any(name is None for name, _ in names):
-                return None
-            if names:
-                parts.append(" ".join([command, *(quote(f"{n}{v}") for n, v in names)]))
-        return " && ".join([*parts, *repair.commands])
+    def _merged_installs(self, installs: Iterable[Install]) -> Iterator[Install]:
+        """Yield each project once for the same extras, with versions that fit all repairs."""
+        by_extras = grouped(((each.project, each.extras), each.versions) for each in installs)
+        for (project, extras), versions in by_extras.items():
+            merged = _merged(versions, ()) if extras else self.merge(project, versions)
+            if merged is not None:
+                yield Install(project, merged, extras)
 
     def _known_versions(self, project: str) -> frozenset[WheelVersion]:
         """Return the known versions of a wheel."""
@@ -157,24 +122,11 @@ class Repairs:
         return found
 
 
-def _with_all_extras(installs: Mapping[str, SpecifierSet]) -> dict[str, SpecifierSet]:
-    """Join the extras of a project, as in `onnxruntime-gpu[cuda,cudnn]`."""
-    extras: dict[str, list[str]] = {}
-    for name in installs:
-        project, _, extra = name.removesuffix("]").partition("[")
-        extras.setdefault(project, []).extend([extra] if extra else [])
-    joined = {}
-    for name, versions in installs.items():
-        project = name.partition("[")[0]
-        of_project = ",".join(sorted(extras[project]))
-        joined[f"{project}[{of_project}]" if of_project else project] = versions
-    return joined
-
-
-def specifier_text(versions: SpecifierSet) -> str:
-    """Return versions as a requirement has them, lower bounds first."""
-    parts = sorted(versions, key=lambda one: (_ORDER.index(one.operator), one.version))
-    return ",".join(map(str, parts))
+def _with_all_extras(installs: Iterable[Install]) -> Iterator[Install]:
+    """Join the extras of each project, as in `onnxruntime-gpu[cuda,cudnn]`."""
+    for project, parts in grouped((each.project, each) for each in installs).items():
+        extras = sorted(extra for part in parts for extra in part.extras)
+        yield Install(project, parts[-1].versions, tuple(extras))
 
 
 def _merged(parts: Iterable[SpecifierSet], known: Collection[WheelVersion]) -> SpecifierSet | None:
@@ -209,11 +161,4 @@ def _installer(environment: Environment, projects: Collection[str]) -> Installer
         return "conda"
     counts = of_nvidias or of_all
     name = max(counts, key=lambda name: counts[name], default="pip")
-    return name if name in _COMMANDS else "pip"  # type: ignore[return-value] # one of the keys
-
-
-def _conda_name(project: str) -> str | None:
-    """Return the package of conda-forge with the libraries of a wheel, if it is known."""
-    package, _ = package_of(project)
-    is_known = package in _CONDA_PRODUCTS or package in COMPONENTS.values()
-    return package.replace("_", "-") if is_known else None
+    return name if name in COMMANDS else "pip"  # type: ignore[return-value] # one of the keys

@@ -1,4 +1,4 @@
-"""Commands that install the wheel with a library and its used symbols into an environment."""
+"""Repairs that install the wheel with a library and its used symbols into an environment."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
 
 from cudaredist.environments.installed import Distribution, Environment
-from cudaredist.environments.repairs import Repair, Repairs
+from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import (
     extra_with,
     project_of,
@@ -25,14 +25,15 @@ from cudaredist.programs.program import (
     common_majors,
     paths_of,
 )
+from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.unlinked import stated_majors
 from cudaredist.programs.wheel_requirements import pip_requirements, wheel_version
 
 
 class WheelFix(NamedTuple):
-    """A command that installs a wheel, or the reason for none."""
+    """A change that installs a wheel, or the reason for none."""
 
-    command: str | None = None
+    repair: Repair | None = None
     conflict: str = ""
     """The requirement of another package that no version with the library fits."""
 
@@ -44,7 +45,7 @@ def fix_for(
     data: AuditData,
     repairs: Repairs,
 ) -> WheelFix:
-    """Return the command for a library that some files need.
+    """Return the repair of a library that some files need.
 
     There is none if the project is not known, no version has all symbols and fits the requirements
     of other packages, or the environment is a toolkit.
@@ -71,22 +72,22 @@ def fix_for(
     if merged is None:
         return WheelFix(conflict=next(repairs.opponents(project, versions), ""))
     installed = environment.distributions.get(project)
-    extra = _extra_command(project, versions, files, environment, repairs)
+    extra = _extra_repair(project, versions, files, environment, repairs)
     if installed is None and extra is not None:
         return WheelFix(extra)
     if installed is not None and merged.contains(installed.version, prereleases=True):
-        return WheelFix(repairs.reinstall(installed))
-    return WheelFix(repairs.hint(Repair(installs=((project, merged),))))
+        return WheelFix(repairs.repair(reinstalls=[installed]))
+    return WheelFix(repairs.repair(installs=[Install(project, merged)]))
 
 
-def _extra_command(
+def _extra_repair(
     project: str,
     versions: SpecifierSet,
     files: Sequence[ProgramFile],
     environment: Environment,
     repairs: Repairs,
-) -> str | None:
-    """Return the command for the extra of the files' package that requires a project, if any.
+) -> Repair | None:
+    """Return the installation of the extra of the files' package that requires a project, if any.
 
     It also installs the other wheels that the package needs.
     """
@@ -100,13 +101,13 @@ def _extra_command(
     if extra is None or all(repairs.merge(project, [versions, each]) is None for each in stated):
         return None
     pinned = SpecifierSet(f"=={owner.version}")
-    return repairs.hint(Repair(installs=((f"{owner.project}[{extra}]", pinned),)))
+    return repairs.repair(installs=[Install(owner.project, pinned, (extra,))])
 
 
-def newer_command(
+def newer_wheel(
     package: Distribution, known: Sequence[KnownLibrary], repairs: Repairs
-) -> str | None:
-    """Return the command that installs the next version of a library that finds its parts.
+) -> Repair | None:
+    """Return the installation of the next version of a library that finds its parts.
 
     `known` are the wheels of the library's project. None: the installed version does, no newer one
     is known, or other packages require this one.

@@ -48,6 +48,10 @@ class IgnoredFinding(_Settings):
     contains: str = Field("", description="Part of the message, such as a path or library")
     reason: str = Field(description="Why it does not count", pattern=r"\S")
 
+    def matches(self, kind: AuditFindingKind, message: str) -> bool:
+        """Check if a finding of a kind is ignored, by its message."""
+        return self.kind == kind and self.contains in message
+
     def __str__(self) -> str:
         """Return the entry as text."""
         return f"{self.kind}{f' ({self.contains})' if self.contains else ''}: {self.reason}"

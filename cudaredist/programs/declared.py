@@ -13,12 +13,12 @@ from packaging.utils import canonicalize_name
 from cudaredist.archives.wheel_metadata import metadata_in
 from cudaredist.errors import InvalidArchiveError
 from cudaredist.primitives import Version
+from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.judge import JudgedProgram
 from cudaredist.programs.lowest_release import RequiredRelease
 from cudaredist.programs.needs import LibraryNeed
 from cudaredist.programs.program import KnownLibrary
-from cudaredist.programs.program_findings import make_finding, some_of
-from cudaredist.programs.report import AuditFinding, DeclaredWheel
+from cudaredist.programs.report import DeclaredWheel
 from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.redists import CUDA
 from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
@@ -84,7 +84,7 @@ def read_declared(wheel: Path) -> list[Declared] | None:
 
 def declared_wheels(
     judged: JudgedProgram, declared: Iterable[Declared]
-) -> tuple[list[DeclaredWheel], list[AuditFinding]]:
+) -> tuple[list[DeclaredWheel], list[Finding]]:
     """Return the declared wheels of NVIDIA, and their differences from the needed libraries."""
     platform = next(iter(judged.platforms), None)
     applying = [each for each in declared if applies_on(each.requirement, platform)]
@@ -95,7 +95,7 @@ def declared_wheels(
     preloads = judged.data.policy.preloads
     loaded = {name for rule in preloads if required & {*rule.projects} for name in rule.names}
     fitting = _fitting_labels(judged.releases)
-    findings: list[AuditFinding] = []
+    findings: list[Finding] = []
     for need in needs:
         if not any(fnmatchcase(need.soname, pattern) for pattern in loaded):
             findings += _findings(need, nvidias, fitting.get(need.soname))
@@ -124,7 +124,7 @@ def _reported(declared: Declared, needs: Iterable[LibraryNeed]) -> DeclaredWheel
 
 def _findings(
     need: LibraryNeed, declared: Sequence[Declared], fitting: set[tuple[str, Version]] | None
-) -> Iterator[AuditFinding]:
+) -> Iterator[Finding]:
     """Yield a finding if no declared wheel has a needed library, or none with its symbols."""
     known = [library for library in need.libraries if library.project is not None]
     if not known:
@@ -135,13 +135,13 @@ def _findings(
     nearest = named or [each for each in declared if any(map(each.names_any_major, known))]
     if not nearest:
         message = f"no declared requirement has {users}; it is in {projects}"
-        yield make_finding("undeclared", message, need.by[0])
+        yield Finding("undeclared", message, need.by[0])
         return
     shown = ", ".join(map(str, nearest))
     allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
     if not allowed:
         message = f"the declared {shown} does not have {users}; it is in {projects}"
-        yield make_finding("declared", message, need.by[0])
+        yield Finding("declared", message, need.by[0])
         return
     newest = max(known, key=lambda library: library.label)
     if fitting is None or newest in allowed:
@@ -149,7 +149,7 @@ def _findings(
     releases = {(library.redist, library.label) for library in allowed}
     if fitting.isdisjoint(releases):
         message = f"no known version of the declared {shown} has all symbols of {users}"
-        yield make_finding("declared", message, need.by[0])
+        yield Finding("declared", message, need.by[0])
 
 
 def _without_major(project: str) -> str:

@@ -7,8 +7,9 @@ from cudaredist.environments.audit_program import audit_report
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
+from cudaredist.programs.finding import Finding
 from cudaredist.programs.program import AuditRequirements, KnownLibrary
-from cudaredist.programs.report import AuditFinding, LoadedFile
+from cudaredist.programs.report import LoadedFile
 from cudaredist.store.cache import Cache
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 from support.environments import install, library
@@ -36,7 +37,7 @@ def loaded(folder: Path, soname: str = CUBLAS) -> list[LoadedFile]:
     return [each for each in judge(folder).report().libraries if each.soname == soname]
 
 
-def findings(folder: Path) -> list[AuditFinding]:
+def findings(folder: Path) -> list[Finding]:
     return list(judge(folder).findings())
 
 

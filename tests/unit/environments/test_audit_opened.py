@@ -12,8 +12,8 @@ from support.programs import audit_data, cudnn, known
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
+from cudaredist.programs.finding import Finding
 from cudaredist.programs.program import KnownLibrary
-from cudaredist.programs.report import AuditFinding
 from cudaredist.store.cache import Cache
 
 NVRTC, BUILTINS = "libnvrtc.so.13", "libnvrtc-builtins.so.13.0"
@@ -38,7 +38,7 @@ LIBRARIES = [
 ]
 
 
-def findings(folder: Path) -> list[AuditFinding]:
+def findings(folder: Path) -> list[Finding]:
     reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder])
     (environment,) = reader.read_all().environments
     data = audit_data(LIBRARIES)

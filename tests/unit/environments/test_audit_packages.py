@@ -16,7 +16,7 @@ from cudaredist.environments.installed import find_environment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.environments.requirements_in_use import extra_with, requirements_in_use
-from cudaredist.programs.report import AuditFinding
+from cudaredist.programs.finding import Finding
 from cudaredist.store.cache import Cache
 
 NCCL = "nvidia/nccl/lib/libnccl.so.2"
@@ -29,7 +29,7 @@ LIBRARIES = [
 ]
 
 
-def findings(folder: Path) -> list[AuditFinding]:
+def findings(folder: Path) -> list[Finding]:
     reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder])
     (environment,) = reader.read_all().environments
     data = audit_data(LIBRARIES)
