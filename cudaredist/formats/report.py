@@ -1,15 +1,18 @@
 """Base classes of reports, and errors as data."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import Field
 
-from cudaredist.errors import CudaRedistError, worst_exit_code
+from cudaredist.errors import EXIT_FINDINGS, CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OutputName, OwnModel
 from cudaredist.formats.features import OutputSize
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
+
+Kind = TypeVar("Kind", bound=str)
+"""The kinds of a command's findings."""
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
@@ -87,6 +90,30 @@ class ExportedFile(OwnModel):
     status: ManifestStatus
     size: int
     sha256: str
+
+
+class BaseFinding(OwnModel, Generic[Kind]):
+    """Base class of findings: something wrong, with the exit code for it alone.
+
+    Subclasses add `message` and `exit_code`. These are not here, because each report has its own
+    order of fields.
+    """
+
+    exit_codes: ClassVar[Mapping[str, int]] = {}
+    """Exit codes of kinds other than 1."""
+
+    kind: Kind
+
+    @classmethod
+    def exit_code_of(cls, kind: Kind) -> int:
+        """Return the exit code of a kind."""
+        return cls.exit_codes.get(kind, EXIT_FINDINGS)
+
+    @classmethod
+    def of(cls, kind: Kind, message: str, **more: object) -> Self:
+        """Return a finding, by default with the exit code of its kind."""
+        fields = {"kind": kind, "message": message, "exit_code": cls.exit_code_of(kind)}
+        return cls.model_validate(fields | more)
 
 
 class ErrorReport(OwnModel):

@@ -4,5 +4,7 @@
 provider of each library, and `lowest_release` the releases that export all symbols. `cuda_majors`,
 `run_paths` and `unlinked` compare the files with each other, and `alternatives` compares their
 device code with GPUs. `declared` compares the requirements of wheels, and `sizes` adds up bytes.
-`program_findings` reports problems and missing requirements. No module here reads files.
+`program_findings` reports problems and missing requirements. A `finding` has its `repair` as data,
+which becomes a command of pip, uv or conda in the `report`. Only `declared` reads files: the
+metadata of wheels.
 """

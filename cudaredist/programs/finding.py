@@ -1,10 +1,10 @@
 """A finding of audit, with its repair as data."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple, Self
 
-from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK
+from cudaredist.errors import EXIT_OK
 from cudaredist.formats.settings import AuditFindingKind, IgnoredFinding
 from cudaredist.programs.repair import Repair
 from cudaredist.programs.report import AuditFinding
@@ -12,14 +12,6 @@ from cudaredist.words import listed
 
 some_of = partial(listed, limit=3)
 """Return the first names, and the number of others."""
-_EXIT_CODES: Mapping[AuditFindingKind, int] = {
-    "duplicate-library": EXIT_OK,
-    "run-path": EXIT_OK,
-    "library-path": EXIT_OK,
-    "unknown": EXIT_INCOMPLETE,
-    "unlinked-library": EXIT_OK,
-}
-"""Exit codes of findings other than 1."""
 
 
 class Finding(NamedTuple):
@@ -41,7 +33,7 @@ class Finding(NamedTuple):
     @property
     def exit_code(self) -> int:
         """The exit code for this finding alone."""
-        return EXIT_OK if self.is_warning else _EXIT_CODES.get(self.kind, EXIT_FINDINGS)
+        return EXIT_OK if self.is_warning else AuditFinding.exit_code_of(self.kind)
 
     @property
     def hint(self) -> str | None:
@@ -59,9 +51,9 @@ class Finding(NamedTuple):
 
     def report(self) -> AuditFinding:
         """Return the entry of the report, with the repair as text."""
-        return AuditFinding(
-            kind=self.kind,
-            message=self.message,
+        return AuditFinding.of(
+            self.kind,
+            self.message,
             path=self.path,
             hint=self.hint,
             exit_code=self.exit_code,

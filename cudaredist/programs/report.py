@@ -1,13 +1,15 @@
 """The report of audit."""
 
-from typing import Literal, Self, TypeAlias
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field
 
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import Owner
-from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.report import BaseFinding, ErrorReport, Report
 from cudaredist.formats.settings import AuditFindingKind
 
 Names: TypeAlias = tuple[str, ...]
@@ -153,10 +155,17 @@ class AuditedAlternative(OwnModel):
     )
 
 
-class AuditFinding(OwnModel):
+class AuditFinding(BaseFinding[AuditFindingKind]):
     """Something wrong with the program, or a required property that it lacks."""
 
-    kind: AuditFindingKind
+    exit_codes: ClassVar[Mapping[str, int]] = {
+        "duplicate-library": EXIT_OK,
+        "run-path": EXIT_OK,
+        "library-path": EXIT_OK,
+        "unknown": EXIT_INCOMPLETE,
+        "unlinked-library": EXIT_OK,
+    }
+
     message: str
     path: str | None = None
     hint: str | None = None

@@ -9,16 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cudaredist.commands.check.report import Finding, FindingKind
-from cudaredist.errors import (
-    EXIT_CONTENT,
-    EXIT_FINDINGS,
-    EXIT_INCOMPLETE,
-    EXIT_INTEGRITY,
-    EXIT_OK,
-    CudaRedistError,
-    ReadError,
-    problems_of,
-)
+from cudaredist.errors import CudaRedistError, ReadError, problems_of
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.registry import FileKind, parse_own_json, read_own_file
 from cudaredist.jsontext import canonical_json
@@ -26,27 +17,14 @@ from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 
-_EXIT_CODES: dict[FindingKind, int] = {
-    "doubtful-wheels": EXIT_OK,
-    "gone": EXIT_OK,
-    "legacy-features": EXIT_OK,
-    "platform-lost": EXIT_OK,
-    "changed-upstream": EXIT_INTEGRITY,
-    "edited-locally": EXIT_INTEGRITY,
-    "invalid": EXIT_CONTENT,
-    "unreachable": EXIT_INCOMPLETE,
-    "unreadable": EXIT_INCOMPLETE,
-}
-
 
 def finding(
     kind: FindingKind, message: str, *, label: Version | None = None, **more: object
 ) -> Finding:
     """Create a finding, by default with the exit code of its kind."""
-    usual = {"redist": None, "path": None, "exit_code": _EXIT_CODES.get(kind, EXIT_FINDINGS)}
     release = None if label is None else str(label)
-    about = {"kind": kind, "message": message, "release": release}
-    return Finding.model_validate(usual | about | more)
+    about = {"redist": None, "release": release, "path": None}
+    return Finding.of(kind, message, **(about | more))
 
 
 def own_file_findings(

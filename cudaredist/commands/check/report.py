@@ -1,12 +1,13 @@
 """The report of check."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from cudaredist.commands.versions.report import LineReport
-from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import Report
+from cudaredist.errors import EXIT_CONTENT, EXIT_INCOMPLETE, EXIT_INTEGRITY, EXIT_OK
+from cudaredist.formats.report import BaseFinding, Report
 
 FindingKind = Literal[
     "stale",
@@ -38,10 +39,21 @@ FindingKind = Literal[
 ]
 
 
-class Finding(OwnModel):
+class Finding(BaseFinding[FindingKind]):
     """A problem or note for a maintainer."""
 
-    kind: FindingKind
+    exit_codes: ClassVar[Mapping[str, int]] = {
+        "doubtful-wheels": EXIT_OK,
+        "gone": EXIT_OK,
+        "legacy-features": EXIT_OK,
+        "platform-lost": EXIT_OK,
+        "changed-upstream": EXIT_INTEGRITY,
+        "edited-locally": EXIT_INTEGRITY,
+        "invalid": EXIT_CONTENT,
+        "unreachable": EXIT_INCOMPLETE,
+        "unreadable": EXIT_INCOMPLETE,
+    }
+
     exit_code: int = Field(description="The exit code for this finding alone. 0: a note")
     redist: str | None
     release: str | None

@@ -1,13 +1,15 @@
 """Reports of mirror: sync, verify and prune."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from cudaredist.commands.download.report import RedistOutcome
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_INTEGRITY
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.report import BaseFinding, ErrorReport, Report
 
 ArchiveCopy = Literal[
     "copied", "would-copy", "would-link", "present", "repaired", "would-repair", "failed"
@@ -54,10 +56,16 @@ class MirrorSyncReport(Report):
 DefectKind = Literal["missing", "altered", "wrong-link", "not-linked", "extra", "lock"]
 
 
-class MirrorDefect(OwnModel):
+class MirrorDefect(BaseFinding[DefectKind]):
     """One defect of a mirror."""
 
-    kind: DefectKind
+    exit_codes: ClassVar[Mapping[str, int]] = {
+        "missing": EXIT_INCOMPLETE,
+        "altered": EXIT_INTEGRITY,
+        "wrong-link": EXIT_INTEGRITY,
+        "lock": EXIT_INTEGRITY,
+    }
+
     path: str
     message: str
     hint: str

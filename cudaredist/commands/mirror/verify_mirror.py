@@ -17,13 +17,7 @@ from cudaredist.commands.mirror.mirror_paths import (
     published_path,
 )
 from cudaredist.commands.mirror.report import DefectKind, MirrorDefect, MirrorVerifyReport
-from cudaredist.errors import (
-    EXIT_FINDINGS,
-    EXIT_INCOMPLETE,
-    EXIT_INTEGRITY,
-    ReadingFrom,
-    worst_exit_code,
-)
+from cudaredist.errors import ReadingFrom, worst_exit_code
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
 from cudaredist.grouping import grouped
@@ -34,15 +28,6 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 
 _Inode: TypeAlias = tuple[int, int]
-
-_EXIT_CODES: Mapping[DefectKind, int] = {
-    "missing": EXIT_INCOMPLETE,
-    "altered": EXIT_INTEGRITY,
-    "wrong-link": EXIT_INTEGRITY,
-    "not-linked": EXIT_FINDINGS,
-    "extra": EXIT_FINDINGS,
-    "lock": EXIT_INTEGRITY,
-}
 
 
 @dataclass
@@ -81,14 +66,14 @@ class MirrorVerification:
         )
 
     def _defect(self, kind: DefectKind, path: str, message: str) -> MirrorDefect:
-        root, code = quoted(str(self.mirror.root)), _EXIT_CODES[kind]
+        root = quoted(str(self.mirror.root))
         hint = f"run `{command_line('mirror sync', root)}` with the selection of the mirror"
         if kind == "extra":
             hint = f"run `cudaredist mirror prune {root}`"
         elif kind in {"altered", "wrong-link"}:
             file = quoted(str(self.mirror.path(path)))
             hint = f"run `rm {file}`, then {hint.removeprefix('run ')}"
-        return MirrorDefect(kind=kind, path=path, message=message, hint=hint, exit_code=code)
+        return MirrorDefect.of(kind, message, path=path, hint=hint)
 
     # -- recorded files
 
