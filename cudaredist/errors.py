@@ -205,6 +205,10 @@ class StoppedError(IncompleteError):
         super().__init__("skipped: the run stopped earlier", hint=f"run `{again()}`")
 
 
+STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
+"""The names of streams in messages."""
+
+
 class ReadError(IncompleteError):
     """An existing local file or folder cannot be read."""
 
@@ -212,7 +216,9 @@ class ReadError(IncompleteError):
 
     def __init__(self, path: object, error: OSError) -> None:
         hint = f"check its type and permissions: `ls -ld {quoted(str(path))}`"
-        if isinstance(error, FileNotFoundError):
+        if path == STANDARD_INPUT:
+            hint = f"redirect it from a file: `{again()} < FILE`"
+        elif isinstance(error, FileNotFoundError):
             hint = f"check the path: `ls {_folder_of(path)}`"
         self.strerror = error.strerror or str(error)
         super().__init__(f"cannot read {path}: {self.strerror}", hint=hint)
@@ -226,7 +232,9 @@ class WriteError(IncompleteError):
     def __init__(self, path: object, error: OSError) -> None:
         parent = _folder_of(path)
         hint = f"select another folder, or change its permissions: `ls -ld {parent}`"
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if path == STANDARD_OUTPUT:
+            hint = f"redirect it to another file: `{again()} > FILE`"
+        elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             hint = f"free disk space: `df -h {parent}`"
         elif error.errno == errno.EISDIR:
             hint = f"move the folder of this name: `ls {quoted(str(path))}`"

@@ -65,7 +65,7 @@ def exit_interrupted(interrupt: KeyboardInterrupt) -> NoReturn:
     with _begins, _writes:
         _writes.wait_for(lambda: _writers <= {threading.get_ident()}, _PATIENCE)
         for stream in filter(None, (sys.stdout, sys.stderr)):
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError, WriteError):
                 stream.flush()
         for number in interrupt.args:
             signal.signal(number, signal.SIG_DFL)

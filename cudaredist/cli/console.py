@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
-from cudaredist.errors import CudaRedistError, WriteError
+from cudaredist.errors import CudaRedistError
 from cudaredist.progress import Progress
 
 if TYPE_CHECKING:
@@ -51,17 +51,9 @@ class Console:
         self.is_interactive = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def result(self, text: str) -> None:
-        """Write text to stdout unchanged, and ignore a closed pipe."""
-        if sys.stdout is None:
-            raise WriteError("standard output", OSError("closed"))
-        try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        except OSError as error:
-            # Discard the buffer, or the interpreter raises the error again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if not isinstance(error, BrokenPipeError):
-                raise WriteError("standard output", error) from error
+        """Write text to stdout unchanged. Raises `WriteError`."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines to stdout."""
@@ -73,7 +65,7 @@ class Console:
         On a terminal, they are wrapped to its width. With `pages`, more lines than it has are shown
         in a pager.
         """
-        if sys.stdout is None or not sys.stdout.isatty():
+        if not sys.stdout.isatty():
             self.lines(lines)
             return
         import shutil
@@ -82,7 +74,7 @@ class Console:
 
         size = shutil.get_terminal_size()
         fitting = list(wrapped((line.translate(_ESCAPED) for line in lines), size.columns))
-        is_long = len(fitting) >= size.lines and sys.stdin is not None and sys.stdin.isatty()
+        is_long = len(fitting) >= size.lines and sys.stdin.isatty()
         pager = pager_command() if pages and is_long else []
         text = "".join(f"{line}\n" for line in fitting)
         if not (pager and show_in_pager(text, pager)):

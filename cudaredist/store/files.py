@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
-from cudaredist.errors import ReadError, ReadingFrom, WritingTo
+from cudaredist.errors import STANDARD_INPUT, ReadError, ReadingFrom, WritingTo
 from cudaredist.formats.registry import OWN_FILE_LIMIT
 from cudaredist.formats.report import ManifestStatus
 from cudaredist.locks import one_write
@@ -23,7 +23,7 @@ _unless_missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
 _is_temporary = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}\.tmp", re.DOTALL).fullmatch
 """Matches the names that `new_content` gives to temporary files."""
 _USUAL, _OWNER_ONLY = 0o666, 0o600
-STANDARD_INPUT = Path("-")
+DASH = Path("-")
 """How users name the standard input in place of a file."""
 
 
@@ -176,8 +176,12 @@ def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
 
     Raises `ReadError`, also if the path is not a regular file or has more bytes than the limit.
     """
-    if path == STANDARD_INPUT:
-        return _read_standard_input(limit)
+    if path == DASH:
+        data = read_standard_input(limit)
+        with ReadingFrom(STANDARD_INPUT):
+            if len(data) > limit:
+                raise OSError(f"larger than {limit:,} bytes")
+        return data
     with ReadingFrom(path), _unless_missing, open_file(path, follow=True) as file:
         if os.fstat(file.fileno()).st_size > limit:
             raise OSError(f"larger than {limit:,} bytes")
@@ -186,13 +190,13 @@ def read_file(path: Path, limit: int = OWN_FILE_LIMIT) -> bytes | None:
 
 
 @cache
-def _read_standard_input(limit: int) -> bytes:
-    """Return the bytes of the standard input, which can be read once only."""
+def read_standard_input(limit: int) -> bytes:
+    """Return the bytes of the standard input, which can be read once only.
+
+    There are at most `limit + 1`. Raises `ReadError`.
+    """
     with ReadingFrom(STANDARD_INPUT):
-        data = sys.stdin.buffer.read(limit + 1)
-        if len(data) > limit:
-            raise OSError(f"larger than {limit:,} bytes")
-    return data
+        return sys.stdin.buffer.read(limit + 1)
 
 
 def foreign_text(path: Path, limit: int) -> str:

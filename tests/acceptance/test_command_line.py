@@ -101,22 +101,11 @@ def test_json_option_prints_only_json_on_stdout(start: Start) -> None:
 
 @pytest.mark.slow
 @needs("bash")
-def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m cudaredist schema features | head -c 1"
+@pytest.mark.parametrize("arguments", ["schema features", "build --help"])
+def test_closed_pipe_is_not_an_error(tmp_path: Path, arguments: str) -> None:
+    command = f"{sys.executable} -m cudaredist {arguments} | true"
     result = completed("bash", "-c", f"set -o pipefail; {command}", cwd=tmp_path)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "{", "")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", ["schema lock", "--version", "-V"])
-@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
-def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: str) -> None:
-    result = completed(
-        "sh", "-c", f"{sys.executable} -m cudaredist {arguments} {redirection}", cwd=tmp_path
-    )
-    assert result.returncode == 3
-    assert "cannot write standard output" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """audit: the CUDA libraries, releases and GPUs that a program needs."""
 
 import os
-import sys
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -85,10 +84,11 @@ class AuditOptions(Options):
         Of standard input, at most one byte more than the limit is read.
         """
         from cudaredist.environments.error_message import SIZE_LIMIT
+        from cudaredist.store.files import read_standard_input
 
         if self.error != "-":
             return self.error
-        return sys.stdin.buffer.read(SIZE_LIMIT + 1).decode(errors="replace")
+        return read_standard_input(SIZE_LIMIT).decode(errors="replace")
 
     def requirements(self) -> "AuditRequirements":
         """Return the required properties. Raises `UsageError` if this machine has no GPU."""

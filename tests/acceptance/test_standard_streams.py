@@ -1,0 +1,102 @@
+"""Tests of commands with standard streams that are closed or on a full disk."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import SAMPLE
+from support.optional_programs import needs
+from support.pages import COMMANDS
+from support.running import completed
+
+if TYPE_CHECKING:
+    import subprocess
+
+FULL = "/dev/full"
+CALLS = {
+    "audit": "audit /bin/sh --data-dir nowhere",
+    "build": "build --cuda 99.9",
+    "bump": "bump --check --offline",
+    "check": "check --offline --data-dir nowhere",
+    "config": "config",
+    "diff": "diff cuda@12.8.1 cuda@12.9.1",
+    "download-manifests": "download-manifests --base-url nowhere",
+    "drop": "drop cuda@13.0.2",
+    "explain": "explain gpu 9.0",
+    "export": "export nix nothing.json -o nix",
+    "manifest": "manifest add nothing 1.2.3",
+    "materialize": "materialize nothing.json --root toolkit",
+    "mirror": "mirror verify nowhere",
+    "process-manifests": "process-manifests --data-dir nowhere",
+    "query": "query --tables",
+    "runfile": "runfile add nothing.run",
+    "schema": "schema lock",
+    "site": "site --data-dir nowhere -o site",
+    "update-gpus": "update-gpus --offline --data-dir nowhere",
+    "update-nvcc-compat": "update-nvcc-compat --offline --data-dir nowhere",
+    "update-symbols": "update-symbols --offline --data-dir nowhere",
+    "validate": "validate nothing.json",
+    "versions": "versions --offline --redist cuda",
+    "which": "which libcudart.so.13",
+}
+"""A call of every command. Most of them print a message."""
+
+
+def program(words: str, redirection: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the command line with redirected streams."""
+    command = f"{sys.executable} -m cudaredist {words} {redirection}"
+    return completed("sh", "-c", command, cwd=folder)
+
+
+def test_every_command_has_a_call() -> None:
+    assert CALLS.keys() == set(COMMANDS)
+
+
+@needs("sh")
+@pytest.mark.slow
+@pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
+def test_lost_message_changes_neither_result_nor_exit_code(tmp_path: Path, words: str) -> None:
+    usual = program(words, "", tmp_path)
+    assert usual.returncode != 70
+    for redirection in (f"2> {FULL}", "2>&-"):
+        result = program(words, redirection, tmp_path)
+        assert (result.returncode, result.stdout) == (usual.returncode, usual.stdout)
+
+
+@needs("sh")
+@pytest.mark.parametrize("redirection", [f"2> {FULL}", "2>&-", f"2> {FULL} -v", "2>&- <&-"])
+def test_lost_message_of_a_wrong_call_keeps_its_exit_code(tmp_path: Path, redirection: str) -> None:
+    assert program("build --nope", redirection, tmp_path).returncode == 2
+
+
+@needs("sh")
+@pytest.mark.parametrize("words", ["schema lock", "--version", "build --help", "", "--help"])
+@pytest.mark.parametrize("redirection", [f"> {FULL}", ">&-"])
+def test_output_that_cannot_be_written_exits_3(
+    tmp_path: Path, words: str, redirection: str
+) -> None:
+    result = program(words, redirection, tmp_path)
+    assert result.returncode == 3
+    assert result.stderr.startswith("error: cannot write standard output: ")
+    assert "Traceback" not in result.stderr
+    assert program(words, f"{redirection} 2>&-", tmp_path).returncode == 3
+
+
+@needs("sh")
+@pytest.mark.parametrize("words", ["export nix - -o n", "audit . --error -", "validate -"])
+def test_closed_standard_input_exits_3(tmp_path: Path, words: str) -> None:
+    result = program(words, "<&-", tmp_path)
+    assert result.returncode == 3
+    assert "cannot read standard input" in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+
+
+@needs("sh")
+def test_file_in_place_of_a_closed_stream_gets_no_messages(tmp_path: Path) -> None:
+    """The first opened file would have the number of standard error."""
+    words = f"download-manifests --redist cuda --base-url {SAMPLE}"
+    assert program(words, "2>&- >&- <&-", tmp_path).returncode == 3
+    name = "manifests/cuda/redistrib_13.0.2.json"
+    published = SAMPLE / "compute/cuda/redist/redistrib_13.0.2.json"
+    assert (tmp_path / "data" / name).read_bytes() == published.read_bytes()
