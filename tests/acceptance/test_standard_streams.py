@@ -28,6 +28,7 @@ CALLS = {
     "manifest": "manifest add nothing 1.2.3",
     "materialize": "materialize nothing.json --root toolkit",
     "mirror": "mirror verify nowhere",
+    "nixpkgs": "nixpkgs nothing.nix",
     "process-manifests": "process-manifests --data-dir nowhere",
     "query": "query --tables",
     "runfile": "runfile add nothing.run",
