@@ -3,14 +3,12 @@
 Slow imports happen inside the commands that need them, to keep the start fast.
 """
 
-import difflib
 import inspect
 import itertools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -47,6 +45,7 @@ from cudaredist.commands.versions.command import versions
 from cudaredist.commands.which.command import which
 from cudaredist.errors import EXIT_CODES, EXIT_OK, EXIT_USAGE, CudaRedistError, UsageError
 from cudaredist.hints import quoted
+from cudaredist.similar_names import similar_names
 
 __all__ = ["app"]
 
@@ -72,11 +71,6 @@ _EXPORT_NIXPKGS = "export nixpkgs"
 _ParserError: Any = typer.BadParameter.__base__
 """typer's exception for an invalid command line."""
 
-
-_LIBRARY_WORDS = "Value error, "
-"""How pydantic begins the message for a wrong value, which typer repeats."""
-
-_choice = re.compile("'([^']*)' is not one of (.*)").search
 _HELP = frozenset({"-h", "--help"})
 _COMPLETION = frozenset({"--install-completion", "--show-completion"})
 _COMPLETION_HINT = (
@@ -157,53 +151,87 @@ class _Program(TyperGroup):
         """Report an error, and return the exit."""
         command = next((word for word in self._words if word in self.commands), None)
         if not isinstance(error, CudaRedistError):
-            message = " ".join(error.format_message().split()).replace(_LIBRARY_WORDS, "")
+            hint = self._hint(error, command)
+            error.message = _original_message(error)
+            message = " ".join(error.format_message().split())
             if not message:
                 # Without arguments, the help is printed instead.
                 return typer.Exit(EXIT_USAGE)
-            owner = self._owner(error, message)
-            if owner is None:
-                hint = f"run `{self._hint(error, message, command)}`"
-            else:
-                hint = f"this is an option of {owner}: run `cudaredist {owner} --help`"
             error = UsageError(message, hint=hint)
         Console().failure(error)
         if "--json" in self._words:
             report_error(command or "cudaredist", error)
         return typer.Exit(error.exit_code)
 
-    def _owner(self, error: Any, message: str) -> str | None:  # noqa: ANN401 - typer's exception
+    def _hint(self, error: Any, command: str | None) -> str:  # noqa: ANN401 - typer's exception
+        """Return the hint for a wrong command line, from the fields of typer's exception."""
+        wrong: str | None = None
+        known: Sequence[str] = ()
+        if command is None:
+            wrong, known = next(iter(self._words), None), list(self.commands)
+        elif hasattr(error, "possibilities"):  # only the exception for an unknown option has it
+            wrong, known = error.option_name, error.possibilities or ()
+            owner = self._owner(error.option_name, known)
+            if owner is not None:
+                return f"this is an option of {owner}: run `cudaredist {owner} --help`"
+        elif isinstance(error, typer.BadParameter):
+            known = _choices(error)
+            wrong = _wrong_choice(error, known, self._words[self._words.index(command) + 1 :])
+        return f"run `{self._corrected(wrong, known, command)}`"
+
+    def _owner(self, option: str, own: Sequence[str]) -> str | None:
         """Return the command that has an unknown option, if exactly one has it.
 
-        An own option of nearly the same name is more likely.
+        If the command has the option in the singular or plural, that is more likely.
         """
-        if not message.startswith("No such option"):
-            return None
-        name, own = error.option_name, list(error.possibilities or ())
-        if difflib.get_close_matches(name, own, n=1, cutoff=0.9):
+        if any(option.rstrip("s") == name.rstrip("s") for name in own):
             return None
         owners = [
-            owner
-            for owner, command in self.commands.items()
-            if any(name in {*each.opts, *each.secondary_opts} for each in command.params)
+            name
+            for name, command in self.commands.items()
+            if any(option in {*each.opts, *each.secondary_opts} for each in command.params)
         ]
         return owners[0] if len(owners) == 1 else None
 
-    def _hint(self, error: Any, message: str, command: str | None) -> str:  # noqa: ANN401 - typer's exception
-        """Return the call with the nearest command, option or value, else the help."""
-        value = _choice(message)
-        if command is None:
-            wrong, known = next(iter(self._words), ""), list(self.commands)
-        elif value is not None:
-            wrong, known = value[1], re.findall("'([^']+)'", value[2])
-        else:
-            wrong = getattr(error, "option_name", "")
-            known = list(getattr(error, "possibilities", None) or ())
-        nearest = difflib.get_close_matches(wrong, known, n=1)
-        if not nearest or wrong not in self._words:
+    def _corrected(self, wrong: str | None, known: Sequence[str], command: str | None) -> str:
+        """Return the call with the most similar command, option or value, else the help."""
+        similar: Sequence[str] = ()
+        if wrong is not None and wrong in self._words:
+            similar = similar_names(wrong, known)
+        if not similar:
             return " ".join(["cudaredist", *([command] if command else []), "--help"])
-        words = (nearest[0] if word == wrong else word for word in self._words)
+        words = (similar[0] if word == wrong else word for word in self._words)
         return " ".join(["cudaredist", *map(quoted, words)])
+
+
+def _original_message(error: Any) -> str:  # noqa: ANN401 - typer's exception
+    """Return the message of an exception, without the words that pydantic adds.
+
+    typer repeats pydantic's message, which has the original exception in its fields.
+    """
+    problems = error.__cause__.errors() if hasattr(error.__cause__, "errors") else [{}]
+    return str(problems[0].get("ctx", {}).get("error", error.message))
+
+
+def _choices(error: typer.BadParameter) -> Sequence[str]:
+    """Return the choices of the parameter with a wrong value, if it has some."""
+    parameter: Any = error.param
+    completions = parameter.shell_complete(error.ctx, "")
+    return [completion.value for completion in completions if completion.type == "plain"]
+
+
+def _wrong_choice(
+    error: typer.BadParameter, choices: Sequence[str], words: Sequence[str]
+) -> str | None:
+    """Return the value of a parameter that is not one of its choices.
+
+    `words` are those of the call after the command. None: the parameter has no choices or no value.
+    """
+    context, parameter = cast("Any", error.ctx), cast("Any", error.param)
+    typed, *_ = context.command.make_parser(context).parse_args([*words])
+    value, _ = parameter.consume_value(context, typed)
+    values = value if isinstance(value, list | tuple) else [value]
+    return next((value for value in values if choices and value not in {None, *choices}), None)
 
 
 _SETTINGS: dict[str, Any] = {

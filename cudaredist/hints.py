@@ -8,9 +8,8 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 
-from cudaredist.similar_names import listed_names, nearest_releases, similar_names
+from cudaredist.similar_names import listed_names, nearest_name, nearest_releases, similar_names
 
 _SHARED = (
     "--data-dir",
@@ -132,7 +131,7 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
     the most similar name.
     """
     if not similar:
-        similar = nearest_releases(name, known) or similar_names(name.lower(), known)
+        similar = nearest_releases(name, known) or similar_names(name, known)
     if similar:
         hint = f"did you mean {' or '.join(similar)}?"
         call = corrected(name, similar[:1])
@@ -150,8 +149,7 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
     Returns None if no option has the wrong name (it is from a variable or a file), or if several
     options have it.
     """
-    nearest = get_close_matches(wrong, [*names], n=1, cutoff=0)
-    right = nearest[0] if nearest else wrong
+    right = nearest_name(wrong, names) or wrong
     part = re.compile(rf"(?<![^=@,:]){re.escape(wrong)}(?![^=@,:])")
     words = {
         name: tuple(part.sub(lambda _: right, word) for word in words)

@@ -1,7 +1,7 @@
-"""Suggestions for mistyped names and releases."""
+"""Suggestions for mistyped names and releases. All searches for similar names are here."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from itertools import accumulate, takewhile
 
@@ -9,8 +9,13 @@ _MOST = 3
 """Similar names, or nearest releases, at most."""
 _LISTED = 150
 """Characters of the names that are listed at most."""
-_SUBSTRING = 4
-"""Characters of a name that is searched for within other names."""
+_BEGINNING, _SUBSTRING = 3, 4
+"""Characters of a name that is searched for at the beginning of other names, and within them."""
+_SIMILAR = 0.6
+"""Least likeness of a suggestion. With 0.5, `nine` would suggest `orin`."""
+_MISSPELLED = 0.8
+"""Least likeness to a name that was probably meant, if the typed name can be right too. With 0.7,
+`libfoo.so.1` would suggest `libnppif.so.13`."""
 _is_release = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*").fullmatch
 
 
@@ -34,14 +39,14 @@ def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
 
     Returns nothing for other names.
     """
-    if not all(_is_release(one) for one in (name, *known)):
+    if not all(_is_release(release) for release in (name, *known)):
         return []
-    beginning = sorted((one for one in known if one.startswith(name)), key=_numbers)
+    beginning = sorted((release for release in known if release.startswith(name)), key=_numbers)
     if beginning:
         return beginning[: -_MOST - 1 : -1]
     typed = _numbers(name)
-    older = sorted((one for one in known if _numbers(one) < typed), key=_numbers)
-    newer = sorted((one for one in known if _numbers(one) > typed), key=_numbers)
+    older = sorted((release for release in known if _numbers(release) < typed), key=_numbers)
+    newer = sorted((release for release in known if _numbers(release) > typed), key=_numbers)
 
     def likeness(release: str) -> tuple[int, bool]:
         numbers = _numbers(release)
@@ -55,16 +60,50 @@ def _numbers(release: str) -> list[int]:
     return [int(digits) for digits in re.findall("[0-9]+", release)]
 
 
-def similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
-    """Return at most three names with the same word, else with this text, else similar ones."""
+def similar_names(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return at most three known names that may be meant by an unknown one, the likeliest first.
+
+    First come the names of which it is a misspelling, then those with the same word or with its
+    text, then those with similar letters.
+    """
     # Users name a package by its project, by its library or with its version, such as
     # nvidia-cublas-cu12, libnvrtc and cudnn9.
-    name = re.sub("^nvidia-|-cu[0-9]+$", "", name)
+    name = re.sub("^nvidia-|-cu[0-9]+$", "", name.lower())
     words = {name, name.removeprefix("lib"), name.rstrip("0123456789")}
     of_letters = {word for word in words if re.search("[a-z]", word)}
-    by_word = [known for known in names if of_letters & {*re.split(r"[^a-z0-9]+", known.lower())}]
-    # A short text is in many names by chance.
-    by_text = [known for known in names if len(name) >= _SUBSTRING and name in known.lower()]
-    by_text.sort(key=len)
-    close = get_close_matches(name, names, n=_MOST, cutoff=0.5)
-    return tuple(dict.fromkeys((*by_word, *by_text, *close)))[:_MOST]
+    by_word = [other for other in known if of_letters & {*re.split("[^a-z0-9]+", other.lower())}]
+    by_text = [other for other in known if _has_text(other.lower(), name)]
+    ordered = (
+        *misspelled_names(name, known),
+        *sorted(by_word, key=len),
+        *sorted(by_text, key=len),
+        *_alike(name, known, _SIMILAR),
+    )
+    return tuple(dict.fromkeys(ordered))[:_MOST]
+
+
+def _has_text(name: str, text: str) -> bool:
+    """Check if a name has a text that is not in many names by chance."""
+    is_within = len(text) >= _SUBSTRING and text in name
+    return is_within or (len(text) >= _BEGINNING and name.startswith(text))
+
+
+def misspelled_names(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return at most three known names of which an unknown one is probably a misspelling.
+
+    It is for names that can be right although they are unknown, such as libraries of others and
+    packages of later releases. Most names that are only similar were not meant.
+    """
+    return _alike(name, known, _MISSPELLED)
+
+
+def nearest_name(name: str, known: Collection[str]) -> str | None:
+    """Return the most similar name, however different it is. None: no names are known."""
+    return next(iter(_alike(name, known, 0)), None)
+
+
+def _alike(name: str, known: Collection[str], likeness: float) -> tuple[str, ...]:
+    """Return at most three names with similar letters, the most similar first."""
+    spellings = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), spellings, n=_MOST, cutoff=likeness)
+    return tuple(spellings[spelling] for spelling in close)

@@ -1,6 +1,5 @@
 """Input of package sets: all data files, read and merged."""
 
-import difflib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -40,6 +39,7 @@ from cudaredist.primitives import (
 )
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
+from cudaredist.similar_names import misspelled_names
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
@@ -386,7 +386,7 @@ def _contradictions(policies: Policies) -> Iterator[Problem]:
 
 
 def _mistyped(what: str, name: str, known: Collection[str], path: str) -> Iterator[Problem]:
-    if name not in known and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+    if name not in known and misspelled_names(name, known):
         yield _unknown(what, name, known, path)
 
 

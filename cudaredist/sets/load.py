@@ -1,6 +1,5 @@
 """Read the inputs of package sets: data folder, shipped tables, overlays."""
 
-import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -37,6 +36,7 @@ from cudaredist.sets.inputs import (
     SetData,
     archive_headers,
 )
+from cudaredist.similar_names import misspelled_names
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.read_data import RUNFILES, located, read_runfiles
@@ -111,7 +111,7 @@ def _check_overlay(overlay: Store) -> None:
         hint = f"an overlay has the same structure as a data folder; without it, run `{call}`"
         raise UsageError(message, hint=hint)
     for name in sorted(set(present) - _OVERLAY_PARTS):
-        if difflib.get_close_matches(name, _OVERLAY_PARTS, cutoff=0.8):
+        if misspelled_names(name, _OVERLAY_PARTS):
             raise UnknownNameError("part of an overlay", name, _OVERLAY_PARTS)
     for path in sorted((overlay.root / "manifests").rglob("*.json")):
         is_manifest = label_of_manifest_name(path.name) and path.parent.name != "manifests"

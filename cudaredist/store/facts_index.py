@@ -15,7 +15,6 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -28,6 +27,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.similar_names import misspelled_names
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
 from cudaredist.store.files import read_file
@@ -248,7 +248,7 @@ class Index:
             SELECT DISTINCT name FROM symbols JOIN symbol_groups ON id = symbol_group
             WHERE imported_from IS NULL AND name GLOB ?"""
         names = [known for (known,) in self.rows(query, f"{start}*")]
-        return tuple(get_close_matches(name, names, cutoff=0.8))
+        return misspelled_names(name, names)
 
     def exporters(self, libraries: Collection[str]) -> Mapping[str, Collection[str]]:
         """Return the C functions that some libraries export in any release, with the libraries.

@@ -34,8 +34,12 @@ def test_help_lists_all_commands_and_exit_codes(run: Run) -> None:
     assert "130 interrupted" in " ".join(output.split())
 
 
-def test_misspelled_command_gets_suggestion(run: Run) -> None:
-    expect_error(run("chekc"), 2, "check")
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("chekc", "check"), ("process", "process-manifests"), ("manifests", "manifest")],
+)
+def test_misspelled_command_gets_suggestion(run: Run, name: str, command: str) -> None:
+    expect_error(run(name, "x"), 2, f"hint: run `cudaredist {command} x`")
 
 
 @pytest.mark.parametrize(

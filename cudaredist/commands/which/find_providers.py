@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from fnmatch import translate
 from functools import cache
 
@@ -20,6 +19,7 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, natural_order
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
+from cudaredist.similar_names import misspelled_names
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.read_data import process_command, require_manifests
@@ -170,8 +170,8 @@ def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
 
 
 def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
-    """Return the sonames that begin with a name, else similar ones."""
+    """Return the sonames that begin with a name, else those that it may misspell."""
     prefix = posixpath.basename(name).lower()
     matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
-    similar = matches or get_close_matches(prefix, sonames, cutoff=0.7)
+    similar = matches or misspelled_names(prefix, sonames)
     return tuple(sorted(similar, key=natural_order))

@@ -1,6 +1,5 @@
 """Names of GPUs: capabilities, targets, products and architectures."""
 
-import difflib
 import re
 import shlex
 from collections import defaultdict
@@ -9,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import command_line
+from cudaredist.similar_names import similar_names
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
 from cudaredist.words import shown
@@ -68,18 +68,16 @@ def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
     words = _words(text)
     if _is_like_target(text.lower()):
         name, major = Capability.name_of(text.lower()), f"{text}.0"
-        if major in gpus.capabilities:
-            near = [major]
-        else:
-            near = difflib.get_close_matches(name, gpus.capabilities, cutoff=0.5)
-        return UnknownNameError("compute capability", text, gpus.capabilities, near)
+        is_major = major in gpus.capabilities
+        similar = (major,) if is_major else similar_names(name, gpus.capabilities)
+        return UnknownNameError("compute capability", text, gpus.capabilities, similar)
     if not _BRANDS.isdisjoint(words):
         # A similar name is another GPU.
         hint = f"name its compute capability, which `{_QUERY}` prints"
         return UsageError(f"no known GPU is called {shown(text)}", hint=hint)
     spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
-    keys = difflib.get_close_matches("".join(words), spellings)
-    similar = tuple(dict.fromkeys(spellings[key] for key in keys))
+    near = similar_names("".join(words), spellings)
+    similar = tuple(dict.fromkeys(spellings[spelling] for spelling in near))
     # The list of all products is too long.
     families = {entry.family for entry in gpus.capabilities.values()}
     return UnknownNameError("GPU", text, families, similar)

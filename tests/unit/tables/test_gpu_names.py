@@ -132,7 +132,7 @@ def test_name_of_several_capabilities_is_refused(text: str, capabilities: str) -
         ("radeon", "GPU", "known: Ada, Ampere, "),
         ("nine", "GPU", "known: Ada, Ampere, "),
         ("108", "compute capability", "did you mean 10.7 or "),
-        ("8.8b", "compute capability", "did you mean 8.8 or "),
+        ("8.8b", "compute capability", "did you mean 8.8?"),
         ("sm_95", "compute capability", "did you mean 9.0 or "),
         ("12", "compute capability", "did you mean 12.0?"),
         ("sm_104", "compute capability", "did you mean 10."),

@@ -1,0 +1,47 @@
+"""Tests of suggestions for mistyped names."""
+
+import pytest
+
+from cudaredist.similar_names import misspelled_names, nearest_name, similar_names
+
+COMMANDS = ["manifest", "download-manifests", "process-manifests", "update-gpus", "build"]
+SONAMES = ["libcublas.so.12", "libcublasLt.so.12", "libcublas.so.13", "libnppif.so.13"]
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "similar"),
+    [
+        ("manifests", COMMANDS, ("manifest", "process-manifests", "download-manifests")),
+        ("process", COMMANDS, ("process-manifests",)),
+        ("upd", COMMANDS, ("update-gpus",)),
+        ("up", COMMANDS, ()),
+        ("BUIDL", COMMANDS, ("build",)),
+        ("cudnn9", ["cuda", "cudnn"], ("cudnn", "cuda")),
+        ("libnvrtc", ["cuda_nvcc", "cuda_nvrtc"], ("cuda_nvrtc",)),
+        ("nvidia-cublas-cu12", ["libcublas", "libcufft"], ("libcublas",)),
+        ("nine", ["orin", "volta"], ()),
+        ("", ["orin"], ()),
+        ("orin", [], ()),
+    ],
+)
+def test_similar_names_are_the_likeliest_first(
+    name: str, known: list[str], similar: tuple[str, ...]
+) -> None:
+    assert similar_names(name, known) == similar
+
+
+@pytest.mark.parametrize(
+    ("name", "misspelled"),
+    [
+        ("libcublass.so.12", ("libcublas.so.12", "libcublasLt.so.12", "libcublas.so.13")),
+        ("libcublaslt.so.12", ("libcublasLt.so.12", "libcublas.so.12", "libcublas.so.13")),
+        ("libfoo.so.1", ()),
+    ],
+)
+def test_misspelled_names_are_nearly_equal(name: str, misspelled: tuple[str, ...]) -> None:
+    assert misspelled_names(name, SONAMES) == misspelled
+
+
+def test_nearest_name_may_be_very_different() -> None:
+    assert nearest_name("xyz", ["build"]) == "build"
+    assert nearest_name("xyz", []) is None
