@@ -67,9 +67,9 @@ def similar_names(name: str, known: Collection[str]) -> tuple[str, ...]:
     text, then those with similar letters.
     """
     # Users name a package by its project, by its library or with its version, such as
-    # nvidia-cublas-cu12, libnvrtc and cudnn9.
+    # nvidia-cublas-cu12, libnvrtc and cudnn9, and a file by its plural.
     name = re.sub("^nvidia-|-cu[0-9]+$", "", name.lower())
-    words = {name, name.removeprefix("lib"), name.rstrip("0123456789")}
+    words = {name, name.removeprefix("lib"), name.rstrip("0123456789"), name.removesuffix("s")}
     of_letters = {word for word in words if re.search("[a-z]", word)}
     by_word = [other for other in known if of_letters & {*re.split("[^a-z0-9]+", other.lower())}]
     by_text = [other for other in known if _has_text(other.lower(), name)]

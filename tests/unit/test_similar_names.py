@@ -19,6 +19,7 @@ SONAMES = ["libcublas.so.12", "libcublasLt.so.12", "libcublas.so.13", "libnppif.
         ("cudnn9", ["cuda", "cudnn"], ("cudnn", "cuda")),
         ("libnvrtc", ["cuda_nvcc", "cuda_nvrtc"], ("cuda_nvrtc",)),
         ("nvidia-cublas-cu12", ["libcublas", "libcufft"], ("libcublas",)),
+        ("locks", ["lock", "mirror-lock", "features"], ("lock", "mirror-lock")),
         ("nine", ["orin", "volta"], ()),
         ("", ["orin"], ()),
         ("orin", [], ()),
