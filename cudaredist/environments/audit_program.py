@@ -5,6 +5,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.environments.answers import answers_of
 from cudaredist.environments.environment import JudgedEnvironment
@@ -37,7 +38,7 @@ from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.symbol_folder import LayeredSymbols, name_in_tables
 from cudaredist.store.table_registry import GPU_TABLE
@@ -73,7 +74,7 @@ def audit_programs(
     _check_requirements(required, data.catalog)
     if gpus is not None:
         names = (capability_of(text, gpus.table) for text in required.gpus)
-        required = required._replace(gpus=tuple(str(Capability.parse(n).base) for n in names))
+        required = required._replace(gpus=tuple(str(Capability.parse(name).base) for name in names))
     message = None if error is None else parse_message(error, index, data.catalog, data.policy)
     programs = _programs(paths, is_together=is_together)
     readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
@@ -211,23 +212,56 @@ def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
             raise UsageError(f"--require-glibc {required.max_glibc}: {error}", hint=hint) from None
 
 
+class _Library(NamedTuple):
+    contents: int
+    path: str
+    soname: str | None
+    redist: str
+    label: str
+    package: str
+    platform: str
+    variant: str | None
+    sha256: str | None
+    relative_path: str | None
+
+
+_LIBRARIES = Question(
+    _Library,
+    """
+    SELECT contents, path, soname, redist, label, package, platform, variant, sha256, relative_path
+    FROM current_releases JOIN archives ON release = current_releases.id
+    JOIN binaries USING (contents)
+    WHERE kind = 'library'
+    ORDER BY redist, sort_key, archives.id, binaries.id""",
+)
+
+
 def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrary]:
     """Yield the libraries of all local releases, without stubs."""
     index.redists()
-    query = """
-        SELECT contents, path, soname, redist, label, package, platform, variant, sha256,
-            relative_path
-        FROM current_releases JOIN archives ON release = current_releases.id
-        JOIN binaries USING (contents)
-        WHERE kind = 'library'
-        ORDER BY redist, sort_key, archives.id, binaries.id"""
     lost = frozenset(_without_parts(index, policy))
-    for row in index.rows(query):
-        contents, path, soname, redist, label, package, platform, variant, sha256, file = row
-        name = name_in_tables(path, soname)
-        archive = ArchiveId(package, platform, variant)
-        library = _known_library(name, redist, label, archive, sha256, file)
-        yield library._replace(finds_parts=(contents, path) not in lost)
+    for row in index.ask(_LIBRARIES):
+        name = name_in_tables(row.path, row.soname)
+        archive = ArchiveId(row.package, row.platform, row.variant)
+        library = _known_library(
+            name, row.redist, row.label, archive, row.sha256, row.relative_path
+        )
+        yield library._replace(finds_parts=(row.contents, row.path) not in lost)
+
+
+class _LibrariesOfArchive(NamedTuple):
+    contents: int
+    libraries: str
+    """As JSON."""
+
+
+_LIBRARIES_OF_PACKAGES = Question(
+    _LibrariesOfArchive,
+    """
+    SELECT DISTINCT contents, json_extract(facts, '$.libraries') AS libraries
+    FROM archives JOIN contents ON contents.id = contents
+    WHERE package IN (SELECT value FROM json_each(?)) AND platform LIKE 'linux-%'""",
+)
 
 
 def _without_parts(index: Index, policy: LibraryPolicy) -> Iterator[tuple[int, str]]:
@@ -236,19 +270,18 @@ def _without_parts(index: Index, policy: LibraryPolicy) -> Iterator[tuple[int, s
     A library is its contents and path. No run path leads to the folder of the other library.
     """
     packages = {rule.package for rule in policy.loaded}
-    query = """
-        SELECT DISTINCT contents, json_extract(facts, '$.libraries')
-        FROM archives JOIN contents ON contents.id = contents
-        WHERE package IN (SELECT value FROM json_each(?)) AND platform LIKE 'linux-%'"""
     rules = {(rule.by, rule.loads) for rule in policy.loaded}
-    for contents, libraries in index.rows(query, packages):
-        files = [(stem_of(posixpath.basename(n["path"])), n) for n in json.loads(libraries)]
+    for row in index.ask(_LIBRARIES_OF_PACKAGES, packages):
+        libraries = json.loads(row.libraries)
+        files = [(stem_of(posixpath.basename(library["path"])), library) for library in libraries]
         for by, library in files:
             here = posixpath.dirname(library["path"])
-            own = {posixpath.normpath(n.replace(ORIGIN, here, 1)) for n in library["runpath"]}
+            own = {
+                posixpath.normpath(folder.replace(ORIGIN, here, 1)) for folder in library["runpath"]
+            }
             parts = [each["path"] for name, each in files if (by, name) in rules]
             if any(posixpath.dirname(path) not in own for path in parts):
-                yield contents, library["path"]
+                yield row.contents, library["path"]
 
 
 def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:

@@ -32,8 +32,9 @@ class SymbolFolder:
 
     def sonames(self) -> tuple[str, ...]:
         """Return the libraries with a table, sorted. Raises `ReadError`."""
-        names = (name for name in names_in(self.path) if name.endswith(_SUFFIX))
-        return tuple(sorted(filter(can_be_stored, (n.removesuffix(_SUFFIX) for n in names))))
+        files = (file for file in names_in(self.path) if file.endswith(_SUFFIX))
+        sonames = (file.removesuffix(_SUFFIX) for file in files)
+        return tuple(sorted(filter(can_be_stored, sonames)))
 
     def document(self, soname: str) -> Symbols | None:
         """Return the document of a library, None if it has none.

@@ -7,7 +7,7 @@ import resource
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from support.running import PROGRAM, completed
 
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
@@ -53,10 +53,14 @@ def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows without their numbers."""
     listed = {}
     for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *OTHER_TABLES):
-        columns = [row[1] for row in index.rows(f"PRAGMA table_info({table})")]
+        columns = [row[1] for row in read(index, f"PRAGMA table_info({table})")]
         named = ", ".join(name for name in columns if name not in NUMBERS)
-        listed[table] = sorted(index.rows(f"SELECT {named} FROM {table}"), key=repr)
+        listed[table] = sorted(read(index, f"SELECT {named} FROM {table}"), key=repr)
     return listed
+
+
+def read(index: Index, query: str, *values: str) -> list[tuple[Any, ...]]:
+    return index.database.read(lambda connection: connection.execute(query, values).fetchall())
 
 
 NUMBERS = {"id", "document", "release", "contents", "binary", "folder", "symbol_group", "provider"}
@@ -74,12 +78,12 @@ def stored(cache: Path) -> Path:
 
 def settle(patch: Patch) -> None:
     """Let all files count as older than two seconds."""
-    patch("cudaredist.store.facts_index._SETTLED_NS", -(10**12))
+    patch("cudaredist.store.index_database._SETTLED_NS", -(10**12))
 
 
 def test_unchanged_data_is_not_read_again(data: Path, tmp_path: Path, patch: Patch) -> None:
     settle(patch)
-    reads = patch.count("cudaredist.store.facts_index.load_features")
+    reads = patch.count("cudaredist.store.index_database.load_features")
     first = rows_of(open_index(data, tmp_path / "cache"))
     before = stored(tmp_path / "cache").stat()
     number = reads.number
@@ -98,12 +102,12 @@ def test_file_that_changed_just_now_is_read_again(data: Path, tmp_path: Path, pa
         return about if str(path).endswith(".json") else stat(path, **options)
 
     patch(os, "stat", same_times)
-    patch("cudaredist.store.facts_index._SETTLED_NS", 10**15)
+    patch("cudaredist.store.index_database._SETTLED_NS", 10**15)
     open_index(data, tmp_path / "cache")
     path = next((data / "features/wheels/nccl").iterdir())
     path.write_bytes(path.read_bytes().replace(b'"libnccl.so.2"', b'"libnccl.so.9"'))
     index = open_index(data, tmp_path / "cache")
-    assert index.rows("SELECT 1 FROM binaries WHERE soname = 'libnccl.so.9'")
+    assert read(index, "SELECT 1 FROM binaries WHERE soname = 'libnccl.so.9'")
 
 
 def test_index_of_layers_begins_with_index_of_shipped_data(
@@ -117,8 +121,8 @@ def test_index_of_layers_begins_with_index_of_shipped_data(
         copy(path, own / "manifests/wheels/nccl/redistrib_2.99.json")
     copy(data / "gpus.json", own / "gpus.json")
     store = Store(own, "wheels", Store(data, "wheels"))
-    features = patch.count("cudaredist.store.facts_index.load_features")
-    symbols = patch.count("cudaredist.store.facts_index.add_symbols")
+    features = patch.count("cudaredist.store.index_database.load_features")
+    symbols = patch.count("cudaredist.store.index_database.add_symbols")
     expected = rows_of(Index(store, Cache(tmp_path / "new")))
     shipped = rows_of(open_index(data, tmp_path / "cache"))
     numbers = features.number, symbols.number
@@ -190,7 +194,8 @@ def test_index_with_flipped_bits_is_made_again(data: Path, tmp_path: Path, patch
             damaged[random.randrange(len(good))] ^= 1 << random.randrange(8)
         path.unlink()
         path.write_bytes(damaged)
-        assert len(open_index(data, tmp_path / "cache").rows("SELECT 1 FROM releases")) == 3
+        index = open_index(data, tmp_path / "cache")
+        assert len(read(index, "SELECT 1 FROM releases")) == 3
         assert path.read_bytes() == good
 
 
@@ -264,9 +269,9 @@ def test_index_of_another_version_is_not_used(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
     settle(patch)
-    features = patch.count("cudaredist.store.facts_index.load_features")
+    features = patch.count("cudaredist.store.index_database.load_features")
     with monkeypatch.context() as other:
-        other.setattr("cudaredist.store.facts_index.__version__", "0.0.1")
+        other.setattr("cudaredist.store.index_database.__version__", "0.0.1")
         open_index(data, tmp_path / "cache")
         open_index(data, tmp_path / "cache")
         assert features.number == len(LABELS)
@@ -325,8 +330,8 @@ def test_archives_of_the_data_folder_hide_the_shipped_ones(
     path.write_text(json.dumps(table))
     index = Index(Store(data, "wheels", Store(shipped_data(), "wheels")), Cache(tmp_path / "cache"))
     query = "SELECT DISTINCT label FROM archive_exports WHERE library = 'libnccl.so.2'"
-    labels = {label for (label,) in index.rows(f"{query} AND symbol_group IS NOT NULL")}
-    hidden = {label for (label,) in index.rows(f"{query} AND symbol_group IS NULL")}
+    labels = {label for (label,) in read(index, f"{query} AND symbol_group IS NOT NULL")}
+    hidden = {label for (label,) in read(index, f"{query} AND symbol_group IS NULL")}
     assert labels
     assert not labels & set(LABELS)
     assert hidden == (set(LABELS) if part == "releases" else set())
@@ -362,13 +367,12 @@ def test_edited_data_gives_the_rows_of_a_new_index(
 def test_archives_of_package_are_found_by_package(tmp_path: Path, patch: Patch) -> None:
     index = Index(Store(tmp_path), Cache(tmp_path / "cache"))
     plans: list[object] = []
-    explain = index.rows
 
-    def rows(query: str, *values: str | Collection[object]) -> list[object]:
-        plans.extend(explain(f"EXPLAIN QUERY PLAN {query}", *values))
+    def ask(question: Question[Any], *values: object) -> list[object]:
+        plans.extend(read(index, f"EXPLAIN QUERY PLAN {question.sql}", *map(json.dumps, values)))
         return []
 
-    patch(index, "rows", rows)
+    patch(index, "ask", ask)
     assert not list(index.archives(["cuda"], "package IN (SELECT value FROM json_each(?))", ["x"]))
     # SQLite 3.40 adds the condition on the release, 3.53 does not.
     search = r"SEARCH archives USING INDEX \w+ \((release=\? AND )?package=\?\)"

@@ -10,7 +10,8 @@ from typing import cast, get_args
 from cudaredist.formats.base import Channel
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.store.facts_index import Index, index_key
+from cudaredist.store.facts_index import Index
+from cudaredist.store.index_database import index_key
 
 
 def share_index(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.primitives import Place, place_name
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 EXPORTS = "exports"
@@ -34,6 +34,34 @@ class ExportChanges(NamedTuple):
     """Packages and places with symbols that are unknown in one of the two releases."""
 
 
+class _Library(NamedTuple):
+    name: str
+    """The release, such as `cuda@12.9.1`."""
+    package: str
+    platform: str
+    variant: str | None
+    library: str | None
+    """None if the archive was not inspected."""
+    groups: str
+    """The groups of exported symbols, as JSON. Empty if they are unknown."""
+
+
+_LIBRARIES = Question(
+    _Library,
+    f"""
+    SELECT redist || '@' || label AS name, package, platform, variant, library, (
+        SELECT json_group_array(symbol_group) FROM archive_exports AS known
+        WHERE archive = substr(sha256, 1, {KEY_SIZE}) AND known.library = found.library
+            AND NOT is_stub
+    ) AS groups
+    FROM current_releases
+    JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
+    LEFT JOIN binaries AS found ON found.contents = archives.contents AND kind = 'library'
+    WHERE name IN (SELECT value FROM json_each(?))
+        AND (library IS NOT NULL OR archives.contents IS NULL)""",
+)
+
+
 class ReleaseExports:
     """The exports of the libraries in some releases, without the versions of symbols."""
 
@@ -47,21 +75,11 @@ class ReleaseExports:
         self._archives = defaultdict(lambda: defaultdict(dict))
         """The groups of exported symbols by release, archive and library."""
         self._names_of = cache(self._read_names)
-        query = f"""
-            SELECT redist || '@' || label AS name, package, platform, variant, library, (
-                SELECT json_group_array(symbol_group) FROM archive_exports AS known
-                WHERE archive = substr(sha256, 1, {KEY_SIZE}) AND known.library = found.library
-                    AND NOT is_stub
-            )
-            FROM current_releases
-            JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
-            LEFT JOIN binaries AS found ON found.contents = archives.contents AND kind = 'library'
-            WHERE name IN (SELECT value FROM json_each(?))
-                AND (library IS NOT NULL OR archives.contents IS NULL)"""
-        for release, package, *where, library, groups in index.rows(query, releases):
+        for row in index.ask(_LIBRARIES, releases):
             # An archive that was not inspected gets one library without a name and symbols.
-            libraries = self._archives[release][package, place_name(*where)]
-            libraries[library or ""] = frozenset(json.loads(groups))
+            place = place_name(row.platform, row.variant)
+            libraries = self._archives[row.name][row.package, place]
+            libraries[row.library or ""] = frozenset(json.loads(row.groups))
         index.check_symbols({library for library, _ in self._libraries()})
 
     def _libraries(self) -> Iterator[tuple[str, frozenset[int]]]:
@@ -105,8 +123,7 @@ class ReleaseExports:
         return tuple(sorted(names.difference(*map(self._names_of, others)))) if names else ()
 
     def _read_names(self, group: int) -> set[str]:
-        query = "SELECT name FROM symbols WHERE symbol_group = ?"
-        return {name for (name,) in self._index.rows(query, str(group))}
+        return set(self._index.symbol_names([group]).get(group, ()))
 
 
 def add_exports(old: Comparable, new: Comparable, index: Index) -> None:

@@ -17,13 +17,22 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped
 from cudaredist.primitives import ArchiveId, Platform, Version
 from cudaredist.redists import CUDA
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 
 _files = TypeAdapter(dict[str, FileCode])
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
 _EVERY_MAJOR = 0
 """The key for archives that are not built for one CUDA major."""
+
+
+class _Code(NamedTuple):
+    contents: int
+    code: str | None
+    """Device code by file, as JSON. None if it is unknown."""
+
+
+_CODE = Question(_Code, "SELECT id AS contents, code FROM contents WHERE has_code")
 
 
 class ArchiveCoverage(NamedTuple):
@@ -50,7 +59,7 @@ def read_coverage(
     def names_on(platform: str) -> frozenset[str]:
         return names.intersection(map(str, rules.capabilities_on(Platform(platform))))
 
-    codes = dict(index.rows("SELECT id, code FROM contents WHERE has_code"))
+    codes = {row.contents: row.code for row in index.ask(_CODE)}
 
     @cache
     def covered(contents: int, platform: str, major: int | None) -> dict[str, Coverage]:
@@ -60,15 +69,14 @@ def read_coverage(
         parts = rules.cover(tuple(_files.validate_json(code).values()), present, major)
         return {name: part for name, part in parts.items() if part.value != "host-only"}
 
-    return tuple(
-        ArchiveCoverage(
-            redist,
-            label,
-            archive,
-            covered(contents, archive.platform, cuda_major_of(redist, label, archive.variant)),
-        )
-        for redist, label, archive, contents in index.device_code()
-    )
+    coverage = []
+    for row in index.with_device_code():
+        label = Version.parse(row.label)
+        archive = ArchiveId(row.package, row.platform, row.variant)
+        major = cuda_major_of(row.redist, label, row.variant)
+        by_capability = covered(row.contents, row.platform, major)
+        coverage.append(ArchiveCoverage(row.redist, label, archive, by_capability))
+    return tuple(coverage)
 
 
 def coverage_of_releases(

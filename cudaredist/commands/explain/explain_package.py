@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
@@ -29,13 +29,27 @@ from cudaredist.sets.load import read_policies
 from cudaredist.sets.metadata import archive_address, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.similar_names import listed_names
-from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
 from cudaredist.words import shown
 
 _headers = TypeAdapter(MissingHeaders | None)
 _KINDS = ("sm", "compute", "lto")
 """Kinds of device code, machine code first."""
+
+
+class _Package(NamedTuple):
+    package: str
+
+
+_PACKAGES = Question(_Package, "SELECT DISTINCT package FROM packages")
+_PACKAGES_OF_REDIST = Question(
+    _Package,
+    """
+    SELECT DISTINCT package FROM packages JOIN releases ON id = release
+    WHERE redist = ?
+    ORDER BY package""",
+)
 
 
 def explain_package(name: str, index: Index, platform: str | None = None) -> PackageReport:
@@ -81,7 +95,7 @@ def package_archives(
     """
     policies = read_policies(index.store, (), [])
     redists = index.redists()
-    local = {package for (package,) in index.rows("SELECT DISTINCT package FROM packages")}
+    local = {row.package for row in index.ask(_PACKAGES)}
     names = local.union(policies.packages())
     project = None
     if name not in names and package_of_project(name) in names:
@@ -111,8 +125,7 @@ def package_archives(
 def _no_package(name: str, index: Index, names: Collection[str]) -> UsageError:
     """Return the error for a name that is not one of a package."""
     product = METAPACKAGES.get(canonicalize_name(name), name)
-    query = "SELECT DISTINCT package FROM packages JOIN releases ON id = release WHERE redist = ?"
-    packages = sorted(package for (package,) in index.rows(query, product))
+    packages = [row.package for row in index.ask(_PACKAGES_OF_REDIST, product)]
     if not packages:
         return UnknownNameError("package", name, names)
     hint = f"its packages: {listed_names(packages)}; run `{corrected(name, packages)}`"
@@ -175,32 +188,77 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
     }
 
 
+class _Neighbor(NamedTuple):
+    package: str
+    contents: int
+    redist: str
+    label: str
+    platform: str
+    variant: str | None
+
+
+_NEIGHBORS = Question(
+    _Neighbor,
+    """
+    SELECT package, contents, redist, label, platform, variant
+    FROM current_releases JOIN archives ON release = current_releases.id
+    WHERE contents IS NOT NULL AND redist IN (SELECT value FROM json_each(?))
+    ORDER BY package""",
+)
+
+
+class _MissingHeaders(NamedTuple):
+    contents: int
+    headers: str
+    """As JSON."""
+
+
+_MISSING_HEADERS = Question(
+    _MissingHeaders,
+    """
+    SELECT id AS contents, headers FROM contents
+    WHERE id IN (SELECT value FROM json_each(?))""",
+)
+
+
+class _File(NamedTuple):
+    contents: int
+    whole_path: str
+
+
+_FILES_WITH_NAMES = Question(
+    _File,
+    """
+    SELECT contents, folders.path || '/' || name AS whole_path
+    FROM (SELECT DISTINCT value AS file FROM json_each(?)) JOIN folder_files ON name = file
+    JOIN folders ON folders.id = folder JOIN contents_folders USING (folder)""",
+)
+
+
 class _Neighbors:
     """The other archives of each release and platform, with their libraries and headers."""
 
     def __init__(self, index: Index, redists: Collection[str], contents: Collection[int]) -> None:
         """Read the archives of some redistributables, and the headers that contents lack."""
-        query = """
-            SELECT package, contents, redist, label, platform, variant
-            FROM current_releases JOIN archives ON release = current_releases.id
-            WHERE contents IS NOT NULL
-                AND redist IN (SELECT value FROM json_each(?))
-            ORDER BY package"""
-        rows = index.rows(query, redists)
-        self._places = grouped((tuple(place), (package, row)) for package, row, *place in rows)
-        query = "SELECT contents, soname FROM binaries WHERE kind = 'library' AND soname NOT NULL"
-        self._sonames = grouped((row, key_of(soname)) for row, soname in index.rows(query))
-        query = "SELECT id, headers FROM contents WHERE id IN (SELECT value FROM json_each(?))"
-        rows = index.rows(query, contents)
-        self._missing = {row: _headers.validate_json(headers) or {} for row, headers in rows}
+        self._places = grouped(
+            ((row.redist, row.label, row.platform, row.variant), row)
+            for row in index.ask(_NEIGHBORS, redists)
+        )
+        self._sonames = grouped(
+            (row.contents, key_of(row.soname)) for row in index.sonames() if row.kind == "library"
+        )
+        self._missing = {
+            row.contents: _headers.validate_json(row.headers) or {}
+            for row in index.ask(_MISSING_HEADERS, contents)
+        }
         missing = {name for headers in self._missing.values() for name in headers}
         paths = {f"{root}{name}" for root in ROOTS for name in missing}
-        query = """
-            SELECT contents, folders.path || '/' || name
-            FROM (SELECT DISTINCT value AS file FROM json_each(?)) JOIN folder_files ON name = file
-            JOIN folders ON folders.id = folder JOIN contents_folders USING (folder)"""
-        rows = index.rows(query, [*map(posixpath.basename, paths)])
-        self._headers = grouped((row, path) for row, path in rows if path in paths)
+        names = [*map(posixpath.basename, paths)]
+        self._headers = grouped(
+            (row.contents, row.whole_path)
+            for row in index.ask(_FILES_WITH_NAMES, names)
+            if row.whole_path in paths
+        )
 
     def providers(self, one: IndexedArchive, needed: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the packages of the release with required libraries or headers."""
@@ -213,11 +271,11 @@ class _Neighbors:
         }
         place = (one.redist, str(one.label), archive.platform, archive.variant)
         depends: dict[str, tuple[str, ...]] = {}
-        for package, row in self._places[place]:
-            names = sorted(libraries.intersection(self._sonames.get(row, ())))
-            names += sorted(headers.intersection(self._headers.get(row, ())))
-            if names and package != archive.package:
-                depends[package] = tuple(names)
+        for neighbor in self._places[place]:
+            names = sorted(libraries.intersection(self._sonames.get(neighbor.contents, ())))
+            names += sorted(headers.intersection(self._headers.get(neighbor.contents, ())))
+            if names and neighbor.package != archive.package:
+                depends[neighbor.package] = tuple(names)
         return depends
 
 

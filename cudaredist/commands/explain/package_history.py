@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.explain.explain_package import (
@@ -12,7 +12,7 @@ from cudaredist.commands.explain.explain_package import (
 from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
 from cudaredist.grouping import grouped
 from cudaredist.redists import CUDA
-from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.tables.gpus.coverage import cuda_major_of
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
@@ -45,9 +45,9 @@ def archive_histories(
     """
     code = _device_code(index, {one.contents for one in own if one.contents})
     exports = _exports(index, own)
-    groups = set().union(*exports.values()) - {None}
+    groups = set[int]().union(*exports.values())
     if names is None:
-        names = read_names(index, groups)
+        names = index.symbol_names(groups)
     # Libraries export 100,000 names. Those in the same groups are always exported together, so each
     # combination of groups is compared once and counts for all of its names.
     count = Counter(groups_of_names(groups, names).values())
@@ -70,11 +70,13 @@ def archive_histories(
         if new is not None and old is not None:
             added, removed = new - old, old - new
         total = sum(output.size for output in facts.outputs.values())
-        sizes = code.get(one.contents, ())
+        sizes = sorted(
+            code.get(one.contents, ()), key=lambda row: architecture_order(row.architecture)
+        )
         yield ArchiveHistory(
             **facts.model_dump(include=set(ArchiveHistory.model_fields)),
             size=total if facts.is_examined else None,
-            device_code=dict(sorted(sizes, key=lambda size: architecture_order(size[0]))),
+            device_code={row.architecture: row.unpacked for row in sizes},
             symbols=_total(count, new),
             added=_total(count, added),
             removed=_total(count, removed),
@@ -87,30 +89,50 @@ def _total(count: Mapping[_Combination, int], selected: set[_Combination] | None
     return None if selected is None else sum(count[combination] for combination in selected)
 
 
-def _device_code(index: Index, contents: Collection[int]) -> dict[int, list[tuple[str, int]]]:
+class _DeviceCode(NamedTuple):
+    contents: int
+    architecture: str
+    unpacked: int
+
+
+_DEVICE_CODE = Question(
+    _DeviceCode,
+    """
+    SELECT contents, architecture, sum(unpacked) AS unpacked FROM device_code
+    WHERE contents IN (SELECT value FROM json_each(?))
+    GROUP BY contents, architecture""",
+)
+
+
+def _device_code(index: Index, contents: Collection[int]) -> dict[int, list[_DeviceCode]]:
     """Return the decompressed bytes by architecture."""
-    query = """
-        SELECT contents, architecture, sum(unpacked) FROM device_code
-        WHERE contents IN (SELECT value FROM json_each(?)) GROUP BY contents, architecture"""
-    return grouped((row, (name, size)) for row, name, size in index.rows(query, contents))
+    return grouped((row.contents, row) for row in index.ask(_DEVICE_CODE, contents))
 
 
-def _exports(index: Index, own: Collection[IndexedArchive]) -> dict[str, list[int]]:
+class _Export(NamedTuple):
+    archive: str
+    symbol_group: int | None
+    """None for an archive without exports, and for imports."""
+
+
+_EXPORTS = Question(
+    _Export,
+    """
+    SELECT archive, symbol_group FROM archive_exports
+    WHERE archive IN (SELECT value FROM json_each(?)) AND NOT is_stub
+        AND archive NOT IN (SELECT archive FROM symbol_archives WHERE NOT is_read)""",
+)
+
+
+def _exports(index: Index, own: Collection[IndexedArchive]) -> dict[str, set[int]]:
     """Return the groups of symbols of each archive whose symbols are all known."""
     index.check_symbols()
-    query = """
-        SELECT archive, symbol_group FROM archive_exports
-        WHERE archive IN (SELECT value FROM json_each(?)) AND NOT is_stub AND archive NOT IN
-            (SELECT archive FROM symbol_archives WHERE NOT is_read)"""
-    return grouped(index.rows(query, {_key(one) for one in own}))
-
-
-def read_names(index: Index, groups: Collection[int]) -> dict[int, list[str]]:
-    """Return the names of each group of symbols."""
-    query = """
-        SELECT symbol_group, group_concat(name, ' ') FROM symbols
-        WHERE symbol_group IN (SELECT value FROM json_each(?)) GROUP BY symbol_group"""
-    return {group: text.split(" ") for group, text in index.rows(query, groups)}
+    groups: dict[str, set[int]] = {}
+    for row in index.ask(_EXPORTS, {_key(one) for one in own}):
+        known = groups.setdefault(row.archive, set())
+        if row.symbol_group is not None:
+            known.add(row.symbol_group)
+    return groups
 
 
 def groups_of_names(
@@ -125,12 +147,27 @@ def groups_of_names(
     return containing
 
 
+class _License(NamedTuple):
+    redist: str
+    label: str
+    package: str
+    license: str | None
+
+
+_LICENSES = Question(
+    _License,
+    """
+    SELECT redist, label, package, license
+    FROM packages JOIN current_releases ON release = current_releases.id
+    WHERE package IN (SELECT value FROM json_each(?))""",
+)
+
+
 def _licenses(index: Index, packages: Collection[str]) -> dict[tuple[str, str, str], str | None]:
-    query = """
-        SELECT redist, label, package, license
-        FROM packages JOIN current_releases ON release = current_releases.id
-        WHERE package IN (SELECT value FROM json_each(?))"""
-    return {tuple(place): text for *place, text in index.rows(query, packages)}
+    """Return the licenses by redistributable, label and package."""
+    return {
+        (row.redist, row.label, row.package): row.license for row in index.ask(_LICENSES, packages)
+    }
 
 
 def _key(one: IndexedArchive) -> str:

@@ -20,8 +20,9 @@ from cudaredist.errors import (
 )
 from cudaredist.hints import again, command_line
 from cudaredist.private import open_file
-from cudaredist.store.facts_index import Index, index_schema
+from cudaredist.store.facts_index import Index
 from cudaredist.store.files import write_output
+from cudaredist.store.index_database import index_schema
 from cudaredist.store.temporary_folders import temporary_folder
 
 _TABLE = re.compile(r"\n\n((?:-- .*\n)++)CREATE (?:TABLE|VIEW) (\w+)[^;]*")
@@ -94,7 +95,7 @@ def run_query(index: Index, sql: str, *, max_rows: int, max_seconds: float) -> Q
 
     Raises `UsageError` for a wrong statement, and for one that does not only read.
     """
-    columns, rows, limit = index.read(
+    columns, rows, limit = index.database.read(
         lambda database: _execute(database, sql, max_rows, max_seconds)
     )
     return _report(index, columns=columns, rows=tuple(rows), limit=limit)
@@ -118,15 +119,14 @@ def write_database(index: Index, output: Path) -> QueryReport:
     with temporary_folder() as folder:
         path = folder / "facts.db"
         with WritingTo(path):
-            index.write(path)
+            index.database.write(path)
             data = path.read_bytes()
     write_output(output, data)
     return _report(index, output=str(output), size=len(data))
 
 
 def _report(index: Index, limit: Limit | None = None, **fields: object) -> QueryReport:
-    query = "SELECT error FROM documents WHERE NOT is_readable ORDER BY layer, kind, name, label"
-    broken = tuple(error for (error,) in index.rows(query))
+    broken = tuple(document.error for document in index.unreadable())
     codes = (EXIT_INCOMPLETE if limit else EXIT_OK, EXIT_CONTENT if broken else EXIT_OK)
     values = {"limit": limit, "unreadable": broken, "exit_code": worst_exit_code(codes)}
     return QueryReport.model_validate(fields | values)

@@ -69,7 +69,7 @@ def site(options: SiteOptions, session: Session) -> int:
     if not options.check:
         session.share_files(with_group=True)
         session.lock(options.output)()
-    state = index.state()
+    state = index.database.state()
     report = update_site(
         lambda: site_files(read_site_data(index, sets, progress)),
         options.output,

@@ -16,7 +16,7 @@ from cudaredist.commands.explain.newest_together import (
     newest_together,
     newest_with_cuda,
 )
-from cudaredist.commands.explain.package_history import archive_histories, read_names
+from cudaredist.commands.explain.package_history import archive_histories
 from cudaredist.commands.explain.report import (
     ArchiveHistory,
     ExplainedArchive,
@@ -36,7 +36,7 @@ from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.sets.metadata import archive_address, find_license
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
@@ -57,11 +57,32 @@ class ArchiveFacts(NamedTuple):
 class FilePlace(NamedTuple):
     """A file of a package, and an archive that contains it."""
 
+    package: str
     path: str
     output: OutputName
     redist: str
     release: str
     platform: str
+
+
+_FILES = Question(
+    FilePlace,
+    """
+    SELECT package, path, output, redist, label AS release, platform
+    FROM current_releases JOIN archives ON release = current_releases.id
+    JOIN files USING (contents)
+    ORDER BY package, path, output, redist, label, platform""",
+)
+
+
+class _ExportedGroup(NamedTuple):
+    symbol_group: int
+
+
+_EXPORTED_GROUPS = Question(
+    _ExportedGroup,
+    "SELECT id AS symbol_group FROM symbol_groups WHERE imported_from IS NULL",
+)
 
 
 class ReleaseFacts(NamedTuple):
@@ -123,8 +144,7 @@ def read_site_data(
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
     licenses = read_own_file(store.read_policy("licenses"), LicensePolicy)
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
-    query = "SELECT id FROM symbol_groups WHERE imported_from IS NULL"
-    symbols = read_names(index, [group for (group,) in index.rows(query)])
+    symbols = index.symbol_names([row.symbol_group for row in index.ask(_EXPORTED_GROUPS)])
     archives = _archives(index, redists, symbols)
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
     exports = ReleaseExports(index, names)
@@ -243,9 +263,4 @@ def _fitting(
 
 def _files(index: Index) -> dict[str, list[FilePlace]]:
     """Return the files of each package, sorted."""
-    query = """
-        SELECT package, path, output, redist, label, platform
-        FROM current_releases JOIN archives ON release = current_releases.id
-        JOIN files USING (contents)
-        ORDER BY 1, 2, 3, 4, 5, 6"""
-    return grouped((p, FilePlace(*place)) for p, *place in index.rows(query))
+    return grouped((file.package, file) for file in index.ask(_FILES))

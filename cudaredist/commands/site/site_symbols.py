@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from cudaredist.commands.explain.package_history import groups_of_names
 from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.symbol_table import label_ranges
 
 
@@ -32,25 +32,43 @@ _Groups: TypeAlias = Mapping[_Provider, Mapping[str, AbstractSet[int]]]
 """The rows of symbols by redistributable, package and kind, and by release."""
 
 
+class _Export(NamedTuple):
+    library: str
+    redist: str
+    package: str
+    is_stub: int
+    label: str
+    symbol_group: int | None
+    """None for a release without exports, and for imports."""
+
+
+_EXPORTS = Question(
+    _Export,
+    """
+    SELECT library, redist, package, is_stub, label, symbol_group FROM archive_exports
+    WHERE channel = ? AND (redist, label) IN (SELECT redist, label FROM current_releases)""",
+)
+
+
 def exported_symbols(index: Index, names: Mapping[int, Sequence[str]]) -> dict[str, SymbolGroups]:
     """Return the symbols that each library exports in local releases.
 
     `names` contains the symbols of groups.
     """
-    query = """
-        SELECT library, redist, package, is_stub, label, symbol_group FROM archive_exports
-        WHERE channel = ? AND (redist, label) IN (SELECT redist, label FROM current_releases)"""
-    exports = index.rows(query, index.store.channel)
-    libraries = grouped((library, export) for library, *export in exports)
+    exports = grouped((row.library, row) for row in index.ask(_EXPORTS, index.store.channel))
     symbols = {}
-    for library in sorted(libraries):
+    for library in sorted(exports):
         providers: dict[_Provider, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        for redist, package, is_stub, label, group in libraries[library]:
-            providers[redist, package, bool(is_stub)][label].add(group)
-        containing = groups_of_names({group for *_, group in libraries[library]}, names)
+        groups: set[int] = set()
+        for row in exports[library]:
+            known = providers[row.redist, row.package, bool(row.is_stub)][row.label]
+            if row.symbol_group is not None:
+                known.add(row.symbol_group)
+                groups.add(row.symbol_group)
+        containing = groups_of_names(groups, names)
         symbols[library] = [
-            (tuple(_spans(library, providers, groups)), own)
-            for groups, own in grouped((x, name) for name, x in containing.items()).items()
+            (tuple(_spans(library, providers, together)), own)
+            for together, own in grouped((x, name) for name, x in containing.items()).items()
         ]
     return symbols
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fnmatch import translate
 from functools import cache
+from typing import NamedTuple
 
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
@@ -21,18 +22,60 @@ from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.read_data import process_command, require_manifests
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheels import package_of_project
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
-
 _UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
 _GLOB = "({0} GLOB ?1 OR {0} GLOB '*/' || ?1)"
 """A condition of SQL for all names that match, and possibly others."""
 _SOME = "{} IN (SELECT value FROM json_each(?))"
+
+
+class _File(NamedTuple):
+    folder: int
+    whole_path: str
+
+
+_FILES = Question(
+    _File,
+    f"""
+    SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END AS whole_path
+    FROM folder_files JOIN folders ON id = folder
+    WHERE {_GLOB.format("whole_path")}""",
+)
+
+
+class _Folder(NamedTuple):
+    contents: int
+    output: OutputName
+    folder: int
+
+
+_FOLDERS = Question(
+    _Folder,
+    f"SELECT contents, output, folder FROM contents_folders WHERE {_SOME.format('folder')}",
+)
+
+
+class _Binary(NamedTuple):
+    contents: int
+    path: str
+    output: OutputName
+    soname: str | None
+    link: str | None
+
+
+_BINARIES = Question(
+    _Binary,
+    f"""
+    SELECT contents, binaries.path, output, soname, links.path AS link
+    FROM binaries LEFT JOIN links ON binary = id
+    WHERE {" OR ".join(map(_GLOB.format, ("binaries.path", "soname", "links.path")))}""",
+)
 
 
 def find_providers(name: str, search: Search) -> WhichReport:
@@ -135,22 +178,17 @@ def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]
     """
     matches: dict[int, dict[str, OutputName]] = defaultdict(dict)
     pattern, glob = _pattern(name), glob_of(name)
-    query = f"""
-        SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END AS whole
-        FROM folder_files JOIN folders ON id = folder
-        WHERE {_GLOB.format("whole")}"""
-    folders = grouped(row for row in index.rows(query, glob) if pattern.match(row[1]))
-    query = f"SELECT contents, output, folder FROM contents_folders WHERE {_SOME.format('folder')}"
-    for contents, output, folder in index.rows(query, folders):
-        matches[contents] |= dict.fromkeys(folders[folder], output)
-    names_match = " OR ".join(map(_GLOB.format, ("binaries.path", "soname", "links.path")))
-    query = f"""
-        SELECT contents, binaries.path, output, soname, links.path
-        FROM binaries LEFT JOIN links ON binary = id
-        WHERE {names_match}"""
-    for contents, path, output, *names in index.rows(query, glob):
-        if any(pattern.match(name) for name in (path, *names) if name):
-            matches[contents][path] = output
+    paths = grouped(
+        (file.folder, file.whole_path)
+        for file in index.ask(_FILES, glob)
+        if pattern.match(file.whole_path)
+    )
+    for folder in index.ask(_FOLDERS, paths):
+        matches[folder.contents] |= dict.fromkeys(paths[folder.folder], folder.output)
+    for binary in index.ask(_BINARIES, glob):
+        names = (binary.path, binary.soname, binary.link)
+        if any(pattern.match(name) for name in names if name):
+            matches[binary.contents][binary.path] = binary.output
     return matches
 
 

@@ -42,6 +42,5 @@ class Search:
 
     def sonames(self) -> set[str]:
         """Return the sonames of the selected archives."""
-        rows = self.index.rows("SELECT contents, soname FROM binaries WHERE soname IS NOT NULL")
         selected = {one.contents for one in self.archives("contents IS NOT NULL")}
-        return {soname for contents, soname in rows if contents in selected}
+        return {row.soname for row in self.index.sonames() if row.contents in selected}
