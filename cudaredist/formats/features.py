@@ -29,6 +29,10 @@ class LockEntry(OwnModel):
     sha256: HexSha256 = Field(description="SHA-256 of the published manifest")
     size: Annotated[int, Field(gt=0)] = Field(description="Size of the published manifest in bytes")
     gone: bool = optional("Upstream no longer lists the label. Absent: it does", default=False)
+    as_read: bool = optional(
+        "Recorded from a copy that was never compared with NVIDIA's server. Absent: it was",
+        default=False,
+    )
     nvidia_channel: Annotated[str, Field(pattern=NVIDIA_CHANNEL_PATTERN)] | None = optional(
         "Channel of NVIDIA's second server with the release. Absent: not from its releases.json"
     )

@@ -90,8 +90,11 @@ def _has_releases(store: Store, releases: Collection[tuple[str, str]]) -> bool:
 def local_channel(root: Path) -> Channel:
     """Return the channel of a folder's manifests.
 
-    It is wheels if the folder has only manifests of wheels, else redist.
+    It is wheels if the folder has only manifests of wheels, else redist. Of the shipped data, only
+    wheels are examined, so that they are its channel.
     """
+    if root.resolve() == shipped_data().resolve():
+        return _channel_of(root, (CUDA,), with_features=True) or "redist"
     has_wheels_only = Store(root, "wheels").redists() and not Store(root).redists()
     return "wheels" if has_wheels_only else "redist"
 

@@ -173,18 +173,25 @@ class _UpstreamQuery(NamedTuple):
             if recorded is None:
                 local.newer[label] = read_manifest(upstream.data, label=label)
             elif recorded != upstream.sha256 and recorded != sha256_of(upstream.data + b"\n"):
-                accept = local.download("--replace", version=label)
-                changed = local.file_finding(
-                    "changed-upstream",
-                    "changed in place upstream",
-                    label,
-                    hint=f"review the changes, then run `{accept}`",
-                    details=describe_changes(data, upstream.data),
-                )
-                local.findings.append(changed)
+                details = describe_changes(data, upstream.data)
+                local.findings.append(_difference(local, label, details))
         except CudaRedistError as error:
             local.findings.append(_failure(local, label, error))
         self.workers.progress.done(size)
+
+
+def _difference(local: Inventory, label: Version, details: Iterable[str]) -> Finding:
+    """Return the finding for a manifest that is not the recorded one."""
+    entry = local.locked.get(str(label))
+    if entry is not None and entry.as_read:
+        message = "upstream's manifest differs from this copy, which was never compared with it"
+        hint = f"run `{local.download(version=label)}`"
+        return local.file_finding("copy-differs", message, label, hint=hint, details=details)
+    accept = local.download("--replace", version=label)
+    hint = f"review the changes, then run `{accept}`"
+    return local.file_finding(
+        "changed-upstream", "changed in place upstream", label, hint=hint, details=details
+    )
 
 
 def _failure(local: Inventory, label: Version | None, error: CudaRedistError) -> Finding:

@@ -34,6 +34,7 @@ FindingKind = Literal[
     "unreachable",
     "unreadable",
     "changed-upstream",
+    "copy-differs",
     "edited-locally",
     "invalid",
 ]

@@ -281,8 +281,12 @@ class ManifestDownload:
         recorded = local_sha256 if entry is None else entry.sha256
         is_changed = recorded is not None and recorded != upstream.sha256
         is_edited = recorded is not None and local is not None and local != upstream.data
-        is_moved = is_changed and recorded == local_sha256 and _is_moved(entry, local, upstream)
-        if (is_changed or is_edited) and not self.accept_changed and not is_moved:
+        is_unedited = recorded == local_sha256
+        is_moved = is_changed and is_unedited and _is_moved(entry, local, upstream)
+        # Nobody has compared this copy with the server before, so nothing changed there.
+        is_first_comparison = entry is not None and entry.as_read and is_unedited
+        is_expected = self.accept_changed or is_moved or is_first_comparison
+        if (is_changed or is_edited) and not is_expected:
             error = ManifestChangedError if is_changed else EditedLocallyError
             raise error(self._redownload(target, label), describe_changes(local, upstream.data))
         if local == upstream.data:

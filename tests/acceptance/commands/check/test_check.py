@@ -166,6 +166,13 @@ def rebuild(server: FaultServer) -> None:
     server.files[f"{FOLDER}redistrib_12.9.0.json"] = manifest("12.9.0", salt="rebuilt")
 
 
+def rebuild_manifest_read_from_copy(server: FaultServer) -> None:
+    record = json.loads(Path("data/lock.json").read_bytes())
+    record["redists"]["cuda"]["12.9.0"]["as_read"] = True
+    Path("data/lock.json").write_bytes(canonical_json(record))
+    rebuild(server)
+
+
 def publish_page_instead_of_manifest(server: FaultServer) -> None:
     manifests = {label: manifest(label) for label in LABELS}
     server.add_manifests("cuda", {**manifests, "12.9.2": b"<html>"})
@@ -175,11 +182,18 @@ def publish_page_instead_of_manifest(server: FaultServer) -> None:
     ("change", "code", "expected"),
     [
         (rebuild, 4, [("changed-upstream", "12.9.0")]),
+        (rebuild_manifest_read_from_copy, 1, [("copy-differs", "12.9.0")]),
         (lambda _: append(held()), 4, [("edited-locally", "12.9.1"), ("stale-features", "12.9.1")]),
         (lambda s: s.misbehave(FOLDER, faults.status(503)), 3, [("unreachable", None)]),
         (publish_page_instead_of_manifest, 5, [("invalid", "12.9.2"), ("stale", "12.9.2")]),
     ],
-    ids=["changed upstream", "edited locally", "unreachable", "invalid newer manifest"],
+    ids=[
+        "changed upstream",
+        "differs from copy",
+        "edited locally",
+        "unreachable",
+        "invalid newer manifest",
+    ],
 )
 def test_difference_from_upstream_is_reported_with_exit_code(
     run: Run,

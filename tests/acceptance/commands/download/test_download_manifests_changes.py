@@ -1,7 +1,9 @@
 """Tests of stored manifests that change upstream or in the data folder."""
 
+import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from conftest import Run
@@ -36,6 +38,42 @@ def test_accept_changed_replaces_manifest(fetch: Run, cuda: FaultServer) -> None
     expect_output(fetch("--replace"), 0)
     assert held().read_bytes() == cuda.files[LATEST]
     assert fetch().exit_code == 0
+
+
+def record_as_read(label: str = "12.9.1") -> None:
+    """Record a manifest as a copy that was never compared with the server."""
+    document = json.loads(Path("data/lock.json").read_bytes())
+    document["redists"]["cuda"][label]["as_read"] = True
+    Path("data/lock.json").write_text(json.dumps(document))
+
+
+def test_manifest_read_from_copy_is_replaced_without_option(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
+    record_as_read()
+    change_upstream(cuda)
+    expect_output(fetch(), 0)
+    assert held().read_bytes() == cuda.files[LATEST]
+    assert "as_read" not in lock()["cuda"]["12.9.1"]
+    cuda.files[LATEST] = manifest("12.9.1", salt="rebuilt again")
+    expect_output(fetch(), 4)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_manifest_read_from_copy_is_confirmed_by_equal_bytes(fetch: Run) -> None:
+    fetch()
+    record_as_read()
+    expect_output(fetch(), 0)
+    assert "as_read" not in lock()["cuda"]["12.9.1"]
+
+
+def test_edited_manifest_read_from_copy_is_kept(fetch: Run, cuda: FaultServer) -> None:
+    fetch()
+    record_as_read()
+    held().write_bytes(held().read_bytes() + b" ")
+    edited = held().read_bytes()
+    change_upstream(cuda)
+    expect_output(fetch(), 4)
+    assert held().read_bytes() == edited
 
 
 def test_killed_run_has_recorded_each_accepted_change(
