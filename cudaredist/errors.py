@@ -4,6 +4,7 @@
 CudaRedistError
 ├── UsageError                 2    wrong options or arguments
 │   ├── UnknownNameError            an unknown name, with similar known ones
+│   │   └── NotInDataError          a release that may exist, but that the data does not have
 │   └── InsecureAddressError        plain HTTP to another machine
 ├── IncompleteError            3    input or output is missing
 │   ├── SourceError                 a source did not deliver
@@ -118,6 +119,15 @@ class UnknownNameError(UsageError):
     ) -> None:
         hint = did_you_mean(name, sorted(known), similar)
         super().__init__(f"no {what} is called {shown(name)}", hint=hint)
+
+
+class NotInDataError(UnknownNameError):
+    """A release that the data does not have, although it may exist."""
+
+    def __init__(self, title: str, label: str, known: Iterable[str]) -> None:
+        super().__init__("release", label, known)
+        self.message = self.reason = f"{title} {label} is not in the data"
+        self.args = (self.message,)
 
 
 def find_name(what: str, name: str, known: Mapping[str, T]) -> T:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cudaredist.store.archive_service import ArchiveService
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
+    from cudaredist.store.facts_index import Index
     from cudaredist.store.targets import FeatureTarget
     from cudaredist.tasks import Workers
 
@@ -242,6 +243,21 @@ class Session(contextlib.ExitStack):
         if is_channel_used:
             self.console.note(describe_data(store, named))
         return store
+
+    def open_index(self, data: Data, cache_dir: Path | None) -> "Index":
+        """Return the index for a question about facts.
+
+        It has the releases of the selected channel, else NVIDIA's archives and wheels. A note names
+        them and the folders.
+        """
+        from cudaredist.store.facts_index import Index
+        from cudaredist.store.locate import channels_to_read, describe_all, store_to_read
+
+        store = store_to_read(data.data_dir, data.channel, use_shipped=data.shipped_data)
+        channels = channels_to_read(store, data.channel)
+        self.console.note(describe_all(store.of_channel(channels[0]), channels))
+        cache = open_cache(cache_dir)
+        return Index(store.of_channel(channels[0]), cache, self.progress("indexing"), channels)
 
     def lock(self, root: Path) -> Callable[[], None]:
         """Lock a folder, and return a function to call before the first write."""

@@ -1,5 +1,6 @@
 """Shared types and the base class of models."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -32,6 +33,8 @@ CudaMinor = Annotated[
 ]
 Count = Annotated[int, Field(ge=0)]
 Channel = Literal["redist", "wheels"]
+CHANNEL_TITLES: Mapping[Channel, str] = {"redist": "archives", "wheels": "wheels"}
+"""Names of the channels in tables. The first one is searched first."""
 ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 OutputName: TypeAlias = Literal[
     "out", "bin", "dev", "doc", "include", "lib", "python", "samples", "static", "stubs"

@@ -189,7 +189,18 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec) -> Draf
         newest = f"no release of {draft.redist} supports this set; the newest, {manifest.label}"
         text = f"{newest}: {selection.text}"
         return draft.refused("unsupported", selection.code, text, manifest.source)
+    if spec.data.channel == "wheels":
+        return _without_wheel(draft, spec)
     return unpublished_draft(draft)
+
+
+def _without_wheel(draft: Draft, spec: SetSpec) -> Draft:
+    """Refuse a package that no manifest of wheels contains, and name its archive if it has one."""
+    archives = spec.data.archives_of_cuda(spec.cuda)
+    has_archive = any(archive.package == draft.pname for archive in archives)
+    other = f"; NVIDIA's archives of CUDA {spec.cuda} have it" if has_archive else ""
+    text = f"no known wheel of {draft.pname}{other}"
+    return draft.refused("unsupported", "not-in-manifest", text, "manifests")
 
 
 def unpublished_draft(draft: Draft) -> Draft:

@@ -1,7 +1,7 @@
 """Input of package sets: all data files, read and merged."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
@@ -27,7 +27,7 @@ from cudaredist.formats.policy import (
 )
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.manifests.manifest_values import Manifest, Package
+from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 from cudaredist.primitives import (
     LINUX_ALL,
     SOURCE,
@@ -211,6 +211,9 @@ class SetData:
     shipped_wheels: Callable[[str], Iterable[StatedRelease]] = lambda _: ()
     """Returns the releases of a redistributable in the shipped wheels, for archives of NVIDIA's
     server without variants."""
+
+    archives_of_cuda: Callable[[Version], Sequence[Archive]] = lambda _: ()
+    """Returns NVIDIA's archives of a CUDA release, empty if its manifest is not in the data."""
 
     @cached_property
     def coverage_rules(self) -> CoverageRules:

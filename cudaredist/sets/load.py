@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from cudaredist.formats.registry import (
 )
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import again
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import (
     ArchiveId,
@@ -27,6 +28,7 @@ from cudaredist.primitives import (
     published_sha256,
     sha256_of,
 )
+from cudaredist.redists import CUDA
 from cudaredist.sets.cuda_majors import StatedRelease
 from cudaredist.sets.inputs import (
     POLICY_MODELS,
@@ -75,7 +77,14 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         runfiles=read_runfiles(runfiles).runfiles,
         inputs=tuple(inputs),
         shipped_wheels=shipped_wheels if store.channel == "redist" else lambda _: (),
+        archives_of_cuda=partial(_archives_of_cuda, store.of_channel("redist")),
     )
+
+
+def _archives_of_cuda(store: Store, label: Version) -> Sequence[Archive]:
+    """Return NVIDIA's archives of a CUDA release, empty if its manifest is not in the data."""
+    data = store.manifests(CUDA).read(label)
+    return () if data is None else tuple(read_manifest(data, label=label).archives)
 
 
 def shipped_wheels(redist: str) -> Iterator[StatedRelease]:
@@ -135,7 +144,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
             folder = store.manifests(redist)
             for label in folder.labels():
                 data = folder.read(label)
-                if data is None:
+                if data is None or _is_unexamined_below(store, redist, label):
                     continue
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
@@ -152,6 +161,15 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
                     is_edited=entry is not None and entry.sha256 != sha256,
                 )
     return manifests
+
+
+def _is_unexamined_below(store: Store, redist: str, label: Version) -> bool:
+    """Check if only a lower layer has a release, without features.
+
+    A set cannot contain it, and it must not displace a release of the data folder.
+    """
+    layer = store.layer_of(redist, label)
+    return layer.root != store.root and not layer.features(redist).path_of(label).exists()
 
 
 def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:

@@ -86,6 +86,8 @@ def select_archive(package: Package, platform: Platform, cuda: Version) -> Archi
     if key is None:
         names = ", ".join(sorted(published)) or "none"
         text = f"{package.name} is not published for {platform}; published: {names}"
+        if any(archive.project for archive in package.archives):
+            text = f"{package.name} has no wheel for {platform}; wheels: {names}"
         return Absence("platform-not-published", text)
     here = [archive for archive in package.archives if archive.platform == key]
     nested = {archive.variant: archive for archive in here if archive.variant is not None}

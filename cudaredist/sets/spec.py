@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Cross, Flags
-from cudaredist.hints import command_line, correction_line
+from cudaredist.hints import again, command_for_archives, command_line, correction_line
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
@@ -25,6 +25,7 @@ from cudaredist.sets.version_choice import find_manifest
 from cudaredist.store.selection import ALL
 from cudaredist.tables.gpus.gpu_names import capability_of
 from cudaredist.tables.gpus.gpu_table import supported_capabilities
+from cudaredist.words import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +221,27 @@ def _unpublished(request: Request, platform: Platform, cuda: Version, data: SetD
         systems = {name for entry in known for name in entry.nix_systems}
         return UnknownNameError("supported Nix system", request.system or "", systems)
     published = data.cuda_platforms(cuda)
+    if data.channel == "wheels":
+        return _without_wheels(platform, cuda, data, published)
     hint = f"published: {', '.join(published)}"
     # In a pair, few other platforms are possible.
     hint = hint if request.cross else correction_line(hint, platform, published)
     return UsageError(f"CUDA {cuda} is not published for {platform}", hint=hint)
+
+
+def _without_wheels(
+    platform: Platform, cuda: Version, data: SetData, published: Sequence[Platform]
+) -> UsageError:
+    """Return the error for a platform for which a CUDA release has no wheels."""
+    archives = data.archives_of_cuda(cuda)
+    names = {archive.package for archive in archives if archive.platform == platform}
+    message = f"CUDA {cuda} has no wheels for {platform}"
+    if not names:
+        hint = f"wheels: {', '.join(published)}"
+        return UsageError(message, hint=correction_line(hint, platform, published))
+    message += f", but NVIDIA's manifest has archives of {plural(len(names), 'package')}"
+    about = {"redist": CUDA, "version": cuda}
+    download = command_for_archives("download-manifests", **about)
+    inspect = command_for_archives("process-manifests", **about, platform=platform)
+    hint = f"run `{download} && {inspect} && {again(channel='redist')}`"
+    return UsageError(message, hint=hint)

@@ -1,7 +1,8 @@
 """Archives of all redistributables that are usable with a CUDA release."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from cudaredist.formats.base import Channel
 from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import ArchiveId, Platform, Version, find_release
@@ -29,6 +30,21 @@ def find_local_cuda(text: str, store: Store) -> Version:
     if release is None:
         raise missing_release("CUDA", text, labels)
     return release
+
+
+def usable_by_channel(text: str, stores: Sequence[Store]) -> "dict[Channel, UsableWithCuda]":
+    """Return the usable archives of each channel that has a CUDA release.
+
+    Raises `UsageError` if no channel has it.
+    """
+    usable: dict[Channel, UsableWithCuda] = {}
+    for store in stores:
+        release = find_release(text, store.manifests(CUDA).labels())
+        if release is not None:
+            usable[store.channel] = UsableWithCuda(release, store)
+    if not usable:
+        find_local_cuda(text, stores[0])
+    return usable
 
 
 class UsableWithCuda:

@@ -166,10 +166,13 @@ class Store:
         below = () if self.base is None else self.base.layers
         return (Store(self.root, self.channel), *below)
 
+    def of_channel(self, channel: Channel) -> "Store":
+        """Return the same data with the releases of a channel."""
+        return Store(self.root, channel, self.base and self.base.of_channel(channel))
+
     def in_other_channel(self) -> "Store":
         """Return the same data with the releases of the other channel."""
-        channel: Channel = "redist" if self.channel == "wheels" else "wheels"
-        return Store(self.root, channel, self.base and self.base.in_other_channel())
+        return self.of_channel("redist" if self.channel == "wheels" else "wheels")
 
     def layer_of(self, redist: str, label: Version) -> "Store":
         """Return the layer with the manifest and the feature file of a release."""

@@ -10,17 +10,19 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
+from cudaredist.formats.base import Channel
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.similar_names import misspelled_names
+from cudaredist.store.absence import Unexamined
 from cudaredist.store.cache import Cache
-from cudaredist.store.data_folder import Layer, Store
+from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.index_database import IndexDatabase
-from cudaredist.store.read_data import load_features, load_manifest, require_manifests
+from cudaredist.store.read_data import load_features, load_manifest, no_manifests
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 _SAME_LETTERS = 4
@@ -56,6 +58,8 @@ class UnreadableDocument(NamedTuple):
     """A document with a file that cannot be read."""
 
     layer: Layer
+    channel: Channel | Literal[""]
+    """Empty: the document is for both channels."""
     kind: str
     """`release`, `symbols` or `table`."""
     name: str
@@ -67,15 +71,16 @@ class UnreadableDocument(NamedTuple):
 _UNREADABLE = Question(
     UnreadableDocument,
     """
-    SELECT layer, kind, name, label, error FROM documents
+    SELECT layer, channel, kind, name, label, error FROM documents
     WHERE NOT is_readable
-    ORDER BY layer, kind, name, label""",
+    ORDER BY layer, channel, kind, name, label""",
 )
 
 
 class IndexedArchive(NamedTuple):
     """An archive of a manifest with its release."""
 
+    channel: Channel
     redist: str
     label: Version
     archive: Archive
@@ -86,6 +91,7 @@ class IndexedArchive(NamedTuple):
 
 
 class _ArchiveRow(NamedTuple):
+    channel: Channel
     redist: str
     label: str
     package: str
@@ -103,14 +109,43 @@ class _ArchiveRow(NamedTuple):
 _ARCHIVES = Question(
     _ArchiveRow,
     """
-    SELECT redist, label, package, version, platform, variant, relative_path, sha256, md5, size,
-        coalesce(contents, 0) AS contents, date
+    SELECT channel, redist, label, package, version, platform, variant, relative_path, sha256, md5,
+        size, coalesce(contents, 0) AS contents, date
     FROM (SELECT key AS place, value AS name FROM json_each(?))
     JOIN current_releases ON redist = name
     JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
     LEFT JOIN contents ON contents.id = contents
     WHERE {condition}
-    ORDER BY place, sort_key, archives.id""",
+    ORDER BY place, sort_key, channel, archives.id""",
+)
+
+
+class _ExaminedRelease(NamedTuple):
+    channel: Channel
+    redist: str
+    label: str
+
+
+_EXAMINED_RELEASES = Question(
+    _ExaminedRelease,
+    """
+    SELECT DISTINCT channel, redist, label FROM releases
+    WHERE has_features AND redist IN (SELECT value FROM json_each(?))
+    ORDER BY channel, redist, sort_key""",
+)
+
+_UNEXAMINED = Question(
+    Unexamined,
+    """
+    SELECT channel, layer, redist, label, count(*) AS archives,
+        count(*) FILTER (WHERE contents IS NULL) AS unread
+    FROM (SELECT value AS name FROM json_each(?))
+    JOIN current_releases ON redist = name
+    JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
+    LEFT JOIN contents ON contents.id = contents
+    WHERE (contents IS NULL OR NOT has_files OR unlisted > 0) AND {condition}
+    GROUP BY current_releases.id
+    ORDER BY channel, layer, redist, sort_key""",
 )
 
 
@@ -130,7 +165,8 @@ _FACTS = Question(
 _OF_HIGHEST_LAYER = """
     layer = (
         SELECT min(layer) FROM releases AS layers -- `local` is less than `shipped`
-        WHERE (layers.redist, layers.label) = (releases.redist, releases.label)
+        WHERE (layers.redist, layers.label, layers.channel)
+                = (releases.redist, releases.label, releases.channel)
             AND layers.has_features)"""
 """The condition that a release has the features that commands read."""
 
@@ -229,10 +265,22 @@ _SYMBOL_NAMES = Question(
 class Index:
     """The facts of a data folder and of the layers below it."""
 
-    def __init__(self, store: Store, cache: Cache, progress: Progress = NO_PROGRESS) -> None:
-        """Open the index, and replace the rows of changed files."""
+    def __init__(
+        self,
+        store: Store,
+        cache: Cache,
+        progress: Progress = NO_PROGRESS,
+        channels: Collection[Channel] = (),
+    ) -> None:
+        """Open the index, and replace the rows of changed files.
+
+        The answers are about the releases of some channels, by default of the store's channel.
+        """
         self.store = store
-        self.database = IndexDatabase(store, cache, progress)
+        self.channels = tuple(channels) or (store.channel,)
+        self.stores = tuple(map(store.of_channel, self.channels))
+        """The data of each channel."""
+        self.database = IndexDatabase(store, self.channels, cache, progress)
 
     def ask(self, question: Question[_Row], *values: str | Collection[object]) -> list[_Row]:
         """Return the rows of a question.
@@ -252,26 +300,32 @@ class Index:
 
         Raises the error of the first release with a file that cannot be read.
         """
-        broken = {
-            parse_label(document.label)
-            for document in self.unreadable()
-            if document.kind == "release" and document.name == redist
-        }
-        for label in sorted(broken):
-            if self.store.manifests(redist).path_of(label).exists():
-                load_manifest(self.store, redist, label)
-            load_features(self.store, redist, label)
-        return self.store.manifests(redist).labels()
+        labels: set[Version] = set()
+        for store in self.stores:
+            broken = {
+                parse_label(document.label)
+                for document in self.unreadable()
+                if (document.kind, document.channel) == ("release", store.channel)
+                and document.name == redist
+            }
+            for label in sorted(broken):
+                if store.manifests(redist).path_of(label).exists():
+                    load_manifest(store, redist, label)
+                load_features(store, redist, label)
+            labels.update(store.manifests(redist).labels())
+        return tuple(sorted(labels))
 
     def redists(self) -> tuple[str, ...]:
         """Return the redistributables with manifests, after a check of all their files.
 
         Raises `UsageError` if there are none, and the error of a file that cannot be read.
         """
-        redists = require_manifests(self.store)
+        redists = sorted({redist for store in self.stores for redist in store.redists()})
+        if not redists:
+            raise no_manifests(self.store)
         for redist in redists:
             self.labels(redist)
-        return redists
+        return tuple(redists)
 
     def archives(
         self, redists: Collection[str], condition: str = "TRUE", *values: str | Collection[object]
@@ -292,7 +346,45 @@ class Index:
                 size=row.size,
             )
             label = Version.parse(row.label)
-            yield IndexedArchive(row.redist, label, archive, row.contents, row.date)
+            yield IndexedArchive(
+                channel=row.channel,
+                redist=row.redist,
+                label=label,
+                archive=archive,
+                contents=row.contents,
+                date=row.date,
+            )
+
+    def examined_releases(
+        self, redists: Collection[str]
+    ) -> dict[Channel, dict[str, tuple[str, ...]]]:
+        """Return the labels with feature files by channel and redistributable, oldest first."""
+        labels: dict[Channel, dict[str, tuple[str, ...]]] = {}
+        for row in self.ask(_EXAMINED_RELEASES, redists):
+            of_channel = labels.setdefault(row.channel, {})
+            of_channel[row.redist] = (*of_channel.get(row.redist, ()), row.label)
+        return labels
+
+    def unexamined(
+        self, redists: Collection[str], condition: str = "TRUE", *values: str | Collection[object]
+    ) -> list[Unexamined]:
+        """Return the releases with archives whose contents are not known.
+
+        The condition can have the columns of `current_releases` and `archives`. The layer of a
+        release is `local` if the data folder has its manifest, even if the shipped data has, too.
+        """
+        own = {
+            (store.channel, redist): set(map(str, store.layers[0].manifests(redist).labels()))
+            for store in self.stores
+            for redist in redists
+            if layer_of(store.root) == "local"
+        }
+        return [
+            row._replace(layer="local")
+            if row.label in own.get((row.channel, row.redist), ())
+            else row
+            for row in self.ask(_UNEXAMINED.where(condition), redists, *values)
+        ]
 
     def examined(self, contents: Collection[int]) -> dict[int, ExaminedArchive]:
         """Return the contents of archives by their rows."""
@@ -308,8 +400,8 @@ class Index:
         file that cannot be read.
         """
         for document in self.unreadable():
-            if document.kind == "release":
-                store = self.database.stores[document.layer]
+            if document.channel in self.channels:
+                store = self.database.stores[document.layer, document.channel]
                 load_features(store, document.name, parse_label(document.label))
         return self.ask(_WITH_CODE)
 

@@ -1,4 +1,4 @@
--- Version 4. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 5. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -7,26 +7,28 @@ PRAGMA application_id = 1129661522;
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY,
     layer TEXT NOT NULL, -- `local` or `shipped`
+    channel TEXT NOT NULL, -- `redist` or `wheels`. Empty: symbols or a table
     kind TEXT NOT NULL, -- `release`, `symbols` or `table`
     name TEXT NOT NULL, -- the redistributable, the library or the table
     label TEXT NOT NULL, -- the release, else empty
     state TEXT NOT NULL, -- sizes and times of the files. Empty: they changed just now
     is_readable INTEGER NOT NULL, -- 0: a file is broken, and has no rows
     error TEXT, -- the reason why it is broken
-    UNIQUE (layer, kind, name, label)
+    UNIQUE (layer, channel, kind, name, label)
 );
 
 -- Releases of redistributables: a manifest each.
 CREATE TABLE releases (
     id INTEGER PRIMARY KEY REFERENCES documents ON DELETE CASCADE,
     layer TEXT NOT NULL, -- `local` or `shipped`
+    channel TEXT NOT NULL, -- `redist` (NVIDIA's archives) or `wheels`
     redist TEXT NOT NULL, -- the redistributable, such as `cuda`
     label TEXT NOT NULL, -- such as `12.9.1`
     sort_key TEXT NOT NULL, -- orders the labels of a redistributable
     date TEXT, -- the day of the release in the manifest, such as `2025-10-09`. For wheels: of the first upload
     has_manifest INTEGER NOT NULL, -- 0: only the feature file is there
     has_features INTEGER NOT NULL, -- 0: no archive was examined
-    UNIQUE (redist, label, layer)
+    UNIQUE (redist, label, channel, layer)
 );
 
 -- Releases that commands read. If both layers have one, it is the `local` one.
@@ -34,7 +36,7 @@ CREATE VIEW current_releases AS
 SELECT * FROM releases AS own
 WHERE has_manifest AND NOT EXISTS (
     SELECT 1 FROM releases AS upper
-    WHERE (upper.redist, upper.label) = (own.redist, own.label)
+    WHERE (upper.redist, upper.label, upper.channel) = (own.redist, own.label, own.channel)
         AND upper.has_manifest AND upper.layer < own.layer
 );
 

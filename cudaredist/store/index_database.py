@@ -13,15 +13,15 @@ import time
 import weakref
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from importlib import resources
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, TypeVar
+from typing import BinaryIO, Literal, NamedTuple, TypeVar, get_args
 
 from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import Channel, OwnModel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import Progress
@@ -50,21 +50,33 @@ class _Document(NamedTuple):
     """The files of a release, the table of a library's symbols, or another table."""
 
     layer: Layer
+    channel: Channel | Literal[""]
+    """Empty: the document is for both channels."""
     kind: Literal["release", "symbols", "table"]
     name: str
     label: str
 
 
 class IndexDatabase:
-    """The database with the facts of a data folder and of the layers below it."""
+    """The database with the facts of a data folder and of the layers below it.
 
-    def __init__(self, store: Store, cache: Cache, progress: Progress) -> None:
+    It has the releases of all channels. Queries see those of some channels only.
+    """
+
+    def __init__(
+        self, store: Store, channels: Collection[Channel], cache: Cache, progress: Progress
+    ) -> None:
         """Open the database, and replace the rows of changed files."""
-        self.stores = {layer_of(layer.root): layer for layer in store.layers}
-        """The data folders by layer."""
+        self.stores = {
+            (layer_of(layer.root), channel): layer.of_channel(channel)
+            for layer in store.layers
+            for channel in get_args(Channel)
+        }
+        """The data folders by layer and channel."""
         self.symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
         """The folders with tables of symbols by layer."""
         self._store = store
+        self._channels = channels
         self._progress = progress
         self._cache = cache
         self._key = index_key(store)
@@ -79,6 +91,8 @@ class IndexDatabase:
             self._update()
         except sqlite3.DatabaseError:
             self._recover()
+        else:
+            self._hide_other_channels()
 
     def _undamaged_file(self) -> Path | None:
         """Return the path of a stored index: of all layers, else of the shipped data."""
@@ -132,13 +146,25 @@ class IndexDatabase:
         self._connection.close()
         self._create()
         self._update()
+        self._hide_other_channels()
+
+    def _hide_other_channels(self) -> None:
+        """Let queries see only the releases of the selected channels.
+
+        Temporary views hide the table and the view of the same name.
+        """
+        channels = ", ".join(f"'{channel}'" for channel in self._channels)
+        for name in ("releases", "current_releases"):
+            self._connection.execute(
+                f"CREATE TEMP VIEW {name} AS"
+                f" SELECT * FROM main.{name} WHERE channel IN ({channels})"
+            )
 
     def _update(self) -> None:
         """Replace the rows of changed files, and store the database if there are any."""
-        query = "SELECT layer, kind, name, label, state FROM documents"
+        query = "SELECT layer, channel, kind, name, label, state FROM documents"
         indexed = {
-            _Document(layer, kind, name, label): state
-            for layer, kind, name, label, state in self._connection.execute(query)
+            _Document(*document): state for *document, state in self._connection.execute(query)
         }
         unchanged = {
             document
@@ -154,7 +180,9 @@ class IndexDatabase:
                 stored.backup(self._connection)
         self._connection.execute("PRAGMA foreign_keys = ON")
         with self._connection:
-            query = "DELETE FROM documents WHERE (layer, kind, name, label) = (?, ?, ?, ?)"
+            query = """
+                DELETE FROM documents
+                WHERE (layer, channel, kind, name, label) = (?, ?, ?, ?, ?)"""
             self._connection.executemany(query, outdated)
             self._progress.expect(len(changed))
             for document in self._progress.each(sorted(changed)):
@@ -190,7 +218,7 @@ class IndexDatabase:
                 errors.append(error)
                 return None
 
-        layer, kind, name, label = document
+        layer, channel, kind, name, label = document
         values = (*document, self._states[document], True, None)
         row = add_row(self._connection, "documents", values)
         if kind == "symbols":
@@ -202,11 +230,11 @@ class IndexDatabase:
             if content is not None:
                 add_table(self._connection, row, layer, content)
         else:
-            store, version = self.stores[layer], parse_label(label)
+            store, version = self.stores[layer, channel], parse_label(label)
             is_there = store.manifests(name).path_of(version).exists()
             manifest = read(load_manifest, store, name, version) if is_there else None
             features = read(load_features, store, name, version)
-            about = (layer, name, label, _sort_key(version))
+            about = (layer, channel, name, label, _sort_key(version))
             add_release(self._connection, row, about, manifest, features)
         if errors:
             query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
@@ -214,21 +242,24 @@ class IndexDatabase:
 
     def _read_states(self) -> Iterator[tuple[_Document, str]]:
         """Yield the sizes and times of all documents, empty for those that changed just now."""
-        for layer, store in self.stores.items():
+        for (layer, channel), store in self.stores.items():
+            whole = self._store.of_channel(channel)
             for redist in {*store.redists(), *store.feature_redists()}:
                 with suppress(ReadError):
                     for label, paths in _paths_by_release(store, redist).items():
                         # A local manifest that the shipped data describes needs no rows.
-                        if layer == "shipped" or not self._store.is_described_below(redist, label):
-                            yield _Document(layer, "release", redist, str(label)), _state(*paths)
+                        if layer == "shipped" or not whole.is_described_below(redist, label):
+                            document = _Document(layer, channel, "release", redist, str(label))
+                            yield document, _state(*paths)
         for layer, symbols in self.symbols.items():
             with suppress(ReadError):
                 for soname in symbols.sonames():
-                    yield _Document(layer, "symbols", soname, ""), _state(symbols.place(soname))
+                    document = _Document(layer, "", "symbols", soname, "")
+                    yield document, _state(symbols.place(soname))
             for table in TABLES:
                 path = self._table_path(layer, table.name)
                 if path.exists():
-                    yield _Document(layer, "table", table.name, ""), _state(path)
+                    yield _Document(layer, "", "table", table.name, ""), _state(path)
 
     @staticmethod
     def _read_table(path: Path) -> OwnModel | None:
@@ -256,7 +287,7 @@ def index_key(store: Store) -> str:
     """Return the name of an index in the cache."""
     folders = [*(layer.root for layer in store.layers), *store.symbol_paths]
     names = [str(folder.resolve()) for folder in folders]
-    return sha256_of(repr((__version__, index_schema(), store.channel, names)).encode())
+    return sha256_of(repr((__version__, index_schema(), names)).encode())
 
 
 def index_schema() -> str:

@@ -31,8 +31,8 @@ def add_release(
 ) -> None:
     """Add the packages and archives of a release.
 
-    `values` are the layer, the redistributable, the label and its sort key. An archive that only
-    the feature file has gets no path.
+    `values` are the layer, the channel, the redistributable, the label and its sort key. An archive
+    that only the feature file has gets no path.
     """
     date = None if manifest is None else manifest.release_date
     row = (document, *values, date, manifest is not None, features is not None)

@@ -72,6 +72,17 @@ def store_to_read(
     return Store(root, channel, Store(base, channel))
 
 
+def channels_to_read(store: Store, named: Channel | None) -> tuple[Channel, ...]:
+    """Return the channels of a question about facts: the named one, else all with manifests.
+
+    NVIDIA's archives come first. Without any manifests, it is the channel of the store.
+    """
+    if named is not None:
+        return (named,)
+    channels = (channel for channel in get_args(Channel) if store.of_channel(channel).redists())
+    return tuple(channels) or (store.channel,)
+
+
 def with_releases(store: Store, releases: Collection[tuple[str, str]]) -> Store:
     """Return the data of the other channel if only that has all releases, else the same data.
 
@@ -111,17 +122,30 @@ def _channel_of(root: Path, redists: Collection[str], *, with_features: bool) ->
     return None
 
 
+def describe_all(store: Store, channels: Collection[Channel]) -> str:
+    """Return the sentence that names the channels of a question, and the layers."""
+    if len(channels) == 1:
+        return describe_data(store, store.channel)
+    layers = [
+        layer
+        for layer in store.layers
+        if any(layer.of_channel(channel).redists() for channel in channels)
+    ]
+    return f"using NVIDIA's archives and wheels of {' and '.join(map(_title, layers))}"
+
+
+def _title(layer: Store) -> str:
+    is_shipped = layer.root == shipped_data()
+    return "the data shipped with cudaredist" if is_shipped else str(layer.root)
+
+
 def describe_data(store: Store, named: Channel | None) -> str:
     """Return the sentence that names the channel and the layers with its releases.
 
     If no channel is `named`, and the folder has manifests of another one only, it names that, too.
     """
     layers = [layer for layer in store.layers if layer.redists()] or store.layers[:1]
-    folders = [
-        "the data shipped with cudaredist" if layer.root == shipped_data() else str(layer.root)
-        for layer in layers
-    ]
-    sentence = f"using --channel {store.channel} of {' and '.join(folders)}"
+    sentence = f"using --channel {store.channel} of {' and '.join(map(_title, layers))}"
     local = store.layers[0]
     other = local.in_other_channel()
     if named is None and other.redists() and not local.redists():

@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -218,10 +219,8 @@ def test_local_release_overrides_shipped_release(run: Run) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        ("which", "libcublas.so.12"),
         ("build", "--cuda", "12.9", "--platform", "linux-x86_64", "--json"),
         ("diff", "cuda@12.9.1", "cuda@13.0.2"),
-        ("explain", "package", "libcublas"),
     ],
     ids=lambda call: call[0],
 )
@@ -331,7 +330,6 @@ def test_bump_check_of_shipped_data_compares_wheels(run: Run, pip_folder: Path) 
         ("which", "libcublas.so.12"),
         ("explain", "package", "libcublas"),
         ("explain", "gpu", "7.0"),
-        ("query", "SELECT count(*) FROM archives"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )
@@ -339,13 +337,101 @@ def test_manifests_without_features_hide_no_shipped_data(
     run: Run, question: tuple[str, ...]
 ) -> None:
     before = run(*question)
-    path = Path("data/manifests/cuda/redistrib_12.9.1.json")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(manifest("12.9.1"))
+    put_unexamined_release()
     after = run(*question)
-    assert (after.exit_code, after.stdout) == (before.exit_code, before.stdout)
-    assert "for the manifests in data, add --channel redist" in after.stderr
+    assert after.exit_code == before.exit_code
+    lines = (line for line in before.stdout.splitlines()[1:] if "older rows" not in line)
+    assert set(lines) <= set(after.stdout.splitlines())
     assert run(*question, "--channel", "redist").stdout != before.stdout
+
+
+def put_unexamined_release(
+    label: str = "12.9.1", platforms: Iterable[str] = ("linux-x86_64", "linux-sbsa")
+) -> None:
+    """Store a manifest of NVIDIA's archives without features."""
+    path = Path(f"data/manifests/cuda/redistrib_{label}.json")
+    path.parent.mkdir(parents=True)
+    packages = ("cuda_cudart", "cuda_gdb", "libcublas")
+    path.write_bytes(manifest(label, packages=packages, platforms=platforms))
+
+
+def test_file_of_archive_that_was_not_examined_is_unknown(run: Run) -> None:
+    """Wheels have no static libraries, so that only the archive can have this file."""
+    call = ("which", "libcublas_static.a")
+    assert run(*call).exit_code == 1
+    put_unexamined_release()
+    result = run(*call)
+    assert result.exit_code == 3
+    assert "is unknown: no examined archive or wheel has it" in result.stdout
+    assert "not examined; run `cudaredist process-manifests`" in result.stdout
+
+
+def test_package_in_local_manifest_alone_is_not_denied(run: Run) -> None:
+    put_unexamined_release()
+    result = run("explain", "package", "cuda_gdb")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (
+        0,
+        "cuda_gdb: NVIDIA's archives of cuda 12.9.1; none of the known wheels",
+    )
+    assert "no local manifest" not in result.stdout
+
+
+def test_build_names_archives_if_platform_has_no_wheels(run: Run) -> None:
+    call = ("build", "--cuda", "12.9.1", "--platform", "linux-aarch64", "--channel", "wheels")
+    result = expect_output(run(*call), 2)
+    assert "CUDA 12.9.1 has no wheels for linux-aarch64" in result.output
+    assert "not published" not in result.output
+    put_unexamined_release(platforms=("linux-aarch64",))
+    output = expect_output(run(*call), 2).output
+    assert "has no wheels for linux-aarch64, but NVIDIA's manifest has archives of 3 packages" in (
+        output
+    )
+    assert "&& cudaredist build --cuda 12.9.1 --platform linux-aarch64 --channel redist`" in output
+
+
+def test_set_of_wheels_names_archive_of_package_without_wheel(run: Run) -> None:
+    put_unexamined_release()
+    call = ("build", "--cuda", "12.9.1", "--platform", "linux-x86_64", "--channel", "wheels")
+    package = json.loads(expect_output(run(*call, "--json"), 0).stdout)["packages"]["cuda_gdb"]
+    assert (package["status"], package["reasons"][0]["text"]) == (
+        "unsupported",
+        "no known wheel of cuda_gdb; NVIDIA's archives of CUDA 12.9.1 have it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("12.9.7", "CUDA 12.9.7 (NVIDIA's archives, 2025-06-04): 3 packages for linux-sbsa"),
+        ("12.7.0", "CUDA 12.7.0 is not in the data"),
+        ("twelve", "no CUDA release is called 'twelve'"),
+    ],
+)
+def test_explain_cuda_denies_no_release_that_may_exist(run: Run, name: str, message: str) -> None:
+    put_unexamined_release("12.9.7")
+    result = run("explain", "cuda", name)
+    assert message in result.output
+    assert result.exit_code == (3 if name == "12.9.7" else 2)
+
+
+def test_questions_about_archives_have_their_hashes(run: Run) -> None:
+    """A recipe of archives must not get the hash of a wheel."""
+    put_unexamined_release()
+    (archive,) = [
+        row
+        for row in json.loads(run("explain", "package", "cuda_cudart", "--json").stdout)["archives"]
+        if (row["channel"], row["platform"]) == ("redist", "linux-x86_64")
+    ]
+    document = json.loads(Path("data/manifests/cuda/redistrib_12.9.1.json").read_bytes())
+    assert archive["sha256"] == document["cuda_cudart"]["linux-x86_64"]["sha256"]
+    query = """
+        SELECT channel, sha256 FROM releases JOIN archives ON release = releases.id
+        WHERE package = 'cuda_cudart' AND label = '12.9.1' AND platform = 'linux-x86_64'"""
+    rows = json.loads(run("query", query, "--format", "json").stdout)
+    assert ["redist", archive["sha256"]] in rows["rows"]
+    assert {channel for channel, _ in rows["rows"]} == {"redist", "wheels"}
+    rows = json.loads(run("query", query, "--format", "json", "--channel", "redist").stdout)
+    assert rows["rows"] == [["redist", archive["sha256"]]]
 
 
 def test_folder_with_manifests_of_both_channels_is_of_redist(

@@ -38,9 +38,11 @@ ANSWERS = {
         "12 sonames gone or renamed, 23 files",
     ],
     # Which package has libnvrtc-builtins?
-    "which libnvrtc-builtins": ["cuda_nvrtc  nvidia-cuda-nvrtc "],
+    "which libnvrtc-builtins": ["cuda_nvrtc  wheels  nvidia-cuda-nvrtc "],
     # Which release has an undefined symbol of nvJitLink?
-    "which --symbol __nvJitLinkCreate_12_8": ["nvidia-nvjitlink-cu12  12.8.2  12.9.2"],
+    "which --symbol __nvJitLinkCreate_12_8": [
+        "nvidia-nvjitlink-cu12  12.8.2 or an earlier patch  12.9.2"
+    ],
     # Is there NCCL for Windows?
     "which nccl --platform windows-x86_64": ["only for linux-sbsa, linux-x86_64"],
     # Which NCCL for CUDA 12?

@@ -5,9 +5,7 @@ import subprocess
 import sys
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from typing import cast, get_args
 
-from cudaredist.formats.base import Channel
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index
@@ -21,16 +19,16 @@ def share_index(folder: Path) -> None:
     replace the link, but must not write to the file.
     """
     find_index, environment, shared = Cache.stored_index, dict(os.environ), Cache(folder)
-    channels = {index_key(Store(shipped_data(), one)): one for one in get_args(Channel)}
+    shipped = index_key(Store(shipped_data()))
 
     def stored_index(self: Cache, key: str) -> Path | None:
         path = find_index(self, key)
-        if path is not None or key not in channels:
+        if path is not None or key != shipped:
             return path
         with (folder / "lock").open("wb") as lock:
             flock(lock, LOCK_EX)
             if find_index(shared, key) is None:
-                make = [sys.executable, __file__, folder, channels[key]]
+                make = [sys.executable, __file__, str(folder)]
                 subprocess.run(make, env=environment, cwd=folder, check=True)
         index = find_index(shared, key)
         assert index is not None
@@ -41,4 +39,4 @@ def share_index(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    Index(Store(shipped_data(), cast("Channel", sys.argv[2])), Cache(Path(sys.argv[1])))
+    Index(Store(shipped_data()), Cache(Path(sys.argv[1])))

@@ -26,6 +26,7 @@ MISSING = FileNotFoundError(errno.ENOENT, "No such file")
 ERRORS = {
     "UsageError": (("wrong",), "cudaredist materialize --help"),
     "UnknownNameError": (("component", "cuda", ["cudnn"]), AGAIN.replace("cuda -", "cudnn -")),
+    "NotInDataError": (("CUDA", "cuda", ["cudnn"]), AGAIN.replace("cuda -", "cudnn -")),
     "InsecureAddressError": (("http://host",), f"{AGAIN} --allow-http"),
     "IncompleteError": (("missing",), None),
     "SourceError": (("host", "reason"), None),

@@ -114,10 +114,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
 
 def _show_package(options: ExplainOptions, session: Session) -> None:
-    from cudaredist.store.facts_index import Index
-
-    store = session.read_store(options.data, reads_features=True)
-    index = Index(store, open_cache(options.cache_dir), session.progress("indexing"))
+    index = session.open_index(options.data, options.cache_dir)
     if options.history:
         from cudaredist.commands.explain.package_history import explain_history, history_text
 

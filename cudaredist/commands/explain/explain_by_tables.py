@@ -7,7 +7,7 @@ from cudaredist.commands.explain.coverage_history import coverage_of_releases, r
 from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainReport
 from cudaredist.commands.explain.table_answers import cuda_answer, gpu_answer, nvcc_answer
-from cudaredist.errors import EXIT_OK, CudaRedistError, worst_exit_code
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, CudaRedistError, worst_exit_code
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import ErrorReport
@@ -22,6 +22,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import LayeredTable, require_layered
+from cudaredist.store.locate import channels_to_read
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
@@ -30,6 +31,7 @@ from cudaredist.tables.explanation import Topic
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.nvcc.nvcc_table import newest_release
+from cudaredist.words import plural
 
 
 def explain_by_tables(
@@ -57,11 +59,10 @@ def explain_by_tables(
             exit_code=EXIT_OK,
         )
     tables = CudaTables(compat, require_layered(store, GPU_TABLE), store)
-    local = find_release(name, store.manifests(CUDA).labels())
-    if local is not None and not tables.has(name):
-        command = command_line("update-nvcc-compat", channel=store.channel)
-        answer = f"CUDA {local} is local, but its compilers are unknown: run `{command}`"
-        return ExplainReport(kind=subject, asked=name, answer=answer, topics=(), exit_code=EXIT_OK)
+    if not tables.has(name) and (answer := _without_compilers(name, store)) is not None:
+        return ExplainReport(
+            kind=subject, asked=name, answer=answer, topics=(), exit_code=EXIT_INCOMPLETE
+        )
     all_topics, errors = tables.explain(name)
     code = worst_exit_code(error.exit_code for error in errors)
     return ExplainReport(
@@ -72,6 +73,29 @@ def explain_by_tables(
         errors=errors,
         exit_code=code,
     )
+
+
+def _without_compilers(name: str, store: Store) -> str | None:
+    """Return the answer for a release that only manifests have, None if there is none."""
+    for channel in channels_to_read(store, None):
+        of_channel = store.of_channel(channel)
+        label = find_release(name, of_channel.manifests(CUDA).labels())
+        if label is None:
+            continue
+        kind = "NVIDIA's archives" if channel == "redist" else "wheels"
+        about = {"redist": CUDA, "version": label}
+        command = command_line("update-nvcc-compat", channel=channel)
+        if layer_of(of_channel.layer_of(CUDA, label).root) == "shipped":
+            command = f"{command_line('download-manifests', channel=channel, **about)} && {command}"
+        manifest = load_manifest(of_channel, CUDA, label)
+        date = f", {manifest.release_date}" if manifest.release_date else ""
+        packages = plural(len(manifest.packages), "package")
+        platforms = ", ".join(sorted(manifest.platforms))
+        return (
+            f"CUDA {label} ({kind}{date}): {packages} for {platforms}\n"
+            f"its host compilers are unknown: run `{command}`"
+        )
+    return None
 
 
 def _explain_gpu(name: str, store: Store, index: Index) -> ExplainReport:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.features.wheel import unusual_notes
+from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
@@ -66,10 +67,13 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
     explained = []
     for place, own in archives.items():
         if platform is None or place.archive.platform == platform:
-            address = index.store.address_of(place.redist, place.label)
+            store = index.store.of_channel(place.channel)
+            address = store.address_of(place.redist, place.label)
             url = archive_address(place.redist, place.archive, urls, address)
             explained.append(own.model_copy(update={"url": url}))
-    return PackageReport(asked=name, archives=tuple(explained), reasons=reasons)
+    return PackageReport(
+        asked=name, channels=index.channels, archives=tuple(explained), reasons=reasons
+    )
 
 
 def _no_archives(name: str, platform: str, known: Collection[str], index: Index) -> UsageError:
@@ -77,7 +81,7 @@ def _no_archives(name: str, platform: str, known: Collection[str], index: Index)
     if platform not in KNOWN_PLATFORMS:
         return UnknownNameError(f"platform of {name}", platform, known)
     hint = f"known: {', '.join(sorted(known))}; run `{again(without=['--platform'])}`"
-    if index.store.channel == "wheels" and platform not in PLATFORMS:
+    if "redist" not in index.channels and platform not in PLATFORMS:
         download = command_for_archives("download-manifests")
         hint += f"; NVIDIA has no wheels for {platform}: for its archives, run `{download}`"
     return UsageError(f"no local release of {name} is for {platform}", hint=hint)
@@ -110,7 +114,7 @@ def package_archives(
     ]
     if not own and name not in names:
         raise _no_package(name, index, names)
-    if project is not None and index.store.channel == "wheels":
+    if project is not None and "wheels" in index.channels:
         projects = {one.archive.project or "" for one in own}
         own = [one for one in own if one.archive.project == project]
         if not own:
@@ -143,7 +147,7 @@ def explain_archives(
     except in sizes.
     """
     rows = sorted(own, key=lambda one: (one.archive.platform, one.archive.variant or ""))
-    rows.sort(key=lambda one: (one.redist, one.label))
+    rows.sort(key=lambda one: (one.channel, one.redist, one.label))
     contents = {one.contents for one in rows if one.contents}
     examined = index.examined(contents)
     neighbors = _Neighbors(index, {one.redist for one in rows}, contents)
@@ -160,9 +164,8 @@ def explain_archives(
         if one.contents:
             fields |= described(one.contents, archive.package, archive.version)
             fields["depends"] = neighbors.providers(one, fields["needed"])
-        explained = ExplainedArchive.of(
-            one.redist, one.label, archive, is_examined=one.contents > 0, **fields
-        )
+        about = {"channel": one.channel, "is_examined": one.contents > 0}
+        explained = ExplainedArchive.of(one.redist, one.label, archive, **about, **fields)
         yield one, explained
 
 
@@ -191,6 +194,7 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
 class _Neighbor(NamedTuple):
     package: str
     contents: int
+    channel: Channel
     redist: str
     label: str
     platform: str
@@ -200,7 +204,7 @@ class _Neighbor(NamedTuple):
 _NEIGHBORS = Question(
     _Neighbor,
     """
-    SELECT package, contents, redist, label, platform, variant
+    SELECT package, contents, channel, redist, label, platform, variant
     FROM current_releases JOIN archives ON release = current_releases.id
     WHERE contents IS NOT NULL AND redist IN (SELECT value FROM json_each(?))
     ORDER BY package""",
@@ -241,7 +245,7 @@ class _Neighbors:
     def __init__(self, index: Index, redists: Collection[str], contents: Collection[int]) -> None:
         """Read the archives of some redistributables, and the headers that contents lack."""
         self._places = grouped(
-            ((row.redist, row.label, row.platform, row.variant), row)
+            ((row.channel, row.redist, row.label, row.platform, row.variant), row)
             for row in index.ask(_NEIGHBORS, redists)
         )
         self._sonames = grouped(
@@ -269,7 +273,7 @@ class _Neighbors:
             if any(holds(condition, Platform(archive.platform)) for condition in ways.values())
             for root in ROOTS
         }
-        place = (one.redist, str(one.label), archive.platform, archive.variant)
+        place = (one.channel, one.redist, str(one.label), archive.platform, archive.variant)
         depends: dict[str, tuple[str, ...]] = {}
         for neighbor in self._places[place]:
             names = sorted(libraries.intersection(self._sonames.get(neighbor.contents, ())))

@@ -10,6 +10,7 @@ from cudaredist.commands.explain.explain_package import (
     package_archives,
 )
 from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
+from cudaredist.formats.base import CHANNEL_TITLES, Channel
 from cudaredist.grouping import grouped
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
@@ -60,7 +61,7 @@ def archive_histories(
     for one, facts in own.items():
         archive = one.archive
         major = cuda_major_of(one.redist, one.label, archive.variant)
-        series = one.redist, archive.platform, None if one.redist == CUDA else major
+        series = one.channel, one.redist, archive.platform, None if one.redist == CUDA else major
         new: set[_Combination] | None = None
         if _key(one) in exports:
             new = set().union(*(combinations[group] for group in exports[_key(one)]))
@@ -80,7 +81,7 @@ def archive_histories(
             symbols=_total(count, new),
             added=_total(count, added),
             removed=_total(count, removed),
-            license=licenses.get((one.redist, str(one.label), archive.package)),
+            license=licenses.get((one.channel, one.redist, str(one.label), archive.package)),
         )
 
 
@@ -148,6 +149,7 @@ def groups_of_names(
 
 
 class _License(NamedTuple):
+    channel: Channel
     redist: str
     label: str
     package: str
@@ -157,16 +159,19 @@ class _License(NamedTuple):
 _LICENSES = Question(
     _License,
     """
-    SELECT redist, label, package, license
+    SELECT channel, redist, label, package, license
     FROM packages JOIN current_releases ON release = current_releases.id
     WHERE package IN (SELECT value FROM json_each(?))""",
 )
 
 
-def _licenses(index: Index, packages: Collection[str]) -> dict[tuple[str, str, str], str | None]:
-    """Return the licenses by redistributable, label and package."""
+def _licenses(
+    index: Index, packages: Collection[str]
+) -> dict[tuple[Channel, str, str, str], str | None]:
+    """Return the licenses by channel, redistributable, label and package."""
     return {
-        (row.redist, row.label, row.package): row.license for row in index.ask(_LICENSES, packages)
+        (row.channel, row.redist, row.label, row.package): row.license
+        for row in index.ask(_LICENSES, packages)
     }
 
 
@@ -175,10 +180,13 @@ def _key(one: IndexedArchive) -> str:
     return (one.archive.sha256 or "")[:KEY_SIZE]
 
 
-def history_tables(archives: Iterable[ArchiveHistory]) -> dict[tuple[str, str], _Rows]:
-    """Return the archives of each product and platform, with the names that changed."""
-    tables: dict[tuple[str, str], _Rows] = {}
-    for place, own in grouped(((one.redist, one.id.place), one) for one in archives).items():
+def history_tables(
+    archives: Iterable[ArchiveHistory],
+) -> dict[tuple[Channel, str, str], _Rows]:
+    """Return the archives of each channel, product and platform, with the names that changed."""
+    tables: dict[tuple[Channel, str, str], _Rows] = {}
+    places = grouped(((one.channel, one.redist, one.id.place), one) for one in archives)
+    for place, own in places.items():
         before: dict[str, str] = {}
         tables[place] = []
         for one in own:
@@ -197,8 +205,9 @@ def history_tables(archives: Iterable[ArchiveHistory]) -> dict[tuple[str, str], 
 def history_text(report: HistoryReport) -> Iterator[str]:
     """Yield a table for each platform. A row shows only the names that changed."""
     tables = history_tables(report.archives)
-    for (redist, place), table in tables.items():
-        yield from ("", f"{table[-1][0].package} ({redist}) for {place}")
+    for (channel, redist, place), table in tables.items():
+        kind = CHANNEL_TITLES[channel]
+        yield from ("", f"{table[-1][0].package} ({redist}, {kind}) for {place}")
         largest = max((one.size or 0 for one, _ in table), default=0) or 1
         rows = [("release", "date", "MB", "", "symbols", "added", "removed", "changes")]
         for one, names in table:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from cudaredist.cli.text import columns, megabytes
 from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
+from cudaredist.formats.base import CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.words import shortened
 
@@ -14,36 +15,56 @@ _SHOWN = 3
 
 
 def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[str]:
-    """Yield the newest version and its needs, then the releases, then the facts for each platform.
+    """Yield where a package exists, its newest version and its needs, then releases and facts.
 
     The date of a version is that of its first release. Without `has_all`, only the newest releases
     are listed.
     """
-    labels = grouped(((a.redist, a.version, a.id.place), a.release) for a in report.archives)
-    newest = {(archive.redist, archive.id.place): archive for archive in report.archives}
+    labels = grouped(
+        ((a.redist, CHANNEL_TITLES[a.channel], a.version, a.id.place), a.release)
+        for a in report.archives
+    )
+    newest = {(a.channel, a.redist, a.id.place): a for a in report.archives}
+    if report.archives:
+        yield f"{report.asked}: {'; '.join(_places(report))}"
     for reason in report.reasons:
         yield f"not in package sets: {reason.text} ({reason.source})"
-    yield from _newest(newest.values())
+    for own in grouped((archive.channel, archive) for archive in newest.values()).values():
+        yield from _newest(own)
     if labels:
         yield ""
-        dates = {(a.redist, a.release): a.date for a in report.archives}
+        dates = {(a.redist, CHANNEL_TITLES[a.channel], a.release): a.date for a in report.archives}
         rows = [
-            (*key, dates[key[0], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
+            (*key, dates[*key[:2], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
             for key, releases in labels.items()
         ]
         hidden = 0 if has_all else max(0, len(rows) - _ROWS)
-        yield from columns([("redist", "version", "platform", "date", "releases"), *rows[hidden:]])
+        head = ("redist", "kind", "version", "platform", "date", "releases")
+        yield from columns([head, *rows[hidden:]])
         if hidden:
             yield f"{hidden:,} older rows: see them with --all"
     for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
-        yield f"{name} for {archive.id.place}"
+        kind = CHANNEL_TITLES[archive.channel]
+        yield f"{name} for {archive.id.place}, {kind}"
         if not archive.is_examined:
             yield "  not examined"
         for title, words in _facts(archive).items():
             if words:
                 yield f"  {title}: {words}"
+
+
+def _places(report: PackageReport) -> Iterator[str]:
+    """Yield the releases with the package in each channel, and the channels without it."""
+    for channel in report.channels:
+        own = [archive for archive in report.archives if archive.channel == channel]
+        kind = "NVIDIA's archives" if channel == "redist" else "wheels"
+        if not own:
+            yield f"none of the known {'archives' if channel == 'redist' else 'wheels'}"
+        for redist, labels in grouped((archive.redist, archive.release) for archive in own).items():
+            ends = dict.fromkeys((labels[0], labels[-1]))
+            yield f"{kind} of {redist} {' to '.join(ends)}"
 
 
 def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
@@ -59,10 +80,10 @@ def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
         lines.append(f"{package} {version} ({redist} {release}{day}) for {places}")
     yield from lines[:1]
     newest = [*versions.values()][-1] if versions else []
-    if needs := sorted({name for archive in newest for name in archive.depends}):
-        yield f"needs {', '.join(needs)}"
     if len(versions) == len(newest) == 1:
         yield f"{newest[0].url or newest[0].relative_path} sha256 {newest[0].sha256 or 'unknown'}"
+    if needs := sorted({name for archive in newest for name in archive.depends}):
+        yield f"needs {', '.join(needs)}"
     yield from lines[1:]
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
 from cudaredist.formats.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
@@ -84,6 +84,7 @@ class ExplainReport(Report):
 class ExplainedArchive(ArchiveName):
     """An archive of a package, with its contents and dependencies."""
 
+    channel: Channel
     date: str | None = Field(description="Day of the release. Null: not in the manifest")
     relative_path: str = Field(description="Path below the product's folder or the package index")
     url: str | None = Field(default=None, description="Null: a wheel, or an unknown server")
@@ -118,7 +119,10 @@ class PackageReport(Answer):
     command: Literal["explain"] = "explain"
     kind: Literal["package"] = "package"
     asked: str
-    archives: tuple[ExplainedArchive, ...] = Field(description="Under all names of the package")
+    channels: tuple[Channel, ...] = Field(description="Channels that were searched")
+    archives: tuple[ExplainedArchive, ...] = Field(
+        description="Under all names of the package, NVIDIA's archives before wheels"
+    )
     reasons: tuple[Reason, ...] = Field(
         default=(), description="Why package sets omit it on every platform"
     )
@@ -127,6 +131,7 @@ class PackageReport(Answer):
 class ArchiveHistory(ArchiveName):
     """An archive of a package, with its changes since the previous release."""
 
+    channel: Channel
     date: str | None = Field(description="Day of the release. Null: not in the manifest")
     is_examined: bool
     size: int | None = Field(description="Unpacked bytes. Null: unknown")

@@ -14,7 +14,7 @@ from cudaredist.cli.options import (
     output_path_option,
     select_option,
 )
-from cudaredist.cli.session import Refusal, Session, command, open_cache
+from cudaredist.cli.session import Refusal, Session, command
 
 QueryFormat: TypeAlias = Literal["table", "csv", "json", "markdown"]
 
@@ -70,13 +70,11 @@ def query(options: QueryOptions, session: Session) -> int:
     """
     from cudaredist.commands.query.report import QUERY_TEXTS
     from cudaredist.commands.query.run_query import list_tables, run_query, write_database
-    from cudaredist.store.facts_index import Index
 
     if options.tables:
         report = list_tables()
     else:
-        store = session.read_store(options.data, reads_features=True)
-        index = Index(store, open_cache(options.cache_dir), session.progress("indexing"))
+        index = session.open_index(options.data, options.cache_dir)
         if options.output is not None:
             report = write_database(index, options.output)
         else:

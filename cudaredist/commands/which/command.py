@@ -15,7 +15,7 @@ from cudaredist.cli.options import (
     redist_option,
     select_option,
 )
-from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
+from cudaredist.cli.session import Refusal, Session, command, find_redists
 
 
 class WhichOptions(Options):
@@ -63,22 +63,21 @@ def which(options: WhichOptions, session: Session) -> int:
 
     Lists the package, output and release of every match in the feature files. Libraries of the
     driver and the system are marked. --cuda limits the search to that CUDA release, and to
-    archives of other redistributables that are usable with it. The exit code is 1 if no local
-    package provides the file, and 3 if the files of some archives are unknown.
+    archives of other redistributables that are usable with it. NVIDIA's archives and wheels are
+    searched, and each row names its kind. The exit code is 1 if no local package provides the file,
+    and 3 if archives that may have it were not examined.
     """
     from cudaredist.commands.which.search import Search
     from cudaredist.commands.which.text import which_text
-    from cudaredist.store.facts_index import Index
 
-    store = session.read_store(options.data, reads_features=True)
-    index = Index(store, open_cache(options.cache_dir), session.progress("indexing"))
+    index = session.open_index(options.data, options.cache_dir)
     names = options.redist or ()
-    redists = [one.name for one in find_redists(names, store.channel)] if names else []
+    redists = [redist.name for redist in find_redists(names)] if names else []
     usable = None
     if options.cuda is not None:
-        from cudaredist.sets.usable import UsableWithCuda, find_local_cuda
+        from cudaredist.sets.usable import usable_by_channel
 
-        usable = UsableWithCuda(find_local_cuda(options.cuda, store), store)
+        usable = usable_by_channel(options.cuda, index.stores)
     search = Search(index, redists, options.platform, usable)
     if options.symbol is None:
         from cudaredist.commands.which.find_providers import find_providers

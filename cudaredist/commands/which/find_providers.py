@@ -21,15 +21,14 @@ from cudaredist.primitives import Version, natural_order
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
 from cudaredist.similar_names import misspelled_names
+from cudaredist.store.absence import inspect_command
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, Question
-from cudaredist.store.read_data import process_command, require_manifests
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheels import package_of_project
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
-_UNKNOWN = "contents IS NULL OR NOT has_files OR unlisted > 0"
 _GLOB = "({0} GLOB ?1 OR {0} GLOB '*/' || ?1)"
 """A condition of SQL for all names that match, and possibly others."""
 _SOME = "{} IN (SELECT value FROM json_each(?))"
@@ -89,8 +88,9 @@ def find_providers(name: str, search: Search) -> WhichReport:
     """
     index, platform, redists = search.index, search.platform, search.redists
     name = posixpath.basename(name) if name.startswith("/") else name
-    names = redists or require_manifests(index.store)
-    searched = {redist: tuple(map(str, index.labels(redist))) for redist in names}
+    names = redists or index.redists()
+    for redist in redists:
+        index.labels(redist)
     search = replace(search, redists=names)
     platforms = {one.archive.platform for one in index.archives(names)} if platform else set()
     if platform is not None and platform not in platforms:
@@ -101,26 +101,26 @@ def find_providers(name: str, search: Search) -> WhichReport:
         others, _ = _named_or_beginning(replace(search, platform=None), name)
         elsewhere = {hit.platform for hit in others}
     packages = () if hits else _of_package(name, search)
-    unknown = list(search.archives(_UNKNOWN))
+    unknown = search.unexamined()
     outside = None if elsewhere else _outside_provider(name, index.store)
     code = EXIT_OK
     if not hits and outside is None:
         # All libraries of examined archives are known.
         is_library = _library.search(name)
-        candidates = [one for one in unknown if not (one.contents and is_library)]
-        code = EXIT_INCOMPLETE if candidates else EXIT_FINDINGS
+        may_have_it = any(each.unread if is_library else each.archives for each in unknown)
+        code = EXIT_INCOMPLETE if may_have_it else EXIT_FINDINGS
     return WhichReport(
         name=name,
         cuda=search.cuda,
-        searched=searched,
+        searched=index.examined_releases(names),
         hits=hits,
         is_beginning=is_beginning,
         elsewhere=tuple(sorted(elsewhere)),
         package=tuple(sorted({one.platform for one in packages})),
         outside=outside,
-        unknown=len(unknown),
+        unknown=sum(release.archives for release in unknown),
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
-        hint=process_command(index.store, redists, platform) if unknown else None,
+        hint=inspect_command(unknown, redists, platform),
         exit_code=code,
     )
 
@@ -162,13 +162,16 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
         # Releases share archives: each is split once.
         return split_outputs(package, version, examined[row], None, policy)
 
-    for redist, label, archive, row, _ in search.archives(_SOME.format("contents"), matches):
-        outputs, facts = split(row, archive.package, archive.version), examined[row]
-        for path, output in sorted(matches[row].items()):
-            if search.usable is None or not is_for_other_cuda(path, facts, search.usable.cuda):
+    for row in search.archives(_SOME.format("contents"), matches):
+        archive, facts = row.archive, examined[row.contents]
+        outputs = split(row.contents, archive.package, archive.version)
+        for path, output in sorted(matches[row.contents].items()):
+            if search.usable is None or not is_for_other_cuda(
+                path, facts, search.usable[row.channel].cuda
+            ):
                 placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
                 details = {"path": path, "output": placed, "project": archive.project}
-                yield WhichHit.of(redist, label, archive, **details)
+                yield WhichHit.of(row.redist, row.label, archive, channel=row.channel, **details)
 
 
 def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]:

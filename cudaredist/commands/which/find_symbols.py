@@ -1,12 +1,15 @@
 """which --symbol: the libraries and releases that export a symbol."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from cudaredist.commands.which.report import SymbolHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
+from cudaredist.store.absence import since, until
+from cudaredist.store.facts_index import Index
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, ranges_of
@@ -28,16 +31,15 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
 
     def is_dropped(column: Column) -> bool:
         provider = column.provider
-        if provider.channel != store.channel:
+        if provider.channel not in index.channels:
             return True
         if search.redists and provider.redist not in search.redists:
             return True
         if platform is not None and provider.platform != platform:
             return True
-        if search.usable is None:
-            return False
         archive = ArchiveId(provider.package, provider.platform, provider.variant or None)
-        return not search.usable.has(provider.redist, parse_label(column.label), archive)
+        label = parse_label(column.label)
+        return not search.is_usable(provider.channel, provider.redist, label, archive)
 
     for table in symbols.tables(sonames).values():
         # The platforms of the dropped columns are known, too.
@@ -46,18 +48,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         hits += _hits(table, pattern)
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
-    projects = {
-        (one.redist, str(one.label), one.archive.id): one.archive.project
-        for one in index.archives(
-            {hit.redist for hit in hits},
-            "package IN (SELECT value FROM json_each(?))",
-            {hit.package for hit in hits},
-        )
-    }
-    hits = [
-        hit.model_copy(update={"project": projects.get((hit.redist, hit.last, _archive_of(hit)))})
-        for hit in hits
-    ]
+    hits = _with_archives(hits, index)
     return WhichReport(
         name=pattern.text,
         cuda=search.cuda,
@@ -84,6 +75,7 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 demangled=pattern.readable(export.name),
                 version=export.version,
                 library=table.soname,
+                channel=provider.channel,
                 redist=provider.redist,
                 package=provider.package,
                 platform=provider.platform,
@@ -91,9 +83,35 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 stub=provider.stub,
                 first=labels[0],
                 last=labels[-1],
+                since=labels[0],
+                until=labels[-1],
+                examined=tuple(label for label, _ in bits),
                 releases=ranges_of(mask, bits),
                 is_newest=labels[-1] == bits[-1][0],
             )
+
+
+def _with_archives(hits: Sequence[SymbolHit], index: Index) -> list[SymbolHit]:
+    """Return the hits with their projects, and with first and last releases as far as known."""
+    redists, packages = {hit.redist for hit in hits}, {hit.package for hit in hits}
+    condition = "package IN (SELECT value FROM json_each(?))"
+    projects: dict[tuple[object, ...], str | None] = {}
+    known: dict[tuple[str, str, str], set[Version]] = defaultdict(set)
+    for row in index.archives(redists, condition, packages):
+        archive = row.archive
+        projects[row.channel, row.redist, str(row.label), archive.id] = archive.project
+        known[row.redist, archive.package, archive.platform].add(row.label)
+    complete = []
+    for hit in hits:
+        labels = known[hit.redist, hit.package, hit.platform]
+        examined = set(map(parse_label, hit.examined))
+        about = {
+            "project": projects.get((hit.channel, hit.redist, hit.last, _archive_of(hit))),
+            "since": since(parse_label(hit.first), examined, labels),
+            "until": until(parse_label(hit.last), examined, labels),
+        }
+        complete.append(hit.model_copy(update=about))
+    return complete
 
 
 def _archive_of(hit: SymbolHit) -> ArchiveId:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.report import ArchiveName, Report
 
 
@@ -15,6 +15,7 @@ class SymbolHit(OwnModel):
     demangled: str | None = Field(default=None, description="A readable form; absent: not asked")
     version: str = Field(default="", description="`@@V` for a default version, else `@V`")
     library: str
+    channel: Channel
     redist: str
     package: str
     project: str | None = Field(
@@ -25,13 +26,22 @@ class SymbolHit(OwnModel):
     stub: bool = Field(default=False, description="Only for linking")
     first: str
     last: str
+    since: str = Field(
+        description="The first release as exactly as it is known, such as `12.3.2 or an earlier "
+        "patch` if 12.3.1 was not examined"
+    )
+    until: str = Field(
+        description="The last release as exactly as it is known, for a removed symbol"
+    )
     releases: str = Field(description="Labels and ranges of those that are local")
+    examined: tuple[str, ...] = Field(description="Releases whose symbols are known")
     is_newest: bool = Field(description="Whether the newest release with the library exports it")
 
 
 class WhichHit(ArchiveName):
     """A file of an archive."""
 
+    channel: Channel
     project: str | None = Field(default=None, description="Project of its wheel; null: no wheel")
     path: str
     output: OutputName | None = Field(description="In package sets. Null: they omit the file")
@@ -51,8 +61,8 @@ class WhichReport(Report):
     command: Literal["which"] = "which"
     name: str
     cuda: str | None = Field(default=None, description="The CUDA release of --cuda")
-    searched: dict[str, tuple[str, ...]] = Field(
-        default={}, description="Releases with feature files to search, by redistributable"
+    searched: dict[Channel, dict[str, tuple[str, ...]]] = Field(
+        default={}, description="Releases to search, by channel and redistributable"
     )
     hits: tuple[WhichHit, ...]
     is_beginning: bool = Field(

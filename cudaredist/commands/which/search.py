@@ -3,10 +3,13 @@
 Slow imports are in the modules that search for files or symbols.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cudaredist.formats.base import Channel
+from cudaredist.primitives import ArchiveId, Version
+from cudaredist.store.absence import Unexamined
 from cudaredist.store.facts_index import Index, IndexedArchive
 
 if TYPE_CHECKING:
@@ -21,13 +24,22 @@ class Search:
     redists: Sequence[str] = ()
     """The redistributables. Empty: all."""
     platform: str | None = None
-    usable: "UsableWithCuda | None" = None
-    """The archives for a CUDA release. None: all."""
+    usable: "Mapping[Channel, UsableWithCuda] | None" = None
+    """The archives for a CUDA release, by channel. None: all."""
 
     @property
     def cuda(self) -> str | None:
-        """The CUDA release, if any."""
-        return None if self.usable is None else str(self.usable.cuda)
+        """The CUDA release, if any: the newest one that fits in a channel."""
+        if self.usable is None:
+            return None
+        return str(max(usable.cuda for usable in self.usable.values()))
+
+    def is_usable(self, channel: Channel, redist: str, label: Version, archive: ArchiveId) -> bool:
+        """Check if an archive is usable with the CUDA release, if there is one."""
+        if self.usable is None:
+            return True
+        usable = self.usable.get(channel)
+        return usable is not None and usable.has(redist, label, archive)
 
     def archives(
         self, condition: str, *values: str | Collection[object]
@@ -36,9 +48,30 @@ class Search:
         if self.platform is not None:
             condition = f"platform = ? AND ({condition})"
             values = (self.platform, *values)
-        for one in self.index.archives(self.redists, condition, *values):
-            if self.usable is None or self.usable.has(one.redist, one.label, one.archive.id):
-                yield one
+        for row in self.index.archives(self.redists, condition, *values):
+            if self.is_usable(row.channel, row.redist, row.label, row.archive.id):
+                yield row
+
+    def unexamined(self) -> list[Unexamined]:
+        """Return the releases with selected archives whose contents are not known."""
+        condition = "TRUE" if self.platform is None else "platform = ?"
+        values = () if self.platform is None else (self.platform,)
+        releases = self.index.unexamined(self.redists, condition, *values)
+        # Of a CUDA release, and of redistributables that are usable with it.
+        return [release for release in releases if self._has_usable(release)]
+
+    def _has_usable(self, release: Unexamined) -> bool:
+        """Check if any archive of a release is usable with the CUDA release, if there is one."""
+        if self.usable is None:
+            return True
+        label = Version.parse(release.label)
+        archives = self.index.archives(
+            [release.redist], "channel = ? AND label = ?", release.channel, release.label
+        )
+        return any(
+            self.is_usable(release.channel, release.redist, label, row.archive.id)
+            for row in archives
+        )
 
     def sonames(self) -> set[str]:
         """Return the sonames of the selected archives."""

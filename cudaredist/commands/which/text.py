@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from cudaredist.cli.text import columns
 from cudaredist.commands.which.report import SymbolHit, WhichHit, WhichReport
 from cudaredist.errors import EXIT_INCOMPLETE
+from cudaredist.formats.base import CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
 from cudaredist.tables.symbols.symbol_table import label_ranges
-from cudaredist.words import shortened
+from cudaredist.words import plural, shortened
 
 _MOST_ROWS = 50
 _MOST_RANGES = 4
@@ -31,7 +32,7 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
         head, rows = _symbol_rows(report.symbols) if report.symbols else _file_rows(report)
         yield from _table(noun, head, rows, is_grouped=is_grouped)
     elif report.exit_code == EXIT_INCOMPLETE:
-        yield f"the provider of {report.name} is unknown"
+        yield f"the provider of {report.name} is unknown: no examined archive or wheel has it"
     elif report.outside is None:
         yield _nothing(report)
         if report.package:
@@ -46,7 +47,7 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
         yield f"did you mean {' or '.join(report.suggestions)}?"
     if report.hint is not None and report.outside is None:
         yield (
-            f"some files of {report.unknown} archives are unknown; run `{report.hint}` to inspect "
+            f"{plural(report.unknown, 'archive')} not examined; run `{report.hint}` to inspect "
             "them, with --version or --package to inspect fewer"
         )
 
@@ -79,7 +80,10 @@ def _table(noun: str, head: _Row, rows: Sequence[_Row], *, is_grouped: bool) -> 
 def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
     """Return the releases that export each symbol, a row for each library."""
     platforms = grouped((_symbol_cells(hit), place_name(hit.platform, hit.variant)) for hit in hits)
-    head = ("symbol", "library", "package", "project", "first", "last", "releases", "platforms")
+    head = (
+        *("symbol", "library", "package", "kind", "project", "first", "last", "releases"),
+        "platforms",
+    )
     rows = [(*key, " ".join(names)) for key, names in platforms.items()]
     return _without_empty_projects(head, rows)
 
@@ -88,19 +92,21 @@ def _symbol_cells(hit: SymbolHit) -> _Row:
     """Return the cells of a symbol, without the platforms."""
     symbol = (hit.demangled or hit.symbol) + hit.version
     library = f"{hit.library} (stub)" if hit.stub else hit.library
-    last = hit.last if hit.is_newest else f"{hit.last} (removed)"
+    last = hit.last if hit.is_newest else f"{hit.until} (removed)"
     ranges = hit.releases.split(" ")
     gaps = " ".join(shortened(ranges, _MOST_RANGES)) if len(ranges) > 1 else ""
-    return symbol, library, hit.package, hit.project or "", hit.first, last, gaps
+    kind = CHANNEL_TITLES[hit.channel]
+    return symbol, library, hit.package, kind, hit.project or "", hit.since, last, gaps
 
 
 def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
     """Return the releases with each file, a row for each package, output and platform."""
     labels = grouped((_file_cells(hit), hit.release) for hit in report.hits)
-    head = ("redist", "package", "project", "output", "file", "platform", "releases")
+    head = ("redist", "package", "kind", "project", "output", "file", "platform", "releases")
     rows: list[_Row] = []
+    channels = {title: channel for channel, title in CHANNEL_TITLES.items()}
     for cells, releases in sorted(labels.items()):
-        searched = report.searched.get(cells[0], ())
+        searched = report.searched.get(channels[cells[2]], {}).get(cells[0], ())
         rows.append((*cells, _ranges(releases, searched)))
     return _without_empty_projects(head, rows)
 
@@ -110,6 +116,7 @@ def _file_cells(hit: WhichHit) -> _Row:
     return (
         hit.redist,
         hit.package,
+        CHANNEL_TITLES[hit.channel],
         hit.project or "",
         hit.output or "omitted",
         hit.path,

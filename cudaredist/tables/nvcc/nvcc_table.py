@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.errors import UnknownNameError
+from cudaredist.errors import NotInDataError, UnknownNameError
 from cudaredist.formats.tables import (
     CompilerAnswer,
     CompilerRange,
@@ -85,12 +86,15 @@ def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
 def newest_release(text: str, compat: NvccCompat) -> str:
     """Return the release with a label, or the newest one with a prefix.
 
-    Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.
+    Raises `NotInDataError` if the release is not in the table, and `UnknownNameError` for other
+    words. Both suggest the nearest.
     """
     labels = [parse_label(label) for label in compat.releases]
     release = find_release(text, labels)
     if release is None:
         known = {*compat.releases, *(label.line for label in labels)}
+        with suppress(ValueError):
+            raise NotInDataError("CUDA", str(parse_label(text)), known)
         raise UnknownNameError("CUDA release", text, known)
     return str(release)
 

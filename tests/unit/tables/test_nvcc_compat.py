@@ -11,7 +11,7 @@ from conftest import REPOSITORY
 from support.headers import ERAS, header_source, host_config
 from support.optional_programs import needs
 
-from cudaredist.errors import InvalidFileError, UnknownNameError
+from cudaredist.errors import InvalidFileError, NotInDataError
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import (
     CompilerRange,
@@ -289,7 +289,7 @@ def test_minor_is_represented_by_newest_patch(name: str, label: str) -> None:
 
 
 def test_unknown_release_suggests_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"no CUDA release is called '12\.7'") as raised:
+    with pytest.raises(NotInDataError, match=r"CUDA 12\.7 is not in the data") as raised:
         newest_release("12.7", compat(v12_6_1=release()))
     assert raised.value.hint == "did you mean 12.6 or 12.6.1?"
 

@@ -54,7 +54,8 @@ def folder_with_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask(run: Run, folder_with_data: Path) -> Run:
     """Run a command on that data folder and cache."""
     options = ("--data-dir", folder_with_data / "data")
-    return lambda command, *more: run(command, *options, *more)
+    archives = {"which": ("--channel", "redist")}
+    return lambda command, *more: run(command, *options, *archives.get(command, ()), *more)
 
 
 # -- diff
@@ -224,12 +225,13 @@ def rows(result: Result) -> list[list[str]]:
 
 def test_which_finds_soname_in_features(ask: Run) -> None:
     result = ask("which", "libcublas.so.12")
+    library = ("cuda", "libcublas", "archives")
     assert rows(result) == [
-        ["redist", "package", "output", "file", "platform", "releases"],
-        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-sbsa", "12.9.1"],
-        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-x86_64", "12.9.1..12.9.2"],
-        ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
-        ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
+        ["redist", "package", "kind", "output", "file", "platform", "releases"],
+        [*library, "lib", "lib/libcublas.so.12", "linux-sbsa", "12.9.1"],
+        [*library, "lib", "lib/libcublas.so.12", "linux-x86_64", "12.9.1..12.9.2"],
+        [*library, "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
+        [*library, "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
     ]
     assert "process-manifests" not in result.stdout
 
@@ -240,7 +242,7 @@ def test_which_finds_soname_in_features(ask: Run) -> None:
 def test_which_finds_header_in_features(ask: Run, name: str) -> None:
     result = ask("which", name, "--platform", "linux-sbsa")
     assert rows(result)[1:] == [
-        ["cuda", "libcublas", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
+        ["cuda", "libcublas", "archives", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
     ]
 
 
@@ -341,9 +343,12 @@ def test_which_misspelled_symbol_has_suggestions(run: Run, symbol: str, suggesti
         (("libcudnn.so.9", "--cuda", "11"), "lib/libcudnn.so.9 linux-x86_64/cuda11 9.0.0..9.10.2"),
         (("libcusparseLt.so.0", "--cuda", "12.8"), "linux-x86_64/cuda12 0.6.2..0.7.1"),
         (("libcusparseLt.so.0", "--cuda", "12.9"), "linux-x86_64/cuda12 0.6.2..0.8.1"),
-        (("--symbol", "ncclCommSplit", "--cuda", "12.9"), "2.18.1 2.32.3 linux-x86_64/cuda12"),
+        (
+            ("--symbol", "ncclCommSplit", "--cuda", "12.9"),
+            "2.18.1 or an earlier patch 2.32.3 linux-x86_64/cuda12",
+        ),
         (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.18.1 9.20.0..9.28.0"),
-        (("nvcc",), "cuda_nvcc nvidia-cuda-nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
+        (("nvcc",), "cuda_nvcc wheels nvidia-cuda-nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
         (("x86/TreeLauncherSubreaper",), "x86/TreeLauncherSubreaper linux-x86_64 13.4.3..13.5.0"),
     ],
 )
@@ -382,18 +387,19 @@ def aged(folder_with_data: Path) -> Path:
 
 
 def test_which_header_in_outdated_features_is_unknown(run: Run, aged: Path) -> None:
-    result = run("which", "cublas_v2.h", "--data-dir", aged)
-    expect_output(result, 3, "the provider of cublas_v2.h is unknown\n")
+    options = ("--data-dir", aged, "--channel", "redist")
+    result = run("which", "cublas_v2.h", *options)
+    expect_output(result, 3, "the provider of cublas_v2.h is unknown: no examined archive or wheel")
     assert "no local package provides" not in result.stdout
-    assert run("which", "libnothing.so", "--data-dir", aged).exit_code == 1
-    assert run("which", "libcublas.so.12", "--data-dir", aged).exit_code == 0
+    assert run("which", "libnothing.so", *options).exit_code == 1
+    assert run("which", "libcublas.so.12", *options).exit_code == 0
 
 
 def test_which_hint_about_unknown_archives_works(
     run: Run, folder_with_data: Path, aged: Path
 ) -> None:
     """Run the hint's command with the source of these archives."""
-    call = ("which", "cublas_v2.h", "--data-dir", aged, "--redist", "cuda")
+    call = ("which", "cublas_v2.h", "--data-dir", aged, "--redist", "cuda", "--channel", "redist")
     unknown = report(run(*call, "--json"))
     words = shlex.split(unknown["hint"])[1:]
     assert run(*words, "-q", "--base-url", folder_with_data / "source").exit_code == 0

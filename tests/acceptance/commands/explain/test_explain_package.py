@@ -26,24 +26,31 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Path) -> None:
-    result = expect_output(run("explain", "package", "libcublas", "--data-dir", data), 0)
-    lines = result.stdout.splitlines()
-    assert lines[:5] == [
+    call = ("explain", "package", "libcublas", "--data-dir", data)
+    lines = expect_output(run(*call), 0).stdout.splitlines()
+    assert lines[:3] == [
+        "libcublas: NVIDIA's archives of cuda 12.9.1; wheels of cuda 11.8.0 to 13.5.0",
+        "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64",
+        "libcublas 13.10.0.20 (cuda 13.5.0, 2026-11-04) for linux-sbsa, linux-x86_64, "
+        "windows-arm64, windows-x86_64",
+    ]
+    lines = expect_output(run(*call, "--channel", "redist"), 0).stdout.splitlines()
+    assert lines[:6] == [
+        "libcublas: NVIDIA's archives of cuda 12.9.1",
         "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64",
         "",
-        "redist  version   platform      date        releases",
-        "cuda    12.9.1.5  linux-sbsa    2025-06-04  12.9.1",
-        "cuda    12.9.1.5  linux-x86_64  2025-06-04  12.9.1",
+        "redist  kind      version   platform      date        releases",
+        "cuda    archives  12.9.1.5  linux-sbsa    2025-06-04  12.9.1",
+        "cuda    archives  12.9.1.5  linux-x86_64  2025-06-04  12.9.1",
     ]
-    assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-x86_64" in lines
+    assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-x86_64, archives" in lines
     assert "  sonames: libcublas.so.12 libcublasLt.so.12" in lines
     assert "  needed libraries: libc.so.6 libcublasLt.so.12 libcuda.so.1" in lines
 
 
 def test_explain_package_names_dependencies(run: Run, data: Path) -> None:
-    document = json.loads(
-        run("explain", "package", "libcusolver", "--data-dir", data, "--json").stdout
-    )
+    call = ("explain", "package", "libcusolver", "--data-dir", data, "--channel", "redist")
+    document = json.loads(run(*call, "--json").stdout)
     assert (document["kind"], document["asked"]) == ("package", "libcusolver")
     (archive,) = document["archives"]
     assert archive["depends"] == {"libcublas": ["libcublas.so.12"]}
@@ -70,7 +77,8 @@ def test_explain_package_without_features_reports_not_examined(run: Run, data: P
 )
 def test_explain_package_answers_for_a_project_alone(run: Run, project: str, answer: str) -> None:
     result = run("explain", "package", project)
-    assert result.stdout.startswith(answer)
+    assert result.stdout.startswith(f"{project}: wheels of ")
+    assert result.stdout.splitlines()[1].startswith(answer)
     document = json.loads(run("explain", "package", project, "--json").stdout)
     folders = {archive["relative_path"].partition("/")[0] for archive in document["archives"]}
     assert folders == {project.replace("_", "-")}
@@ -128,7 +136,7 @@ def test_explain_package_knows_every_package_of_set(data: Path) -> None:
     [
         ("mft", "not in package sets: purpose unclear; contains FHS paths (policy/withheld.json)"),
         ("tensorrt", "not in package sets: no local manifest contains tensorrt (manifests)"),
-        ("cccl", "cuda    13.3.5.0.6  linux-x86_64    2026-11-04  13.5.0"),
+        ("cccl", "cuda    wheels  13.3.5.0.6  linux-x86_64    2026-11-04  13.5.0"),
     ],
 )
 def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line: str) -> None:
@@ -148,7 +156,7 @@ def test_explain_package_has_outputs_and_files_of_sets(run: Run) -> None:
 
 def test_history_of_shipped_data_has_symbols_and_changes(run: Run) -> None:
     result = expect_output(run("explain", "package", "nccl", "--history"), 0)
-    start = result.stdout.index("nccl (nccl) for linux-x86_64/cuda11")
+    start = result.stdout.index("nccl (nccl, wheels) for linux-x86_64/cuda11")
     rows = result.stdout[start:].splitlines()[1:6]
     assert [row.split()[1:7] for row in rows[:2]] == [
         ["date", "MB", "symbols", "added", "removed", "changes"],
@@ -168,7 +176,8 @@ def test_history_of_shipped_data_has_symbols_and_changes(run: Run) -> None:
 
 
 def test_history_without_symbols_is_unknown(run: Run, data: Path) -> None:
-    result = run("explain", "package", "libcublas", "--history", "--data-dir", data)
+    call = ("explain", "package", "libcublas", "--history", "--data-dir", data)
+    result = run(*call, "--channel", "redist")
     assert [line.split()[4:7] for line in result.stdout.splitlines() if "12.9.1" in line] == [
         ["-", "-", "-"],
         ["-", "-", "-"],

@@ -141,10 +141,12 @@ def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None
     result = expect_output(run("which", "--symbol", "ltMo*", *data), 0)
     header, line = result.stdout.splitlines()
     assert header.split() == [
-        *("symbol", "library", "package", "first", "last", "releases", "platforms")
+        *("symbol", "library", "package", "kind", "first", "last", "releases", "platforms")
     ]
     name = f"ltMode@@{VERSION}"
-    assert line.split() == [name, VERSION, "libcublaslt", "12.9.1", "12.9.1", "linux-x86_64"]
+    library = [name, VERSION, "libcublaslt", "archives"]
+    first = ["12.9.1", "or", "an", "earlier", "patch"]
+    assert line.split() == [*library, *first, "12.9.1", "linux-x86_64"]
     assert "12.4.1 (removed)" in run("which", "--symbol", "ltGone", *data).stdout
     missing = run("which", "--symbol", "nothing", *data)
     assert (missing.exit_code, missing.stdout) == (1, "no local release exports nothing\n")
