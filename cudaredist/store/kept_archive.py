@@ -34,7 +34,7 @@ class PartialArchive:
         Raises `WriteError`. Without `wait`, that includes a file that another run has locked.
         """
         self._path = path
-        self.part = _part_of(path)
+        self.part = part_of(path)
         self.is_done = False
         """Whether another run finished the archive while this one waited for the lock."""
         with WritingTo(self.part):
@@ -129,11 +129,12 @@ class UnnamedArchive:
 
 def kept_bytes(keep_at: Path) -> int:
     """Return the number of stored bytes of an archive, complete or partial."""
-    sizes = (private_size(path) for path in (keep_at, _part_of(keep_at)))
+    sizes = (private_size(path) for path in (keep_at, part_of(keep_at)))
     return next((size for size in sizes if size is not None), 0)
 
 
-def _part_of(path: Path) -> Path:
+def part_of(path: Path) -> Path:
+    """Return the path of a partial archive."""
     return path.with_name(f"{path.name}.part")
 
 

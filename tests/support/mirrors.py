@@ -72,16 +72,22 @@ def path_of(files: Mapping[str, bytes], *parts: str) -> str:
     return path
 
 
-State = dict[str, tuple[bytes, int]]
+State = dict[str, tuple[bytes, int, int]]
 
 
 def state_of(mirror: Path) -> State:
-    """Return the bytes and the inode of each file of a mirror, without partial downloads."""
-    return {
-        path.relative_to(mirror).as_posix(): (path.read_bytes(), path.lstat().st_ino)
-        for path in sorted(mirror.rglob("*"))
-        if path.is_file() and "partial" not in path.parts
-    }
+    """Return the bytes, inode and mode of each file of a mirror, without partial downloads.
+
+    Folders are included if not all users can open them.
+    """
+    state: State = {}
+    for path in filter(Path.exists, sorted(mirror.rglob("*"))):
+        about = path.lstat()
+        is_private = path.is_dir() and about.st_mode & 0o555 != 0o555
+        if (path.is_file() or is_private) and "partial" not in path.parts:
+            data = path.read_bytes() if path.is_file() else b""
+            state[path.relative_to(mirror).as_posix()] = (data, about.st_ino, about.st_mode)
+    return state
 
 
 def changed_paths(before: State, after: State) -> set[str]:

@@ -1,7 +1,9 @@
 """mirror prune: remove files outside the selection."""
 
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from cudaredist.cli.session import Session
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder
@@ -11,10 +13,11 @@ from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
 from cudaredist.formats.base import Channel
-from cudaredist.formats.mirror_lock import MIRROR_LOCK
+from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
 from cudaredist.grouping import grouped
 from cudaredist.hints import quoted
 from cudaredist.primitives import find_release
+from cudaredist.store.files import has_bytes
 from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import Filter, LocalManifest
 
@@ -24,7 +27,7 @@ class MirrorPrune:
 
     def __init__(self, options: MirrorOptions, session: Session, mirror: MirrorFolder) -> None:
         """Lock the mirror. If the options name no release, select all in the mirror."""
-        self.mirror, self.write = mirror, not options.check
+        self.mirror = mirror
         selection, releases = MirrorSelection.of(options), options.releases
         has_releases = releases.version or releases.min_version or releases.max_version
         if not has_releases and selection.labels is None:
@@ -52,29 +55,52 @@ class MirrorPrune:
         }
         kept = {path: file for path, file in files.items() if path in names}
         pages = generated_files(kept)
-        known = {*kept, *pages, MIRROR_LOCK}
-        removed = [path for path in self.mirror.served() if path not in known]
-        freed = self._freed(removed, kept)
-        if self.write:
-            self.mirror.save_lock(kept)
-            for path, data in pages.items():
-                self.mirror.write(path, data)
-            gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
-            if gone:
-                self.mirror.remove_manifests(selection.channel, gone)
-            for path in removed:
-                self.mirror.remove(self.mirror.path(path))
-            self.mirror.remove_leftovers()
-            self.mirror.remove_partial()
+        strays = self._to_remove(files, {*kept, *pages, MIRROR_LOCK})
+        freed = self._freed(strays, kept)
+        self.mirror.save_lock(kept)
+        for path, data in pages.items():
+            self.mirror.write(path, data)
+        gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
+        if gone:
+            self.mirror.remove_manifests(selection.channel, gone)
+        for path in strays:
+            self.mirror.remove(self.mirror.path(path))
+        self.mirror.remove_leftovers(kept)
+        self.mirror.remove_partial()
+        changed = self.mirror.would_change.difference(strays)
+        is_dry_run = not self.mirror.may_write
         return MirrorPruneReport(
             folder=str(self.mirror.root),
             releases=(*(m.name for m in selected), *(f"{m.name} ({channel})" for m in others)),
-            removed=tuple(removed),
+            removed=tuple(strays),
             kept=len(kept),
             freed_bytes=freed,
-            is_dry_run=not self.write,
-            exit_code=EXIT_FINDINGS if removed and not self.write else EXIT_OK,
+            other_files=tuple(sorted(changed)),
+            is_dry_run=is_dry_run,
+            exit_code=EXIT_FINDINGS if is_dry_run and (strays or changed) else EXIT_OK,
         )
+
+    def _to_remove(self, files: Mapping[str, MirrorFile], kept: Collection[str]) -> list[str]:
+        """Return the served files to remove, and the linked folders that become useless.
+
+        `files` are the recorded ones.
+        """
+        before = generated_files(files)
+        known = {*files, *before, MIRROR_LOCK}
+        links = self.mirror.linked_folders(known)
+
+        def is_removable(path: str) -> bool:
+            is_linked = any(str(folder) in links for folder in PurePosixPath(path).parents)
+            if not is_linked:
+                return True
+            # The lock may be wrong, and the folder may have files of other programs.
+            if path in before:
+                return has_bytes(self.mirror.path(path), before[path])
+            return self.mirror.is_as_recorded(path, files[path])
+
+        strays = (path for path in self.mirror.served(known) if path not in kept)
+        useless = links - self.mirror.linked_folders(kept)
+        return [*filter(is_removable, strays), *sorted(useless)]
 
     def _local(self, channel: Channel) -> tuple[LocalManifest, ...]:
         manifests = mirrored_manifests(self.mirror.store(channel))
@@ -112,7 +138,12 @@ class MirrorPrune:
 
         Contents that other files have do not count.
         """
-        stay = {self.mirror.path(p).lstat().st_ino for p in kept if self.mirror.path(p).exists()}
-        files = [self.mirror.path(path).lstat() for path in removed]
-        sizes = {about.st_ino: about.st_size for about in files}
-        return sum(size for inode, size in sizes.items() if inode not in stay)
+        stay = {inode for inode, _ in self._sizes(kept)}
+        return sum(size for inode, size in {*self._sizes(removed)} if inode not in stay)
+
+    def _sizes(self, paths: Iterable[str]) -> Iterator[tuple[tuple[int, int], int]]:
+        """Yield the inode and the size of each path that exists."""
+        for path in paths:
+            with contextlib.suppress(OSError):
+                about = self.mirror.path(path).lstat()
+                yield (about.st_dev, about.st_ino), about.st_size

@@ -44,8 +44,9 @@ class MirrorSyncReport(Report):
         description="With --check, the number of these archives without a stated size"
     )
     other_files: tuple[str, ...] = Field(
-        description="With --check, the paths of other files that a run would write: published "
-        "manifests, metadata of wheels, index pages, SHA256SUMS and locks"
+        description="With --check, the paths of other files that a run would change: published "
+        "manifests, metadata of wheels, index pages, SHA256SUMS, locks, temporary files of killed "
+        "runs, and folders that not all users can open"
     )
     is_dry_run: bool
     compared_by: Literal["size and time", "checksum"] = Field(
@@ -53,7 +54,7 @@ class MirrorSyncReport(Report):
     )
 
 
-DefectKind = Literal["missing", "altered", "wrong-link", "not-linked", "extra", "lock"]
+DefectKind = Literal["missing", "altered", "wrong-link", "not-linked", "mode", "extra", "lock"]
 
 
 class MirrorDefect(BaseFinding[DefectKind]):
@@ -97,4 +98,8 @@ class MirrorPruneReport(Report):
     )
     kept: int = Field(description="Recorded files that stay")
     freed_bytes: int
+    other_files: tuple[str, ...] = Field(
+        description="With --check, the paths of locks, index pages and SHA256SUMS that a run would "
+        "write, and of unfinished downloads that it would remove"
+    )
     is_dry_run: bool

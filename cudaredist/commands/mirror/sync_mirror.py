@@ -12,7 +12,7 @@ from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.download.download import ManifestDownload, store_destination
 from cudaredist.commands.mirror.fitting_releases import FittingReleases
 from cudaredist.commands.mirror.mirror_contents import Content, MirrorContents
-from cudaredist.commands.mirror.mirror_folder import MirrorFolder
+from cudaredist.commands.mirror.mirror_folder import MirrorFolder, mode_for_all_users
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, published_path
 from cudaredist.commands.mirror.options import MirrorOptions
@@ -31,8 +31,8 @@ from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.wheel_source import WheelSource
 from cudaredist.store.archive_service import ArchiveService
-from cudaredist.store.files import hash_of, read_file
-from cudaredist.store.kept_archive import kept_bytes
+from cudaredist.store.files import read_file
+from cudaredist.store.kept_archive import part_of
 from cudaredist.store.selection import EVERY_RELEASE
 from cudaredist.store.targets import (
     LocalManifest,
@@ -74,8 +74,6 @@ class MirrorSync:
             chains = {one: session.sources(one) for one in {t.bases for t in self.targets}}
         is_explicit = options.redist is not None or selection.labels is not None
         destination = store_destination(store, selection.redists, recorded, is_explicit=is_explicit)
-        if mirror.may_write:
-            destination.sweep()
         cache, releases = open_cache(options.cache_dir), selection.releases
         if selection.labels is None and options.archives.variant:
             fitting = FittingReleases(sources, cache, store, selection.filter)
@@ -118,7 +116,7 @@ class MirrorSync:
         is_dry_run = not self.mirror.may_write
         self._files = self.mirror.records_or_none()
         self._path_of = {file.sha256: path for path, file in self._files.items()}
-        self.mirror.remove_leftovers()
+        self.mirror.remove_leftovers({*self._files, *generated_files(self._files)})
         # A new mirror has a lock from now on, so that a killed run can be resumed.
         self.mirror.save_lock(self._files)
         downloaded = self.download.run()
@@ -137,9 +135,9 @@ class MirrorSync:
         for path, data in generated_files(self._files).items():
             self.mirror.write(path, data)
         if is_dry_run and downloaded.is_lock_changed:
-            self.mirror.would_write.add(self.mirror.name_of(self.store.lock_path))
+            self.mirror.would_change.add(self.mirror.name_of(self.store.lock_path))
         archives = tuple(sorted(self._archives, key=lambda one: one.path))
-        own_code = EXIT_FINDINGS if self.mirror.would_write else EXIT_OK
+        own_code = EXIT_FINDINGS if self.mirror.would_change else EXIT_OK
         return MirrorSyncReport(
             folder=str(self.mirror.root),
             redists=downloaded.redists,
@@ -149,7 +147,7 @@ class MirrorSync:
             fetched_bytes=self.service.fetched,
             missing_bytes=sum(size or 0 for size in self._missing),
             unknown_sizes=self._missing.count(None),
-            other_files=tuple(sorted(self.mirror.would_write - {one.path for one in archives})),
+            other_files=tuple(sorted(self.mirror.would_change - {one.path for one in archives})),
             is_dry_run=is_dry_run,
             compared_by="checksum" if self.checksum else "size and time",
             exit_code=exit_code_of(archives, downloaded.exit_code, own_code),
@@ -165,8 +163,8 @@ class MirrorSync:
         results = each(contents, self._copy, self.service.jobs, self.service.stop)
         for content, result in zip(contents, results, strict=True):
             for path in content.paths:
-                # In a dry run, the result is that of the paths to write.
-                is_unchanged = not self.mirror.may_write and path not in self.mirror.would_write
+                # In a dry run, the result is that of the paths to change.
+                is_unchanged = not self.mirror.may_write and path not in self.mirror.would_change
                 is_failed = isinstance(result, CudaRedistError)
                 self._report(path, "present" if is_unchanged and not is_failed else result)
 
@@ -208,17 +206,19 @@ class MirrorSync:
     def _copy(self, content: Content) -> ArchiveCopy:
         """Copy one content to all its paths. A dry run compares only."""
         raise_if_stopped(self.service.stop)
-        local, is_damaged = self._find(content)
-        if local is not None:
+        intact, is_damaged = self._find(content)
+        partial = self.mirror.partial / f"{content.sha256}{content.request.suffix}"
+        if intact:
             self.service.progress.done()
-            self._put(content, local)
+            self._put(content, self.mirror.path(intact[0]), intact)
+            self.mirror.remove_regular(partial, part_of(partial))
             if not self.mirror.may_write:
                 return "would-repair" if is_damaged else "would-link"
             return "repaired" if is_damaged else "present"
-        partial = self.mirror.partial / f"{content.sha256}{content.request.suffix}"
         if not self.mirror.may_write:
             self.service.progress.done()
-            self._plan(content, _kept_bytes(partial, content))
+            kept = self.mirror.kept_bytes(partial, content.sha256, content.request.size)
+            self._plan(content, kept)
             return "would-repair" if is_damaged else "would-copy"
         self.service.fetch(content.request, partial)
         self._put(content, partial)
@@ -248,13 +248,17 @@ class MirrorSync:
                     yanked=content.yanked,
                     requires_python=requires,
                 )
-                self.mirror.would_write.add(path)
+                self.mirror.require_file(self.mirror.path(path))
+                self.mirror.would_change.add(path)
                 name = f"{path}{METADATA_SUFFIX}"
                 if self.selection.channel == "wheels" and not (is_same and self._is_intact(name)):
-                    self.mirror.would_write.add(name)
+                    self.mirror.would_change.add(name)
 
-    def _find(self, content: Content) -> tuple[Path | None, bool]:
-        """Return a file of the mirror with this content, and whether a path of it is damaged."""
+    def _find(self, content: Content) -> tuple[list[str], bool]:
+        """Return the paths that have this content, and whether a path of it is damaged.
+
+        A file is also damaged if some users cannot read it.
+        """
         sha256 = content.sha256
         with self._mutex:
             recorded = {path: self._files[path] for path in content.paths if path in self._files}
@@ -269,9 +273,10 @@ class MirrorSync:
         damaged = [path for path in content.paths if path in recorded and path not in intact]
         is_damaged = any(os.path.lexists(self.mirror.path(path)) for path in damaged)
         intact += (path for path in unrecorded if self.mirror.hash_at(path) == sha256)
-        return (self.mirror.path(intact[0]) if intact else None), is_damaged
+        is_damaged |= any(mode_for_all_users(self.mirror.path(path)) is not None for path in intact)
+        return intact, is_damaged
 
-    def _put(self, content: Content, source: Path) -> None:
+    def _put(self, content: Content, source: Path, intact: Sequence[str] = ()) -> None:
         """Link the paths of a content to a verified file, and record them."""
         file = _record_of(source, content.sha256).model_copy(update={"yanked": content.yanked})
         added: dict[str, MirrorFile] = {}
@@ -280,7 +285,7 @@ class MirrorSync:
                 file, more = self._metadata(path, source, file)
                 added |= more
             added[path] = file
-        self.mirror.put(source, content.paths)
+        self.mirror.put(source, content.paths, intact)
         with self._mutex:
             self._files |= added
 
@@ -300,7 +305,7 @@ class MirrorSync:
             headers = HeaderParser().parsestr(data.decode(errors="replace"))
             requires = headers.get("Requires-Python")
             # A dry run has not written the file.
-            time = None if name in self.mirror.would_write else self.mirror.time_of(name)
+            time = None if name in self.mirror.would_change else self.mirror.time_of(name)
             metadata = MirrorFile(size=len(data), sha256=sha256_of(data), mtime_ns=time)
         return file.model_copy(update={"requires_python": requires}), {name: metadata}
 
@@ -327,9 +332,10 @@ class MirrorSync:
             path, name = published_path(manifest), (manifest.target.redist.name, manifest.label)
             if name in self.download.unwritten:
                 record = MirrorFile(size=0, sha256=manifest.sha256)
-                self.mirror.would_write.add(path)
+                self.mirror.require_file(self.mirror.path(path))
+                self.mirror.would_change.add(path)
             else:
-                self.mirror.put(place, [path])
+                self.mirror.put(place, [path], [path] if self._is_intact(path) else ())
                 record = _record_of(place, manifest.sha256)
             self._unlist(manifest)
             self._files[path] = record.model_copy(update={"lists": _listed_release(manifest)})
@@ -361,15 +367,6 @@ def _listed_release(manifest: LocalManifest) -> ListedRelease | None:
         release=str(manifest.label),
         nvidia_channel=nvidia_channel,
     )
-
-
-def _kept_bytes(partial: Path, content: Content) -> int:
-    """Return the size of the reusable partial download."""
-    kept, size = kept_bytes(partial), content.request.size
-    is_complete = partial.exists()
-    if is_complete and hash_of(partial) != content.sha256:
-        return 0
-    return kept if size is None or kept <= size else 0
 
 
 def _record_of(path: Path, sha256: Sha256) -> MirrorFile:

@@ -33,7 +33,7 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
     yield f"archives: {archives}; {fetched}; existing files compared by {report.compared_by}"
     if report.other_files:
         others = plural(len(report.other_files), "other file")
-        yield f"{others} to write ({listed(report.other_files)})"
+        yield f"{others} to change ({listed(report.other_files)})"
 
 
 def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:
@@ -58,3 +58,6 @@ def prune_text(report: MirrorPruneReport) -> Iterator[str]:
     verb = "to remove" if report.is_dry_run else "removed"
     files = f"{plural(len(report.removed), 'file')} {verb}, {report.freed_bytes:,} bytes"
     yield f"{files}; {report.kept:,} kept, of {listed(report.releases) or 'no release'}"
+    if report.other_files:
+        others = plural(len(report.other_files), "other file")
+        yield f"{others} to change ({listed(report.other_files)})"

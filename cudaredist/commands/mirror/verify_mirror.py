@@ -3,13 +3,14 @@
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TypeAlias
 
-from cudaredist.commands.mirror.mirror_folder import MirrorFolder
+from cudaredist.commands.mirror.mirror_folder import MirrorFolder, mode_for_all_users
 from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
 from cudaredist.commands.mirror.mirror_paths import (
     archive_path_in,
@@ -25,7 +26,7 @@ from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import Sha256, parse_label, sha256_of
 from cudaredist.progress import Progress
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import read_file
+from cudaredist.store.files import has_bytes, read_file
 
 _Inode: TypeAlias = tuple[int, int]
 
@@ -53,8 +54,10 @@ class MirrorVerification:
         defects = [*self._altered(), *self._unlinked()]
         pages = generated_files(self._files)
         defects += [*self._pages(pages), *self._manifests("redist"), *self._manifests("wheels")]
-        strays = set(self.mirror.served()) - {*self._files, *pages, MIRROR_LOCK}
+        known = {*self._files, *pages, MIRROR_LOCK}
+        strays = set(self.mirror.served(known)) - known
         defects += (self._defect("extra", path, f"is not in {MIRROR_LOCK}") for path in strays)
+        defects += self._unshared(known)
         sizes = {file.sha256: file.size for file in self._files.values()}
         return MirrorVerifyReport(
             folder=str(self.mirror.root),
@@ -73,6 +76,8 @@ class MirrorVerification:
         elif kind in {"altered", "wrong-link"}:
             file = quoted(str(self.mirror.path(path)))
             hint = f"run `rm {file}`, then {hint.removeprefix('run ')}"
+        elif kind == "mode":
+            hint = f"run `chmod a+rX {quoted(str(self.mirror.path(path)))}`"
         return MirrorDefect.of(kind, message, path=path, hint=hint)
 
     # -- recorded files
@@ -123,25 +128,37 @@ class MirrorVerification:
 
         Metadata is written for each wheel. Wheels for several platforms can have the same.
         """
-        first: dict[Sha256, str] = {}
+        first: dict[tuple[Sha256, int], str] = {}
         archives = (path for path in self._inodes if not path.endswith(METADATA_SUFFIX))
         for path in archives:
             inode, sha256 = self._inodes[path], self._files[path].sha256
             if self._hashes[inode] == sha256:
-                other = first.setdefault(sha256, path)
+                # Hard links to another disk are impossible.
+                other = first.setdefault((sha256, inode[0]), path)
                 if self._inodes[other] != inode:
                     message = f"is a copy of {other} instead of a hard link"
                     yield self._defect("not-linked", path, message)
+
+    def _unshared(self, known: Iterable[str]) -> Iterator[MirrorDefect]:
+        """Report files and folders that not all users can read, so that a web server may not."""
+        paths = {PurePosixPath(path) for path in known}
+        folders = {folder for path in paths for folder in path.parents[:-1]}
+        for path in sorted(paths | folders):
+            file = self.mirror.path(str(path))
+            if mode_for_all_users(file) is not None:
+                mode = stat.S_IMODE(file.stat().st_mode)
+                message = f"not all users can read it (mode {mode:04o})"
+                yield self._defect("mode", str(path), message)
 
     # -- the lock and the files made from it
 
     def _pages(self, pages: Mapping[str, bytes]) -> Iterator[MirrorDefect]:
         """Report generated files that do not agree with the lock."""
         for path, expected in pages.items():
-            data = read_file(self.mirror.path(path))
-            if data is None:
+            file = self.mirror.path(path)
+            if not os.path.lexists(file):
                 yield self._defect("missing", path, f"is not generated from {MIRROR_LOCK} yet")
-            elif data != expected:
+            elif not has_bytes(file, expected):
                 yield self._defect("lock", path, f"does not agree with {MIRROR_LOCK}")
 
     def _manifests(self, channel: Channel) -> Iterator[MirrorDefect]:

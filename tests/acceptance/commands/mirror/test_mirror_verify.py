@@ -65,6 +65,9 @@ DEFECTS: dict[str, tuple[int, list[str]]] = {
             f"lock: {NVCC.rpartition('/')[0]}/index.html: does not agree with mirror.json",
         ],
     ),
+    "private archive": (1, [f"mode: {NVCC}: not all users can read it (mode 0600)"]),
+    "private page": (1, ["mode: SHA256SUMS: not all users can read it (mode 0640)"]),
+    "private folder": (1, [f"mode: {FOLDER}cuda_nvcc: not all users can read it (mode 0700)"]),
     "changed sums": (4, [OTHER_SUMS]),
     "missing page": (3, [f"missing: {FOLDER}index.html: is not generated from mirror.json yet"]),
 }
