@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cudaredist.nixpkgs.evaluate import evaluate_tables
-from cudaredist.nixpkgs.releases import MACHINES
+from cudaredist.nixpkgs.machines import MACHINES
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,

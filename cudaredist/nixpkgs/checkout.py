@@ -18,15 +18,7 @@ from cudaredist.formats.tables import GpuPolicy, NvccPolicy
 from cudaredist.hints import command_line
 from cudaredist.nixpkgs.cells import ReportedTable, TableCell
 from cudaredist.nixpkgs.evaluate import evaluate_tables
-from cudaredist.nixpkgs.releases import (
-    SetReleases,
-    Target,
-    Versions,
-    is_downgrade,
-    is_older,
-    set_versions,
-    target_versions,
-)
+from cudaredist.nixpkgs.releases import SetReleases, Versions, is_downgrade, is_older, set_versions
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
@@ -45,6 +37,7 @@ from cudaredist.nixpkgs.tables import (
     minors_of,
     nvcc_bounds,
 )
+from cudaredist.nixpkgs.target import Target, target_versions
 from cudaredist.primitives import natural_order, sha256_of
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.files import read_file, write_file

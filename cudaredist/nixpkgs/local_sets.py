@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cudaredist.errors import UsageError
-from cudaredist.nixpkgs.releases import (
+from cudaredist.nixpkgs.machines import (
     JETSON_PLATFORM,
     MACHINES,
     ORIN,
     SERVER_ARM,
     THOR,
     X86,
-    SetReleases,
     machines_of,
 )
+from cudaredist.nixpkgs.releases import SetReleases
 from cudaredist.primitives import Version
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.inputs import SetData

@@ -20,15 +20,10 @@ from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
 from cudaredist.nixpkgs.nix_file import NixFile
-from cudaredist.nixpkgs.releases import (
-    SetReleases,
-    Target,
-    Versions,
-    merge_versions,
-    model_of,
-    rejection_comments,
-    released,
-)
+from cudaredist.nixpkgs.rejection_comments import rejection_comments
+from cudaredist.nixpkgs.release_code import merge_versions
+from cudaredist.nixpkgs.releases import SetReleases, Versions, model_of, released
+from cudaredist.nixpkgs.target import Target
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.capability import Capability

@@ -25,7 +25,7 @@ from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment, ni
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.nixpkgs.releases import releases_of, set_versions, target_versions
+from cudaredist.nixpkgs.releases import releases_of, set_versions
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
@@ -36,6 +36,7 @@ from cudaredist.nixpkgs.tables import (
     merged_files,
     nvcc_bounds,
 )
+from cudaredist.nixpkgs.target import target_versions
 
 LIB = """{
   inherit (builtins) any mapAttrs;

@@ -1,0 +1,177 @@
+"""The code of nixpkgs' table of releases.
+
+nixpkgs selects releases with conditions on the machine. A release is changed in the form of the
+file, so that its conditions and comments stay.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from cudaredist.exporters.nix_code import NixExpression, NixValue, nix_binding, nix_string
+from cudaredist.nixpkgs.machines import MACHINES, ORIN, SERVER_ARM, THOR
+from cudaredist.nixpkgs.nix_file import NixFile
+from cudaredist.nixpkgs.releases import Labels, Versions, labels_of, model_of
+
+_JETSON_TEST, _ARM_TEST = "hasJetsonCudaCapability", "hostPlatform.isAarch64"
+_ORIN_TEST = "hasPreThorJetsonCudaCapability"
+_ORIN_CALL = f"{_ORIN_TEST} requestedJetsonCudaCapabilities"
+_NAMES = r"(?:(?!\binherit\b)[^;])*"
+"""The names before another one in an `inherit`."""
+_OWN_NAMES = r"(?:(?!\binherit\b)[^;()])*"
+"""The same names without those of another set."""
+_DEFINITIONS = {
+    "hasPreThorJetsonCudaCapability": (
+        "hasPreThorJetsonCudaCapability = lib.any (",
+        "  name:",
+        '  lib.versionOlder name "10.1" && _cuda.db.cudaCapabilityToInfo.${name}.isJetson or false',
+        ") (config.cudaCapabilities or [ ]);",
+    ),
+    "hasJetsonCudaCapability": (
+        "hasJetsonCudaCapability = lib.any (",
+        "  name: _cuda.db.cudaCapabilityToInfo.${name}.isJetson or false",
+        ") (config.cudaCapabilities or [ ]);",
+    ),
+    "hostPlatform": ("hostPlatform = callPackage ({ stdenv }: stdenv.hostPlatform) { };",),
+}
+"""The variables of the conditions."""
+
+
+def release_code(labels: Labels, orin_test: str = _ORIN_TEST) -> NixValue:
+    """Return a redistributable's release, with conditions if machines differ."""
+    fallback = next(labels[machine] for machine in MACHINES if machine in labels)
+    server = labels.get(SERVER_ARM, fallback)
+    thor = labels.get(THOR, labels.get(ORIN, server))
+    orin = labels.get(ORIN, thor)
+    tests = []
+    if orin != thor:
+        tests.append((orin_test, orin))
+    if thor != server:
+        tests.append((_JETSON_TEST, thor))
+    if server != fallback:
+        tests.append((_ARM_TEST, server))
+    if not tests:
+        return fallback
+    branches = [f"if {test} then\n  {nix_string(label)}\nelse" for test, label in tests]
+    code = f"{' '.join(branches)}\n  {nix_string(fallback)}"
+    return NixExpression(code if len(branches) > 1 else " ".join(code.split()))
+
+
+def merge_versions(
+    file: NixFile,
+    target: Versions,
+    theirs: Mapping[str, Mapping[str, Mapping[str, str]]],
+    comments: Mapping[str, Sequence[str]],
+) -> None:
+    """Add the missing package sets, and change the releases that differ.
+
+    Adds comments above the sets with changed releases.
+    """
+    before = file.text
+    current: dict[str, Mapping[str, Labels]] = {
+        name: labels_of(theirs, name) for rows in theirs.values() for name in rows
+    }
+    for attribute, redists in target.items():
+        is_new = attribute not in current
+        model = _add_set(file, attribute, current) if is_new else attribute
+        old = current.get(model, {})
+        current[attribute] = redists
+        changes = {r: labels for r, labels in redists.items() if labels != old.get(r, {})}
+        for redist, labels in changes.items():
+            _put_release(file, (attribute, redist), old.get(redist, {}), labels, redists)
+        if changes or is_new:
+            _inherit_tests(file, attribute)
+            _add_comment(file, attribute, comments.get(attribute, ()))
+    for name, lines in _DEFINITIONS.items():
+        if file.text.count(name) > before.count(name) and not _defines(file, name):
+            start, let, end = file.text.partition("let\n")
+            file.text = "".join([start, let, *(f"  {line}\n" for line in lines), "\n", end])
+
+
+def _defines(file: NixFile, name: str) -> bool:
+    inherited = re.search(rf"\binherit\b{_NAMES}\s{re.escape(name)}\b", file.text)
+    return inherited is not None or file.find(name) is not None
+
+
+def _put_release(
+    file: NixFile,
+    names: tuple[str, str],
+    old: Labels,
+    new: Labels,
+    siblings: Iterable[str],
+) -> None:
+    """Set a release. Keeps the conditions of the file if they fit."""
+    binding = file.find(*names)
+    if binding is None:
+        attribute, redist = names
+        lines = nix_binding(redist, _code(file, new))
+        file.add([attribute], redist, lines, siblings=siblings)
+        return
+    pairs = {(label, new[machine]) for machine, label in old.items()}
+    renamed = dict(pairs)
+    # The conditions fit if each old label becomes one new label, which differs from all others.
+    is_one_to_one = len(pairs) == len(renamed) == len(set(new.values()))
+    if old and is_one_to_one:
+        file.rename_strings(binding, renamed)
+    else:
+        file.put(names, _code(file, new))
+
+
+def _code(file: NixFile, labels: Labels) -> NixValue:
+    """Return a release in the form of a file that has a function for Jetsons before Thor."""
+    return release_code(labels, _ORIN_CALL if _ORIN_CALL in file.text else _ORIN_TEST)
+
+
+def _inherit_tests(file: NixFile, attribute: str) -> None:
+    """Add the variables of new conditions to a set's own `inherit`, if it has one."""
+    binding = file.find(attribute)
+    if binding is None:
+        return
+    code = file.text[binding.value : binding.end]
+    match = re.search(
+        rf"\binherit\s*\(\s*{re.escape(attribute)}\.backendStdenv\s*\)({_NAMES});", code
+    )
+    if match is None:
+        return
+    names = match[1].split()
+    body = code[match.end() :]
+    variables = ("hasJetsonCudaCapability", "hostPlatform", "requestedJetsonCudaCapabilities")
+    missing = [v for v in variables if re.search(rf"\b{v}\b", body) and v not in names]
+    unused = [v for v in names if not re.search(rf"\b{re.escape(v)}\b", body)]
+    if missing:
+        inherited = " ".join(sorted({*names, *missing} - set(unused)))
+        start = binding.value + match.start(1)
+        file.replace(start, binding.value + match.end(1), f" {inherited}")
+
+
+def _add_comment(file: NixFile, attribute: str, lines: Sequence[str]) -> None:
+    """Add lines of a comment above a set."""
+    binding = file.find(attribute)
+    if binding is not None and lines:
+        start = file.text.rfind("\n", 0, binding.start) + 1
+        file.replace(start, start, file.indented(lines, binding.start) + "\n")
+
+
+def _add_set(file: NixFile, attribute: str, known: Iterable[str]) -> str:
+    """Add a package set with the code of the one before it, without its comments.
+
+    Returns that set, or an empty text if the file has no set.
+    """
+    models = {
+        name: binding
+        for name in known
+        if (binding := file.find(name)) and "{" in file.text[binding.value : binding.end]
+    }
+    model = model_of(attribute, models)
+    if not model:
+        file.add([], attribute, [f"{attribute} = packageSet {{", "};"])
+        return model
+    binding = models[model]
+    code = file.without_comments(binding.start, binding.end)
+    code = re.sub(rf"(?<![\w'-]){re.escape(model)}(?![\w'-])", attribute, code)
+    file.add_after(binding, [code], gap="\n\n")
+    inherited = re.search(
+        rf"\binherit\b{_OWN_NAMES}?(?<!\s)(\s++){re.escape(model)}(?=[\s;])", file.text
+    )
+    if inherited:
+        file.replace(inherited.end(), inherited.end(), inherited[1] + attribute)
+    return model
