@@ -1,8 +1,10 @@
 """Resolve the releases of package sets from manifests and policy, without archives."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from cudaredist.errors import UsageError
+from cudaredist.grouping import grouped
 from cudaredist.nixpkgs.machines import (
     JETSON_PLATFORM,
     MACHINES,
@@ -19,13 +21,21 @@ from cudaredist.sets.inputs import SetData
 from cudaredist.sets.spec import RefusedSet, Request, resolve_set
 from cudaredist.sets.version_choice import choose_releases, find_cuda, newest_patches
 
-_TARGETS: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]] = {
-    X86: [(X86, ())],
-    SERVER_ARM: [(SERVER_ARM, ())],
-    ORIN: [(JETSON_PLATFORM, ("8.7",)), (SERVER_ARM, ("8.7",))],
-    THOR: [(SERVER_ARM, ("11.0",)), (SERVER_ARM, ("10.1",))],
+
+class _Build(NamedTuple):
+    """A platform and capabilities to build a set for."""
+
+    platform: str
+    capabilities: tuple[str, ...] = ()
+
+
+_BUILDS: Mapping[str, Sequence[_Build]] = {
+    X86: [_Build(X86)],
+    SERVER_ARM: [_Build(SERVER_ARM)],
+    ORIN: [_Build(JETSON_PLATFORM, ("8.7",)), _Build(SERVER_ARM, ("8.7",))],
+    THOR: [_Build(SERVER_ARM, ("11.0",)), _Build(SERVER_ARM, ("10.1",))],
 }
-"""Platforms and capabilities of a machine, in the order to try."""
+"""The builds for a machine, in the order to try."""
 
 
 def local_sets(data: SetData, pins: Mapping[str, str]) -> list[SetReleases]:
@@ -36,7 +46,7 @@ def local_sets(data: SetData, pins: Mapping[str, str]) -> list[SetReleases]:
     sets = []
     for label in newest_patches(data):
         for platform in (X86, SERVER_ARM, JETSON_PLATFORM):
-            resolved = _resolve(data, label, platform, (), pins)
+            resolved = _resolve(data, label, _Build(platform), pins)
             if resolved is not None:
                 sets.append(resolved)
     return sets
@@ -47,31 +57,27 @@ def sets_to_compare(data: SetData, sets: Iterable[SetReleases]) -> Iterator[SetR
 
     Their pinned releases are the same.
     """
-    by_attribute: dict[str, list[SetReleases]] = {}
-    for package_set in sets:
-        by_attribute.setdefault(package_set.attribute, []).append(package_set)
     labels = {str(label) for label in data.cuda_labels}
-    for group in by_attribute.values():
-        own = {machine for package_set in group for machine in package_set.machines}
-        last = group[-1]
-        if last.cuda not in labels:
+    by_attribute = grouped((package_set.attribute, package_set) for package_set in sets)
+    for attribute, own in by_attribute.items():
+        release = own[-1].cuda
+        if release not in labels:
             continue
+        cuda, pins = find_cuda(release, data), _local_pins(own, data)
+        machines = {machine for package_set in own for machine in package_set.machines}
         for machine in MACHINES:
-            if machine in own:
-                continue
-            pins, label = _pins(group, data), find_cuda(last.cuda, data)
-            for platform, capabilities in _TARGETS[machine]:
-                resolved = _resolve(data, label, platform, capabilities, pins)
-                if resolved is not None:
-                    yield resolved._replace(attribute=last.attribute, machines=(machine,))
-                    break
+            if machine not in machines:
+                builds = (_resolve(data, cuda, build, pins) for build in _BUILDS[machine])
+                first = next(filter(None, builds), None)
+                if first is not None:
+                    yield first._replace(attribute=attribute, machines=(machine,))
 
 
-def _pins(group: Iterable[SetReleases], data: SetData) -> dict[str, str]:
+def _local_pins(sets: Iterable[SetReleases], data: SetData) -> dict[str, str]:
     """Return the pinned releases of sets that are local."""
     return {
         redist: choice.release
-        for package_set in group
+        for package_set in sets
         for redist, choice in package_set.redists.items()
         if choice.mode == "pinned" and choice.release is not None and redist != "cuda"
         if choice.release in {str(label) for label in data.manifests.get(redist, ())}
@@ -81,11 +87,11 @@ def _pins(group: Iterable[SetReleases], data: SetData) -> dict[str, str]:
 def _resolve(
     data: SetData,
     cuda: Version,
-    platform: str,
-    capabilities: tuple[str, ...],
+    build: _Build,
     pins: Mapping[str, str],
 ) -> SetReleases | None:
     """Return the releases of a set, or None if there is no set for the platform."""
+    platform, capabilities = build
     request = Request(platform=platform, capabilities=capabilities, pins=pins)
     try:
         spec = resolve_set(request, cuda, data)

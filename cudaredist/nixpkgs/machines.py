@@ -10,15 +10,14 @@ MACHINES = (X86, SERVER_ARM, ORIN, THOR)
 JETSON_PLATFORM = "linux-aarch64"
 JETSONS = {"7.2": ORIN, "8.7": ORIN, "10.1": THOR, "11.0": THOR}
 """Machines of the capabilities of Jetsons. nixpkgs has the same releases for Xavier and Orin."""
-SIMILAR = {
+_SIMILAR = {
     X86: (SERVER_ARM, THOR, ORIN),
     SERVER_ARM: (X86, THOR, ORIN),
     ORIN: (THOR, SERVER_ARM, X86),
     THOR: (SERVER_ARM, ORIN, X86),
 }
-"""Other machines, the most similar one first. Before CUDA 13, Thor is most similar to Orin."""
-
-FIRST_WITH_THOR = "cudaPackages_13"
+_SIMILAR_TO_THOR_BEFORE_CUDA_13 = (ORIN, SERVER_ARM, X86)
+_FIRST_WITH_THOR = "cudaPackages_13"
 
 
 def machines_of(platform: str, requested: Iterable[str]) -> tuple[str, ...]:
@@ -32,3 +31,10 @@ def machines_of(platform: str, requested: Iterable[str]) -> tuple[str, ...]:
     bases = [str(Capability.parse(name).base) for name in requested]
     machines = {JETSONS.get(base, SERVER_ARM) for base in bases} or {SERVER_ARM}
     return tuple(machine for machine in MACHINES if machine in machines)
+
+
+def similar_machines(machine: str, attribute: str) -> tuple[str, ...]:
+    """Return the other machines in a package set, the most similar one first."""
+    if machine == THOR and attribute < _FIRST_WITH_THOR:
+        return _SIMILAR_TO_THOR_BEFORE_CUDA_13
+    return _SIMILAR[machine]

@@ -8,12 +8,8 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.hints import again, command_line
 from cudaredist.nixpkgs.checkout import Checkout
 from cudaredist.nixpkgs.local_sets import local_sets, sets_to_compare
-from cudaredist.nixpkgs.releases import (
-    SetReleases,
-    released,
-    releases_of,
-    set_versions,
-)
+from cudaredist.nixpkgs.our_tables import OurTables
+from cudaredist.nixpkgs.releases import Release, SetReleases, released, releases_of, set_versions
 from cudaredist.nixpkgs.tables import TABLES, SharedTables
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA, REDISTS
@@ -57,7 +53,7 @@ def read_checkout(
         lines = {package_set.line for package_set in sets}
     others: list[SetReleases] = []
     if only in {"compilers", "capabilities"}:
-        needed: list[tuple[str, str]] = []
+        needed: list[Release] = []
     else:
         _check_only(only, sets)
         try:
@@ -71,17 +67,14 @@ def read_checkout(
     for release in released(set_versions(others)):
         if release not in manifests:
             manifests[release] = _read_manifest(store, *release)
-    checkout = Checkout(
-        folder=folder,
-        sets=tuple(sets),
-        others=tuple(others),
+    ours = OurTables(
         tables=tables._replace(manifests=manifests),
         nvcc_policy=read_nvcc_policy(store),
         gpu_policy=read_gpu_policy(store),
-        lines=frozenset(lines),
-        only=only,
-        allow_downgrade=allow_downgrade,
+        sets=sets,
+        others=others,
     )
+    checkout = Checkout(folder, ours, frozenset(lines), only, allow_downgrade=allow_downgrade)
     return checkout, warnings
 
 
@@ -118,7 +111,7 @@ def _warnings(package_sets: Sequence[PackageSet]) -> list[str]:
     return warnings
 
 
-def _read_shared_tables(store: Store, releases: Iterable[tuple[str, str]]) -> SharedTables:
+def _read_shared_tables(store: Store, releases: Iterable[Release]) -> SharedTables:
     """Return both tables, and the manifests of the given releases.
 
     Raises `IncompleteError` if a table or a manifest is missing.

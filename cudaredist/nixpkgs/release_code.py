@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from cudaredist.exporters.nix_code import NixExpression, NixValue, nix_binding, nix_string
 from cudaredist.nixpkgs.machines import MACHINES, ORIN, SERVER_ARM, THOR
 from cudaredist.nixpkgs.nix_file import NixFile
-from cudaredist.nixpkgs.releases import Labels, Versions, labels_of, model_of
+from cudaredist.nixpkgs.releases import EvaluatedReleases, Labels, Versions, labels_by_set, model_of
 
 _JETSON_TEST, _ARM_TEST = "hasJetsonCudaCapability", "hostPlatform.isAarch64"
 _ORIN_TEST = "hasPreThorJetsonCudaCapability"
@@ -59,7 +59,7 @@ def release_code(labels: Labels, orin_test: str = _ORIN_TEST) -> NixValue:
 def merge_versions(
     file: NixFile,
     target: Versions,
-    theirs: Mapping[str, Mapping[str, Mapping[str, str]]],
+    theirs: EvaluatedReleases,
     comments: Mapping[str, Sequence[str]],
 ) -> None:
     """Add the missing package sets, and change the releases that differ.
@@ -67,9 +67,7 @@ def merge_versions(
     Adds comments above the sets with changed releases.
     """
     before = file.text
-    current: dict[str, Mapping[str, Labels]] = {
-        name: labels_of(theirs, name) for rows in theirs.values() for name in rows
-    }
+    current = labels_by_set(theirs)
     for attribute, redists in target.items():
         is_new = attribute not in current
         model = _add_set(file, attribute, current) if is_new else attribute

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.formats.packageset import ChosenRelease, PackageSet, RejectedRelease
@@ -15,8 +15,28 @@ IN_NIXPKGS = REDISTS.keys() - {"nccl", "nvshmem"}
 
 Labels: TypeAlias = Mapping[str, str]
 """Labels by machine."""
-Versions: TypeAlias = Mapping[str, Mapping[str, Labels]]
+SetLabels: TypeAlias = Mapping[str, Labels]
+"""The labels of a package set by redistributable and machine."""
+Versions: TypeAlias = Mapping[str, SetLabels]
 """Labels by package set, redistributable and machine."""
+EvaluatedReleases: TypeAlias = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""The labels of nixpkgs by machine, package set and redistributable, as Nix evaluates them."""
+
+
+class Cell(NamedTuple):
+    """The place of a label in nixpkgs' table of releases."""
+
+    attribute: str
+    """The package set."""
+    redist: str
+    machine: str
+
+
+class Release(NamedTuple):
+    """A release of a redistributable."""
+
+    redist: str
+    label: str
 
 
 class SetReleases(NamedTuple):
@@ -43,7 +63,7 @@ def releases_of(package_set: PackageSet) -> SetReleases | None:
 
 
 def set_versions(sets: Iterable[SetReleases]) -> Versions:
-    """Return the labels of package sets, the last set of a machine first.
+    """Return the labels of package sets. Of several sets for a machine, the last one counts.
 
     Skips redistributables without a manifest in nixpkgs.
     """
@@ -59,10 +79,31 @@ def set_versions(sets: Iterable[SetReleases]) -> Versions:
     }
 
 
-def released(versions: Versions) -> list[tuple[str, str]]:
-    """Return each redistributable and label, sorted."""
-    redists = [item for of_set in versions.values() for item in of_set.items()]
-    return sorted({(redist, label) for redist, labels in redists for label in labels.values()})
+def find_set(sets: Sequence[SetReleases], attribute: str, machine: str) -> SetReleases | None:
+    """Return the last set with a name for a machine, or None."""
+    for package_set in reversed(sets):
+        if package_set.attribute == attribute and machine in package_set.machines:
+            return package_set
+    return None
+
+
+def find_choice(sets: Sequence[SetReleases], cell: Cell) -> ChosenRelease | None:
+    """Return the choice of a release by the set of a machine, or None."""
+    package_set = find_set(sets, cell.attribute, cell.machine)
+    return None if package_set is None else package_set.redists.get(cell.redist)
+
+
+def cells_of(versions: Versions) -> Iterator[tuple[Cell, str]]:
+    """Yield each cell of a table with its label."""
+    for attribute, redists in versions.items():
+        for redist, labels in redists.items():
+            for machine, label in labels.items():
+                yield Cell(attribute, redist, machine), label
+
+
+def released(versions: Versions) -> list[Release]:
+    """Return each release of a table, sorted."""
+    return sorted({Release(cell.redist, label) for cell, label in cells_of(versions)})
 
 
 def is_older(new: object, old: object) -> bool:
@@ -90,12 +131,12 @@ def model_of(attribute: str, known: Iterable[str]) -> str:
     return older[-1] if older else next(iter(names), "")
 
 
-def labels_of(
-    theirs: Mapping[str, Mapping[str, Mapping[str, str]]], attribute: str
-) -> dict[str, dict[str, str]]:
-    """Return the labels of a set in nixpkgs by redistributable and machine."""
-    labels: dict[str, dict[str, str]] = defaultdict(dict)
-    for machine, rows in theirs.items():
-        for redist, label in rows.get(attribute, {}).items():
-            labels[redist][machine] = label
-    return labels
+def labels_by_set(theirs: EvaluatedReleases) -> dict[str, SetLabels]:
+    """Return the labels of nixpkgs by package set, redistributable and machine."""
+    labels: dict[str, dict[str, dict[str, str]]] = {}
+    for machine, sets in theirs.items():
+        for attribute, redists in sets.items():
+            set_labels = labels.setdefault(attribute, {})
+            for redist, label in redists.items():
+                set_labels.setdefault(redist, {})[machine] = label
+    return {**labels}

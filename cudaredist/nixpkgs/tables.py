@@ -5,7 +5,7 @@ To add a CUDA release to nixpkgs, add its manifests, its row in `nvccCompatibili
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import PurePosixPath
@@ -22,7 +22,7 @@ from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, Nvcc
 from cudaredist.nixpkgs.nix_file import NixFile
 from cudaredist.nixpkgs.rejection_comments import rejection_comments
 from cudaredist.nixpkgs.release_code import merge_versions
-from cudaredist.nixpkgs.releases import SetReleases, Versions, model_of, released
+from cudaredist.nixpkgs.releases import Release, SetReleases, Versions, model_of, released
 from cudaredist.nixpkgs.target import Target
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.redists import REDISTS
@@ -62,8 +62,8 @@ class SharedTables(NamedTuple):
 
     compat: NvccCompat
     gpus: Gpus
-    manifests: Mapping[tuple[str, str], bytes]
-    """Published bytes, by redistributable and label."""
+    manifests: Mapping[Release, bytes]
+    """The published bytes of releases."""
     runfiles: Mapping[str, Mapping[str, Runfile]] = {}
     """Runfile installers, by CUDA release and platform."""
 
@@ -94,7 +94,7 @@ class TableUpdate:
     """The rows and releases for nixpkgs' tables."""
 
     tables: SharedTables
-    sets: tuple[SetReleases, ...]
+    sets: Sequence[SetReleases]
     target: Target
     minors: frozenset[str] = frozenset()
     """The CUDA minor releases of package sets. Empty: all."""
@@ -369,8 +369,9 @@ def manifest_files(versions: Versions, tables: SharedTables) -> dict[str, bytes]
     nixpkgs' formatter requires a line feed at the end.
     """
     files = {}
-    for redist, label in released(versions):
-        data = tables.manifests.get((redist, label))
+    for release in released(versions):
+        data = tables.manifests.get(release)
         if data is not None:
-            files[f"{MANIFEST_FOLDER}/{redist}/redistrib_{label}.json"] = with_line_feed(data)
+            path = f"{MANIFEST_FOLDER}/{release.redist}/redistrib_{release.label}.json"
+            files[path] = with_line_feed(data)
     return files

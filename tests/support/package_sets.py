@@ -6,6 +6,7 @@ from typing import Any
 
 from cudaredist.formats.packageset import PackageSet, SetLicense, SetMeta
 from cudaredist.formats.tables import CapabilityEntry, Gpus, NvccCompat
+from cudaredist.nixpkgs.releases import Release
 from cudaredist.nixpkgs.tables import SharedTables
 from support.factory import archive_path, blank, package_set, set_archive, set_package
 
@@ -291,5 +292,5 @@ def shared_tables() -> SharedTables:
     return SharedTables(
         NvccCompat.model_validate_json(json.dumps(compat)),
         Gpus.model_validate_json(json.dumps(gpus)),
-        {("cuda", "13.3.1"): b'{"release_label": "13.3.1"}\n'},
+        {Release("cuda", "13.3.1"): b'{"release_label": "13.3.1"}\n'},
     )

@@ -7,7 +7,8 @@ from cudaredist.commands.nixpkgs.options import TableOptions
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from cudaredist.formats.report import ExportedFile
 from cudaredist.hints import again
-from cudaredist.nixpkgs.checkout import Checkout, Differences, is_checkout
+from cudaredist.nixpkgs.checkout import Checkout, is_checkout
+from cudaredist.nixpkgs.differences import Differences
 from cudaredist.nixpkgs.read_checkout import read_checkout
 from cudaredist.primitives import sha256_of
 from cudaredist.store.files import update_output

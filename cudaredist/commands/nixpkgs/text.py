@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from cudaredist.cli.text import columns
 from cudaredist.formats.report import ExportedFile
 from cudaredist.grouping import grouped
-from cudaredist.nixpkgs.checkout import Differences
+from cudaredist.nixpkgs.differences import Differences
 from cudaredist.words import plural
 
 

@@ -25,7 +25,7 @@ from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment, ni
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.nixpkgs.releases import releases_of, set_versions
+from cudaredist.nixpkgs.releases import Release, releases_of, set_versions
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
@@ -170,7 +170,7 @@ def test_package_sets_are_sorted_by_number() -> None:
 def test_exported_manifests_end_with_line_feed(end: bytes) -> None:
     path = "pkgs/development/cuda-modules/_cuda/manifests/cuda/redistrib_13.3.1.json"
     published = b'{"cuda": {}}'
-    tables = shared_tables()._replace(manifests={("cuda", "13.3.1"): published + end})
+    tables = shared_tables()._replace(manifests={Release("cuda", "13.3.1"): published + end})
     assert exported(tables=tables)[path] == published + b"\n"
 
 

@@ -1,0 +1,180 @@
+"""Compare the tables of nixpkgs with ours, cell by cell."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, TypeAlias
+
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
+from cudaredist.nixpkgs.cells import ReportedTable, TableCell
+from cudaredist.nixpkgs.our_tables import OurTables
+from cudaredist.nixpkgs.releases import (
+    Cell,
+    cells_of,
+    find_choice,
+    find_set,
+    is_downgrade,
+    set_versions,
+)
+from cudaredist.nixpkgs.tables import (
+    TableName,
+    TableUpdate,
+    capability_fields,
+    flat_cells,
+    is_same_manifest,
+    manifest_files,
+    nvcc_bounds,
+)
+from cudaredist.primitives import sha256_of
+from cudaredist.redists import REDISTS
+from cudaredist.store.files import read_file
+
+_Cells: TypeAlias = Mapping[tuple[str, ...], Any]
+"""Values by their path in a table."""
+_Value: TypeAlias = str | bool | None
+
+
+class Differences(NamedTuple):
+    """The differences between a checkout and our tables."""
+
+    checkout: str
+    cells: tuple[TableCell, ...]
+    """The cells to change."""
+    kept: tuple[TableCell, ...]
+    """The cells that only nixpkgs has."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a comparison."""
+        return EXIT_FINDINGS if self.cells else EXIT_OK
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The tables of a folder, and the update of them."""
+
+    folder: Path
+    update: TableUpdate
+    ours: OurTables
+
+    @property
+    def differences(self) -> Differences:
+        """The cells to change, and those that only nixpkgs has."""
+        tables = list(self._tables_of_rows())
+        changed = [cell for table in tables for cell in table.changed()]
+        kept = [cell for table in tables for cell in table.kept()]
+        return Differences(
+            str(self.folder),
+            cells=(*changed, *self._changed_releases(), *self._changed_manifests()),
+            kept=(*kept, *self._kept_releases()),
+        )
+
+    def _tables_of_rows(self) -> "Iterator[_TableOfRows]":
+        """Yield the tables of compilers and capabilities that are updated."""
+        update, theirs, tables = self.update, self.update.theirs, self.update.tables
+        if "compilers" in update.parts:
+            yield _TableOfRows(
+                "compilers",
+                old=flat_cells(theirs.compilers),
+                new=flat_cells(update.compilers),
+                ours=flat_cells(nvcc_bounds(tables.compat)),
+                reason=self.ours.bound_reason,
+            )
+        if "capabilities" in update.parts:
+            yield _TableOfRows(
+                "capabilities",
+                old=flat_cells(theirs.capabilities),
+                new=flat_cells(update.capabilities),
+                ours=flat_cells(capability_fields(tables.gpus)),
+                reason=self.ours.capability_reason,
+            )
+
+    def _changed_releases(self) -> Iterator[TableCell]:
+        """Yield the labels to change, including those that the update skips."""
+        target = self.update.target
+        skipped = {release.cell: release.new for release in target.skipped}
+        for cell, label in cells_of(target.versions):
+            old, new = self._old_label(cell), skipped.get(cell, label)
+            if new != old:
+                reason = self.ours.release_reason(cell, old, label)
+                is_lower = is_downgrade(new, old, find_choice(self.update.sets, cell))
+                yield _cell("releases", cell, old, new, reason, is_downgrade=is_lower)
+
+    def _kept_releases(self) -> Iterator[TableCell]:
+        """Yield the labels of redistributables that our set for a machine does not have."""
+        ours = set_versions(self.update.sets)
+        for attribute in self.update.target.versions:
+            for machine, sets in self.update.theirs.releases.items():
+                if find_set(self.update.sets, attribute, machine) is None:
+                    continue
+                for redist, old in sets.get(attribute, {}).items():
+                    if redist not in ours.get(attribute, {}):
+                        cell = Cell(attribute, redist, machine)
+                        new = self.update.target.label(cell)
+                        reason = self.ours.release_reason(cell, old, new)
+                        yield _cell("releases", cell, old, None, reason)
+
+    def _old_label(self, cell: Cell) -> str | None:
+        """Return the label in nixpkgs, or None."""
+        sets = self.update.theirs.releases.get(cell.machine, {})
+        label: str | None = sets.get(cell.attribute, {}).get(cell.redist)
+        return label
+
+    def _changed_manifests(self) -> Iterator[TableCell]:
+        """Yield missing or different manifests."""
+        files = manifest_files(self.update.target.versions, self.update.tables)
+        for path, data in files.items():
+            current = read_file(self.folder / path)
+            if current is not None and is_same_manifest(path, current, data):
+                continue
+            redist = REDISTS[PurePosixPath(path).parts[-2]]
+            kind = "handwritten" if redist.handwritten else "published"
+            reason = f"the {kind} manifest of a release in the table of releases"
+            old = None if current is None else sha256_of(current)
+            yield _cell("manifests", (path,), old, sha256_of(data), reason)
+
+
+class _TableOfRows(NamedTuple):
+    """A table of compilers or capabilities."""
+
+    name: TableName
+    old: _Cells
+    """The values in nixpkgs."""
+    new: _Cells
+    """The values after the update, of the rows that are updated."""
+    ours: _Cells
+    """Our values of all rows."""
+    reason: Callable[..., str]
+
+    def changed(self) -> Iterator[TableCell]:
+        """Yield the cells with a different new value."""
+        for cell, value in self.new.items():
+            old = self.old.get(cell)
+            if value is not None and value != old:
+                yield _cell(self.name, cell, old, value, self.reason(*cell))
+
+    def kept(self) -> Iterator[TableCell]:
+        """Yield the cells of nixpkgs that differ from ours and stay."""
+        for cell, value in self.old.items():
+            stays = self.new.get(cell) in {None, value}
+            if stays and value is not None and self.ours.get(cell) != value:
+                yield _cell(self.name, cell, value, None, self.reason(*cell))
+
+
+def _cell(
+    table: ReportedTable,
+    cell: tuple[str, ...],
+    old: _Value,
+    new: _Value,
+    reason: str,
+    *,
+    is_downgrade: bool = False,
+) -> TableCell:
+    return TableCell(
+        table=table,
+        cell=".".join(cell),
+        nixpkgs=old,
+        cudaredist=new,
+        is_downgrade=is_downgrade,
+        reason=reason,
+    )
