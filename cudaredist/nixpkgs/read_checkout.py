@@ -1,7 +1,9 @@
-"""Read the package sets and tables for an export to nixpkgs."""
+"""Read the package sets and tables for an update of nixpkgs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
 from cudaredist.formats.packageset import PackageSet
@@ -13,6 +15,7 @@ from cudaredist.nixpkgs.releases import Release, SetReleases, released, releases
 from cudaredist.nixpkgs.tables import TABLES, SharedTables
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.inputs import SetData
 from cudaredist.sets.load import read_set_data
 from cudaredist.sets.read_set import indexed_sets, read_package_set
 from cudaredist.store.data_folder import Store
@@ -20,6 +23,15 @@ from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.locate import store_to_read
 from cudaredist.store.read_data import RUNFILES, read_runfiles, require_manifests
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
+
+
+class _SelectedSets(NamedTuple):
+    """Our package sets for nixpkgs."""
+
+    sets: Sequence[SetReleases]
+    lines: frozenset[str]
+    """The CUDA minor releases, also of sets of the wheels channel."""
+    warnings: Sequence[str] = ()
 
 
 def read_checkout(
@@ -32,50 +44,52 @@ def read_checkout(
     only: str | None,
     allow_downgrade: bool,
 ) -> tuple[Checkout, list[str]]:
-    """Return the checkout with what it is compared to, and warnings.
+    """Return the checkout with our tables and package sets, and warnings.
 
     Without the path of a package set or index, the sets are those of the local releases. Labels do
     not depend on the contents of archives.
     """
     store = store_to_read(data_dir, "redist", use_shipped=use_shipped)
-    warnings: list[str] = []
-    package_sets: list[PackageSet] = []
-    data = None
+    # The data is read once, and only if it is necessary.
+    data = cache(partial(read_set_data, store))
     if path is not None:
-        package_sets = [read_package_set(single)[0] for single in indexed_sets(path)]
-        warnings += _warnings(package_sets)
-        sets = list(filter(None, map(releases_of, package_sets)))
-        lines = {package_set.cuda.major_minor for package_set in package_sets}
+        selected = _built_sets(path)
     else:
         require_manifests(store, [CUDA])
-        data = read_set_data(store)
-        sets = local_sets(data, _pins(pins))
-        lines = {package_set.line for package_set in sets}
-    others: list[SetReleases] = []
-    if only in {"compilers", "capabilities"}:
-        needed: list[Release] = []
-    else:
-        _check_only(only, sets)
+        selected = _local_sets(data(), _pins(pins))
+    warnings = [*selected.warnings]
+    others: Sequence[SetReleases] = ()
+    releases: list[Release] = []
+    if only not in {"compilers", "capabilities"}:
+        _check_only(only, selected.sets)
         try:
-            if sets and store.redists():
-                others = list(sets_to_compare(data or read_set_data(store), sets))
+            if selected.sets and store.redists():
+                others = tuple(sets_to_compare(data(), selected.sets))
         except InvalidFileError as error:
             warnings.append(f"machines without a package set are not compared: {error.message}")
-        needed = released(set_versions(sets))
-    tables = _read_shared_tables(store, needed)
-    manifests = dict(tables.manifests)
-    for release in released(set_versions(others)):
-        if release not in manifests:
-            manifests[release] = _read_manifest(store, *release)
+        releases = [*released(set_versions(selected.sets)), *released(set_versions(others))]
     ours = OurTables(
-        tables=tables._replace(manifests=manifests),
+        tables=_read_shared_tables(store, releases),
         nvcc_policy=read_nvcc_policy(store),
         gpu_policy=read_gpu_policy(store),
-        sets=sets,
+        sets=selected.sets,
         others=others,
     )
-    checkout = Checkout(folder, ours, frozenset(lines), only, allow_downgrade=allow_downgrade)
-    return checkout, warnings
+    return Checkout(folder, ours, selected.lines, only, allow_downgrade=allow_downgrade), warnings
+
+
+def _built_sets(path: Path) -> _SelectedSets:
+    """Return the package sets of a file or index."""
+    package_sets = [read_package_set(single)[0] for single in indexed_sets(path)]
+    lines = frozenset(package_set.cuda.major_minor for package_set in package_sets)
+    sets = tuple(filter(None, map(releases_of, package_sets)))
+    return _SelectedSets(sets, lines, _warnings(package_sets, sets))
+
+
+def _local_sets(data: SetData, pins: Mapping[str, str]) -> _SelectedSets:
+    """Return the package sets of the local releases."""
+    sets = tuple(local_sets(data, pins))
+    return _SelectedSets(sets, frozenset(package_set.line for package_set in sets))
 
 
 def _check_only(only: str | None, sets: Iterable[SetReleases]) -> None:
@@ -86,6 +100,7 @@ def _check_only(only: str | None, sets: Iterable[SetReleases]) -> None:
 
 
 def _pins(texts: Iterable[str]) -> dict[str, str]:
+    """Return the requested labels by redistributable. Raises `UsageError`."""
     pins = {}
     for text in texts:
         name, equals, label = text.partition("=")
@@ -96,9 +111,10 @@ def _pins(texts: Iterable[str]) -> dict[str, str]:
     return pins
 
 
-def _warnings(package_sets: Sequence[PackageSet]) -> list[str]:
+def _warnings(package_sets: Sequence[PackageSet], sets: Sequence[SetReleases]) -> list[str]:
+    """Return warnings about the parts of package sets that nixpkgs' tables do not have."""
     warnings = []
-    if not any(map(releases_of, package_sets)):
+    if not sets:
         warnings.append(
             "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
         )
@@ -116,14 +132,15 @@ def _read_shared_tables(store: Store, releases: Iterable[Release]) -> SharedTabl
 
     Raises `IncompleteError` if a table or a manifest is missing.
     """
-    manifests = {release: _read_manifest(store, *release) for release in releases}
+    manifests = {release: _read_manifest(store, release) for release in dict.fromkeys(releases)}
     compat, gpus = require_layered(store, NVCC_TABLE), require_layered(store, GPU_TABLE)
     runfiles = read_runfiles(store.read_table(RUNFILES)).runfiles
     return SharedTables(compat.table, gpus.table, manifests, runfiles)
 
 
-def _read_manifest(store: Store, redist: str, label: str) -> bytes:
+def _read_manifest(store: Store, release: Release) -> bytes:
     """Return the published bytes of a manifest. Raises `IncompleteError` if it is missing."""
+    redist, label = release
     data = store.manifests(redist).read(parse_label(label))
     if data is None:
         message = f"no manifest for {redist} {label} in {store.root}"

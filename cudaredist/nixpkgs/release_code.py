@@ -73,19 +73,23 @@ def merge_versions(
         model = _add_set(file, attribute, current) if is_new else attribute
         old = current.get(model, {})
         current[attribute] = redists
-        changes = {r: labels for r, labels in redists.items() if labels != old.get(r, {})}
+        changes = {
+            redist: labels for redist, labels in redists.items() if labels != old.get(redist, {})
+        }
         for redist, labels in changes.items():
             _put_release(file, (attribute, redist), old.get(redist, {}), labels, redists)
         if changes or is_new:
-            _inherit_tests(file, attribute)
+            _inherit_variables(file, attribute)
             _add_comment(file, attribute, comments.get(attribute, ()))
     for name, lines in _DEFINITIONS.items():
-        if file.text.count(name) > before.count(name) and not _defines(file, name):
+        is_added = file.text.count(name) > before.count(name)
+        if is_added and not _defines(file, name):
             start, let, end = file.text.partition("let\n")
             file.text = "".join([start, let, *(f"  {line}\n" for line in lines), "\n", end])
 
 
 def _defines(file: NixFile, name: str) -> bool:
+    """Check if a file defines or inherits a variable."""
     inherited = re.search(rf"\binherit\b{_NAMES}\s{re.escape(name)}\b", file.text)
     return inherited is not None or file.find(name) is not None
 
@@ -119,7 +123,7 @@ def _code(file: NixFile, labels: Labels) -> NixValue:
     return release_code(labels, _ORIN_CALL if _ORIN_CALL in file.text else _ORIN_TEST)
 
 
-def _inherit_tests(file: NixFile, attribute: str) -> None:
+def _inherit_variables(file: NixFile, attribute: str) -> None:
     """Add the variables of new conditions to a set's own `inherit`, if it has one."""
     binding = file.find(attribute)
     if binding is None:
@@ -133,10 +137,9 @@ def _inherit_tests(file: NixFile, attribute: str) -> None:
     names = match[1].split()
     body = code[match.end() :]
     variables = ("hasJetsonCudaCapability", "hostPlatform", "requestedJetsonCudaCapabilities")
-    missing = [v for v in variables if re.search(rf"\b{v}\b", body) and v not in names]
-    unused = [v for v in names if not re.search(rf"\b{re.escape(v)}\b", body)]
-    if missing:
-        inherited = " ".join(sorted({*names, *missing} - set(unused)))
+    used = {name for name in (*variables, *names) if re.search(rf"\b{re.escape(name)}\b", body)}
+    if used - set(names):
+        inherited = " ".join(sorted(used))
         start = binding.value + match.start(1)
         file.replace(start, binding.value + match.end(1), f" {inherited}")
 
