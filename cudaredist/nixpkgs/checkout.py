@@ -11,6 +11,7 @@ from cudaredist.exporters.export_format import Files
 from cudaredist.grouping import grouped
 from cudaredist.nixpkgs.differences import Comparison, Differences
 from cudaredist.nixpkgs.evaluate import evaluate_tables
+from cudaredist.nixpkgs.merge_tables import merged_files
 from cudaredist.nixpkgs.our_tables import OurTables
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
@@ -20,7 +21,6 @@ from cudaredist.nixpkgs.tables import (
     NixpkgsTables,
     TableName,
     TableUpdate,
-    merged_files,
     minors_of,
 )
 from cudaredist.nixpkgs.target import Target, target_versions

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
 from cudaredist.nixpkgs.cells import ReportedTable, TableCell
+from cudaredist.nixpkgs.merge_tables import is_same_manifest, manifest_files
 from cudaredist.nixpkgs.our_tables import OurTables
 from cudaredist.nixpkgs.releases import (
     Cell,
@@ -21,8 +22,6 @@ from cudaredist.nixpkgs.tables import (
     TableUpdate,
     capability_fields,
     flat_cells,
-    is_same_manifest,
-    manifest_files,
     nvcc_bounds,
 )
 from cudaredist.primitives import sha256_of

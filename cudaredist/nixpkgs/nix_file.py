@@ -136,8 +136,8 @@ class NixFile:
     def rename_strings(self, binding: Binding, renamed: Mapping[str, str]) -> None:
         """Replace the strings in a value, but not those in its comments."""
         quoted = {nix_string(old): nix_string(new) for old, new in renamed.items()}
-        words = [w for w in self._words(binding.value, binding.end) if w["word"] in quoted]
-        for word in reversed(words):
+        words = self._words(binding.value, binding.end)
+        for word in reversed([word for word in words if word["word"] in quoted]):
             self.replace(word.start(), word.end(), quoted[word["word"]])
 
     def without_comments(self, start: int, end: int) -> str:

@@ -25,6 +25,7 @@ from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment, ni
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.nixpkgs.merge_tables import merged_files
 from cudaredist.nixpkgs.releases import Release, releases_of, set_versions
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
@@ -33,7 +34,6 @@ from cudaredist.nixpkgs.tables import (
     SharedTables,
     TableUpdate,
     capability_fields,
-    merged_files,
     nvcc_bounds,
 )
 from cudaredist.nixpkgs.target import target_versions
