@@ -18,11 +18,13 @@ from hypothesis import HealthCheck, settings
 from support import processing
 from support.factory import manifest
 from support.golden import golden
+from support.headers import read_once
 from support.patching import Patch, patching
 from support.releases import publish, release
 from support.running import assert_report_fits, invoke
 from support.server import FaultServer
 from support.shared_index import share_index
+from support.templates import CompiledEnvironment
 from support.toolkits import MadeSet, Materialize, put_packages
 from typer.main import get_command
 from typer.testing import Result
@@ -99,6 +101,14 @@ def _shared_index(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "shared"
     folder.mkdir(mode=0o700, exist_ok=True)
     share_index(folder)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _headers_and_templates_read_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cudaredist.commands.update.table_run.read_header", read_once)
+        patch.setattr("cudaredist.commands.site.render_site.Environment", CompiledEnvironment)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,10 +2,12 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from conftest import Run
 from support.running import expect_error
+from support.set_inputs import cuda, put_data
 
 REFUSALS = {
     "diff x y --lines": ("--lines cannot be combined with NEW", "cudaredist diff x y"),
@@ -269,6 +271,9 @@ REFUSALS = {
 @pytest.mark.parametrize("call", REFUSALS)
 def test_refused_options_are_named_with_a_call_to_type(run: Run, call: str) -> None:
     message, suggested = REFUSALS[call]
+    if suggested.startswith("cudaredist build"):
+        # Without local data, the suggested call would build a set of each shipped release.
+        put_data(Path("data"), cuda())
     result = run(*shlex.split(call))
     expect_error(result, 2, f"error: {message}")
     assert re.findall("`([^`]*)`", result.stderr)[-1] == suggested

@@ -37,10 +37,8 @@ from support.toolkits import MadeSet, listing
 from typer.testing import Result
 
 from cudaredist.commands.mirror.mirror_pages import generated_files
-from cudaredist.commands.update import table_run as update
 from cudaredist.formats.mirror_lock import MirrorLock
 from cudaredist.formats.registry import kind_of_document, read_own_file
-from cudaredist.tables.nvcc.compilers import read_header
 
 
 def with_header(line: bytes) -> Behaviour:
@@ -381,13 +379,12 @@ NAMES = {"data", "cache", "root", "set.json", "mirrored"}
 
 @pytest.fixture(scope="module", autouse=True)
 def _fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Read each header once, retry without pauses, and leave the checkout's folder."""
+    """Retry without pauses, and leave the checkout's folder."""
     # Close sockets of other tests first.
     gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         # Otherwise, each call parses the checkout's pyproject.toml.
         patch.chdir(tmp_path_factory.mktemp("work"))
-        patch.setattr(update, "read_header", functools.cache(read_header))
         patch.setattr("cudaredist.sources.http_retry.backoff", lambda _: 0.01)
         yield
 

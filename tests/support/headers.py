@@ -3,11 +3,13 @@
 The headers are written for these tests and contain no text of NVIDIA."""
 
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cudaredist.formats.tables import HeaderSource
+from cudaredist.tables.nvcc.compilers import read_header
 
 _TEMPLATE = Environment(  # noqa: S701 - no web page
     loader=FileSystemLoader(Path(__file__).parents[1] / "fixtures" / "headers"),
@@ -16,6 +18,10 @@ _TEMPLATE = Environment(  # noqa: S701 - no web page
     lstrip_blocks=True,
     undefined=StrictUndefined,
 ).get_template("host_config.h.jinja")
+
+
+read_once = cache(read_header)
+"""Evaluate a header once, because every version of every compiler takes long."""
 
 
 @dataclass(frozen=True, slots=True)

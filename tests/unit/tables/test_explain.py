@@ -1,7 +1,7 @@
 """Tests of explain: facts with their sources, and conflicting sources."""
 
 import pytest
-from support.headers import ERAS, Checks, header_source, host_config
+from support.headers import ERAS, Checks, header_source, host_config, read_once
 from support.ptxas import three_releases
 
 from cudaredist.formats.tables import (
@@ -20,7 +20,6 @@ from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact, Topic
 from cudaredist.tables.gpus.gpu_table import make_table
-from cudaredist.tables.nvcc.compilers import read_header
 from cudaredist.tables.nvcc.nvcc_table import make_compat, make_release
 
 NVCC_POLICY = NvccPolicy(
@@ -71,7 +70,7 @@ GPU_POLICY = GpuPolicy(
 
 def release(version: str, checks: Checks) -> NvccRelease:
     return make_release(
-        version, header_source(version), read_header(host_config(checks)), NVCC_POLICY
+        version, header_source(version), read_once(host_config(checks)), NVCC_POLICY
     )
 
 

@@ -2,13 +2,12 @@
 
 import re
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from support.headers import ERAS, header_source, host_config
+from support.headers import ERAS, header_source, host_config, read_once
 from support.optional_programs import needs
 
 from cudaredist.errors import InvalidFileError, NotInDataError
@@ -21,7 +20,7 @@ from cudaredist.formats.tables import (
     NvccRelease,
 )
 from cudaredist.jsontext import canonical_json
-from cudaredist.tables.nvcc.compilers import COMPILERS, read_header, visual_studio
+from cudaredist.tables.nvcc.compilers import COMPILERS, visual_studio
 from cudaredist.tables.nvcc.nvcc_table import (
     findings,
     hold_back,
@@ -38,9 +37,6 @@ def policy() -> NvccPolicy:
     read = read_own_file(POLICY_PATH.read_bytes(), NvccPolicy)
     assert isinstance(read, NvccPolicy)
     return read
-
-
-read_once = cache(read_header)
 
 
 def release(**more: Any) -> NvccRelease:
@@ -75,18 +71,18 @@ def in_short(answer: CompilerRange | CompilerVerdict) -> str:
     ],
 )
 def test_every_header_form_is_read(era: str, expected: str) -> None:
-    ranges = read_header(host_config(ERAS[era]))
+    ranges = read_once(host_config(ERAS[era]))
     assert list(ranges) == list(COMPILERS)
     assert " ".join(map(in_short, ranges.values())) == expected
 
 
 def test_header_with_windows_newlines_is_read() -> None:
     header = host_config(ERAS["13.4"])
-    assert read_header(header.replace(b"\n", b"\r\n")) == read_header(header)
+    assert read_once(header.replace(b"\n", b"\r\n")) == read_once(header)
 
 
 def test_header_bounds_are_derived_and_stated() -> None:
-    ranges = read_header(host_config(ERAS["13.4"]))
+    ranges = read_once(host_config(ERAS["13.4"]))
     gcc, clang, msvc = (ranges[name] for name in ("gcc", "clang", "msvc"))
     assert gcc.model_dump() == {"status": "range", "min": None, "max": 16, "max_basis": "derived"}
     assert isinstance(clang, CompilerRange)
@@ -118,7 +114,7 @@ def test_compiler_not_tested_by_header_is_unchecked() -> None:
 def test_error_text_that_contradicts_condition_is_noted(
     compiler: str, checks: dict[str, Any], stale: str
 ) -> None:
-    ranges = read_header(host_config(**checks))
+    ranges = read_once(host_config(**checks))
     note = ranges[compiler].note
     assert note is not None
     assert re.match(r"line \d+: the text of #error ", note)
@@ -146,7 +142,7 @@ def test_error_text_that_contradicts_condition_is_noted(
 )
 def test_invalid_header_is_refused(old: bytes, new: bytes, message: str) -> None:
     with pytest.raises(InvalidFileError) as raised:
-        read_header(host_config().replace(old, new))
+        read_once(host_config().replace(old, new))
     assert message in str(raised.value)
 
 
@@ -252,7 +248,7 @@ def test_stricter_lower_bound_of_header_overrides_documentation(
     check: bytes, of_header: tuple[object, ...], of_release: tuple[object, ...]
 ) -> None:
     data = host_config().replace(b"(__clang_major__ < 3)", check)
-    ranges = read_header(data.replace(b"__clang_minor__ < 3", b"0"))
+    ranges = read_once(data.replace(b"__clang_minor__ < 3", b"0"))
     release = make_release(None, header_source("1.2.3"), ranges, policy())
     for clang, expected in ((ranges["clang"], of_header), (release.compilers["clang"], of_release)):
         assert isinstance(clang, CompilerRange)

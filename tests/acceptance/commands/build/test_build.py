@@ -162,8 +162,10 @@ def test_build_of_pair_writes_no_host_without_target(build: Run) -> None:
     expect_output(build("--platform", LINUX, "--target", JETSON), 0, "2 written")
 
 
-def test_build_of_all_capabilities_indexes_sets_by_architecture(run: Run) -> None:
-    """On the shipped data."""
+@pytest.mark.parametrize("data", ["small", pytest.param("shipped", marks=pytest.mark.slow)])
+def test_build_of_all_capabilities_indexes_sets_by_architecture(run: Run, data: str) -> None:
+    if data == "small":
+        put_data(Path("data"), *RELEASES)
     result = run("build", "--cuda", "13.0", "--system", "x86_64-linux", "--gpu", "all")
     assert result.exit_code == 0, result.output
     paths = {e["architecture"]: Path("build", e["path"]) for e in read("build/index.json")["sets"]}

@@ -181,7 +181,7 @@ def test_broken_file_is_named_in_error(
     [
         ("diff", "cuda@12.9.1", "cuda@12.9.2"),
         ("which", "x.h"),
-        ("build",),
+        ("build", "--cuda", "12.9", "--platform", "linux-x86_64"),
         *(
             (command, "--data-dir", REPOSITORY / "data", "--check")
             for command in ("bump", "process-manifests", "update-gpus", "update-nvcc-compat")

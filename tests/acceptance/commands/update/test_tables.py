@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +18,13 @@ from support.running import expect_error, expect_output, report
 from support.server import FaultServer
 from support.wheels import put_wheel
 
-from cudaredist.commands.update import table_run as tables
 from cudaredist.features import extracts
 from cudaredist.primitives import sha256_of
 from cudaredist.store import archive_service as archives
-from cudaredist.tables.nvcc.compilers import read_header
 
 FOLDER = "/compute/cuda/redist/"
 HEADER = host_config(gcc=14, clang=19)
 COMPAT, GPUS = Path("data/nvcc_compat.json"), Path("data/gpus.json")
-
-
-read_once = cache(read_header)
-
-
-@pytest.fixture(autouse=True)
-def _headers_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Evaluating every compiler version against the same headers takes most of the time.
-    monkeypatch.setattr(tables, "read_header", read_once)
 
 
 def nvcc(header: bytes = HEADER, profiles: object = PROFILES_12_9) -> dict[str, Files]:
