@@ -20,8 +20,8 @@ CALLS = ("build --cuda 13.0.3 --platform linux-x86_64", f"explain set {SET}")
 LINES = 24
 
 
-def shown_lines() -> list[str]:
-    """Return the lines of the picture, from the current output of the last call."""
+def current_output() -> str:
+    """Return the current output of the last call."""
     output = ""
     with tempfile.TemporaryDirectory() as folder:
         for words in CALLS:
@@ -32,6 +32,11 @@ def shown_lines() -> list[str]:
                 text=True,
                 check=True,
             ).stdout
+    return output
+
+
+def shown_lines(output: str) -> list[str]:
+    """Return the lines of the picture of an output."""
     return [f"$ cudaredist {CALLS[-1]}", *output.splitlines()[:LINES], "..."]
 
 
@@ -53,4 +58,4 @@ def picture(lines: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture(shown_lines()))
+    PICTURE.write_text(picture(shown_lines(current_output())))

@@ -16,10 +16,18 @@ from support.factory import manifest
 from support.optional_programs import needs
 from support.pages import COMMANDS
 from support.patching import Patch
-from support.running import PROGRAM, WITHOUT_OVERRIDE, completed, expect_error, expect_output
+from support.running import (
+    PROGRAM,
+    WITHOUT_OVERRIDE,
+    completed,
+    expect_error,
+    expect_output,
+    invoke,
+)
 from support.server import FaultServer
 
 from cudaredist import errors
+from cudaredist.store.files import read_standard_input
 
 
 def test_command_without_arguments_prints_help(run: Run) -> None:
@@ -60,12 +68,16 @@ def test_options_before_the_command_are_its_options(run: Run, words: str) -> Non
 def test_dash_is_standard_input(run: Run) -> None:
     build = "build --cuda 12.8 --platform linux-x86_64 --output set.json --quiet"
     assert run(*build.split()).exit_code == 0
-    for words in ("explain set", "export requirements", "diff set.json"):
-        command = f"{sys.executable} -m cudaredist {words} - < set.json"
-        result = completed("sh", "-c", command)
+    command = f"{sys.executable} -m cudaredist export requirements - < set.json"
+    result = completed("sh", "-c", command)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == run("export", "requirements", "set.json").stdout
+    for words in ("explain set", "diff set.json"):
+        read_standard_input.cache_clear()
+        printed = invoke(*words.split(), "-", stdin=Path("set.json").read_bytes()).stdout
         expected = run(*words.split(), "set.json").stdout
-        assert result.returncode == 0, result.stderr
-        assert result.stdout == expected.replace("set.json -> set.json", "set.json -> -")
+        assert printed == expected.replace("set.json -> set.json", "set.json -> -")
+    read_standard_input.cache_clear()
 
 
 def test_help_command_prints_help(run: Run) -> None:

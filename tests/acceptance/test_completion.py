@@ -38,6 +38,7 @@ def request(shell: str, line: str) -> dict[str, str]:
         ("bash", "cudaredist export n", ("nix",)),
         ("bash", "cudaredist n", ("nixpkgs",)),
         ("bash", "cudaredist export nixpkgs --di", ("--diff",)),
+        ("bash", "cudaredist export s", ("sha256sums", "spdx")),
         ("bash", "cudaredist check --redist cud", ("cuda", "cudnn", "cudss")),
         ("bash", "cudaredist build --platform linux-s", ("linux-sbsa",)),
         ("bash", "cudaredist build --channel ", ("redist", "wheels")),

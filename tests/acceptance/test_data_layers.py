@@ -3,6 +3,7 @@
 Entries of the data folder override shipped entries."""
 
 import contextlib
+import functools
 import json
 import shutil
 import signal
@@ -17,6 +18,7 @@ from support.factory import manifest
 from support.running import expect_error, expect_output
 from support.server import FaultServer
 from support.wheels import put_wheel
+from typer.testing import Result
 
 from cudaredist.primitives import sha256_of
 from cudaredist.sets.load import read_set_data
@@ -60,15 +62,20 @@ def answers(run: Run) -> dict[str, tuple[int, str]]:
     return {name: (result.exit_code, result.stdout) for name, result in results.items()}
 
 
-_SHIPPED: dict[str, tuple[int, str]] = {}
+_SHIPPED: dict[tuple[str, ...], Result] = {}
+
+
+def shipped(run: Run, *call: str) -> Result:
+    """Return the result of a call in an empty folder, from the first test that needs it."""
+    assert not list(Path().iterdir())
+    if call not in _SHIPPED:
+        _SHIPPED[call] = run(*call)
+    return _SHIPPED[call]
 
 
 def shipped_answers(run: Run) -> dict[str, tuple[int, str]]:
-    """Return the answers in an empty folder, from the first test that needs them."""
-    assert not list(Path().iterdir())
-    if not _SHIPPED:
-        _SHIPPED.update(answers(run))
-    return _SHIPPED
+    """Return the answers in an empty folder."""
+    return answers(functools.partial(shipped, run))
 
 
 def layers_of(run: Run, *question: str) -> dict[str | None, set[str | None]]:
@@ -173,8 +180,7 @@ def test_merged_capabilities_equal_shipped_table(run: Run) -> None:
     put_table("gpus")
     merged = read_set_data(store_to_read(None, None)).gpus
     shutil.rmtree("data")
-    shipped = read_set_data(store_to_read(None, None)).gpus
-    assert merged == shipped
+    assert merged == read_set_data(store_to_read(None, None)).gpus
 
 
 def test_local_table_entry_overrides_shipped_entry(run: Run) -> None:
@@ -189,14 +195,14 @@ def test_local_table_entry_overrides_shipped_entry(run: Run) -> None:
 
 def test_local_release_hides_no_shipped_release(run: Run) -> None:
     question = ("which", "libcublas.so*", "--json")
-    shipped = run(*question)
+    before = shipped(run, *question)
     put_wheels()
     local = run(*question)
-    assert local.stdout == shipped.stdout
+    assert local.stdout == before.stdout
     assert local.stderr.startswith(
         "using --channel wheels of data and the data shipped with cudaredist\n"
     )
-    assert run("build", "--cuda", "12.9").exit_code == 0
+    assert run("build", "--cuda", "12.9", "--platform", "linux-x86_64").exit_code == 0
     assert run("diff", "cuda@12.9.1", "cuda@13.0.2").exit_code == 0
     found = json.loads(run(*question, "--no-shipped-data").stdout)
     assert {hit["release"] for hit in found["hits"]} == {"13.0.2"}
@@ -204,7 +210,7 @@ def test_local_release_hides_no_shipped_release(run: Run) -> None:
 
 def test_local_release_overrides_shipped_release(run: Run) -> None:
     call = ("which", "libcublas.so.13", "--json")
-    shipped = {hit["release"] for hit in json.loads(run(*call).stdout)["hits"]}
+    before = {hit["release"] for hit in json.loads(shipped(run, *call).stdout)["hits"]}
     put_wheels()
     for kind, name in (("manifests", "redistrib"), ("features", "feature")):
         path = Path("data", kind, "wheels/cuda", f"{name}_13.0.2.json")
@@ -213,7 +219,7 @@ def test_local_release_overrides_shipped_release(run: Run) -> None:
         del packages["libcublas"]
         path.write_text(json.dumps(document))
     local = {hit["release"] for hit in json.loads(run(*call).stdout)["hits"]}
-    assert shipped - local == {"13.0.2"}
+    assert before - local == {"13.0.2"}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +231,7 @@ def test_local_release_overrides_shipped_release(run: Run) -> None:
     ids=lambda call: call[0],
 )
 def test_manifests_without_cuda_hide_no_shipped_data(run: Run, call: tuple[str, ...]) -> None:
-    before = run(*call)
+    before = shipped(run, *call)
     path = Path("data/manifests/cudnn/redistrib_9.99.0.json")
     path.parent.mkdir(parents=True)
     path.write_bytes(manifest("9.99.0", packages=("cudnn",)))
@@ -282,7 +288,7 @@ def test_versions_of_channel_without_releases_name_the_other_one(run: Run) -> No
 
 def test_shipped_features_describe_equal_local_manifest(run: Run) -> None:
     call = ("build", "--cuda", "13.0.2", "--platform", "linux-x86_64", "--json")
-    before = run(*call)
+    before = shipped(run, *call)
     put_wheels()
     shutil.rmtree("data/features")
     assert run(*call).stdout == before.stdout
@@ -336,7 +342,7 @@ def test_bump_check_of_shipped_data_compares_wheels(run: Run, pip_folder: Path) 
 def test_manifests_without_features_hide_no_shipped_data(
     run: Run, question: tuple[str, ...]
 ) -> None:
-    before = run(*question)
+    before = shipped(run, *question)
     put_unexamined_release()
     after = run(*question)
     assert after.exit_code == before.exit_code
@@ -508,20 +514,20 @@ def coverage(run: Run, *options: str) -> dict[str, dict[str, str] | None]:
 
 
 def test_shipped_features_complete_local_coverage(run: Run) -> None:
-    shipped = coverage(run)
+    before = coverage(functools.partial(shipped, run))
     put_wheels("12.9.1")
     shutil.copy(SHIPPED / "gpus.json", "data")
-    assert coverage(run) == shipped
+    assert coverage(run) == before
     local = coverage(run, "--no-shipped-data")
     assert local["libcublas"] == {"first": "12.9.1", "newest": "12.9.1", "gaps": []}
     assert "cudnn" not in local
 
 
 def test_local_manifest_without_features_has_shipped_coverage(run: Run) -> None:
-    shipped = coverage(run)
+    before = coverage(functools.partial(shipped, run))
     put_wheels("12.9.1")
     Path("data/features/wheels/cuda/feature_12.9.1.json").unlink()
-    assert coverage(run) == shipped
+    assert coverage(run) == before
 
 
 def test_coverage_of_local_features_overrides_shipped_coverage(run: Run) -> None:

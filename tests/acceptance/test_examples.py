@@ -24,8 +24,9 @@ OFFLINE = [
     if name not in SERVED and any(not e.need for e in examples)
 ]
 HEAVY = {
-    *("README.md", "build.md", "ci.md", "index.md", "maintenance.md", "query.md", "site.md"),
-    *("check --help", "site --help", "tutorial.md"),
+    *("README.md", "build.md", "ci.md", "index.md", "maintenance.md", "mirror.md", "nixpkgs.md"),
+    *("query.md", "site.md", "sources.md", "toolkit.md", "tutorial.md"),
+    *("build --help", "check --help", "site --help", "validate --help"),
 }
 """Sources with examples that write package sets, or read or write pages for all shipped data."""
 

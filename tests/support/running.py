@@ -22,11 +22,11 @@ FOLDER = "/compute/cuda/redist/"
 LATEST = f"{FOLDER}redistrib_12.9.1.json"
 
 
-def invoke(*arguments: object) -> Result:
+def invoke(*arguments: object, stdin: bytes | None = None) -> Result:
     """Run the command line in this process."""
     from cudaredist.app import app  # noqa: PLC0415 - after the environment is clean
 
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
 
 
 def succeed(*arguments: object) -> None:

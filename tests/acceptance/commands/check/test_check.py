@@ -344,7 +344,8 @@ def test_check_without_data_folder_reads_shipped_data(run: Run) -> None:
 
 
 def test_missing_data_folder_exits_2(run: Run) -> None:
-    expect_error(run("check", "--offline", "--data-dir", "nowhere"), 2, "nowhere: no such folder")
+    result = run("check", "--offline", "--redist", "nccl", "--data-dir", "nowhere")
+    expect_error(result, 2, "nowhere: no such folder")
 
 
 def test_redist_missing_upstream_exits_3(run: Run, cuda: FaultServer) -> None:
@@ -466,7 +467,11 @@ def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
 
 
 def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None:
-    for call in ("check --offline --all", "versions --offline", "build --cuda 13.0 --check"):
+    for call in (
+        "check --offline --redist cuda --all",
+        "versions --offline",
+        "build --cuda 13.0 --platform linux-x86_64 --check",
+    ):
         result = run(*call.split())
         assert "cuda" in result.stdout
         assert result.stderr.startswith(

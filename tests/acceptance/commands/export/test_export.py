@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,19 +184,6 @@ def test_export_counts_packages_without_features(run: Run, example: Path) -> Non
     result = run("export", "outputs", example)
     assert "warning: skipped 1 package without features" in result.stderr
     assert run("export", "outputs", example, "-q").stderr == ""
-
-
-def test_completion_offers_formats(tmp_path: Path) -> None:
-    words = {"COMP_WORDS": "cudaredist export s", "COMP_CWORD": "2"}
-    result = subprocess.run(
-        [sys.executable, "-c", "from cudaredist.app import app; app(prog_name='cudaredist')"],
-        cwd=tmp_path,
-        env={**os.environ, **words, "_CUDAREDIST_COMPLETE": "complete_bash"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert set(result.stdout.split()) == {"spdx", "sha256sums"}
 
 
 # -- manifests that `build` reads back
