@@ -95,6 +95,8 @@ def use_safe_streams() -> None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
     sys.stdout = _replaced(sys.stdout, 1, ResultStream)
     sys.stderr = _replaced(sys.stderr, 2, MessageStream)
+    # Python and rich read the size of the terminal from the original streams, which are detached.
+    sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
 
 
 def _replaced(
