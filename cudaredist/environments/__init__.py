@@ -5,8 +5,8 @@ into the types of `programs`. `installed` finds environments and reads their pac
 `requirements_in_use` decides which of their requirements count. `load_all` loads the libraries of
 all files: `loader` finds the file for each one, `preloads` those that packages load first, and
 `opened` those that files open when they run. `environment` reports what is wrong with the loaded
-files, and `packages` what is wrong with METADATA and RECORD. `wheel_fixes` and `repairs` choose the
-packages that resolve a finding. `error_message` reads the message of an error, and `answers`
-answers it. Only `read_program`, `installed`, `file_owners`, `loader`, `packages`, `preloads` and
-`audit_program` read files.
+files, and `metadata_findings` what is wrong with METADATA and RECORD. `wheel_fixes` and `repairs`
+choose the packages that resolve a finding. `error_message` reads the message of an error, and
+`answers` answers it. Only `read_program`, `installed`, `file_owners`, `loader`, `preloads`,
+`metadata_findings` and `audit_program` read files.
 """

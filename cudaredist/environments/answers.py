@@ -202,7 +202,7 @@ class Answers:
         projects = sorted({library.project or "" for library in known})
         if len(projects) > 1:
             majors = self._majors()
-            fitting = sorted({n.project or "" for n in known if n.major in majors})
+            fitting = sorted({lib.project or "" for lib in known if lib.major in majors})
             projects = fitting if len(fitting) == 1 else projects
         message = f"no file of the environment is {names[0]}"
         message += f"; {' or '.join(projects)} contains it" if projects else ""
@@ -215,8 +215,8 @@ class Answers:
     def _majors(self) -> set[int]:
         """Return the CUDA majors of the libraries that files need."""
         uses = self._libraries.uses
-        providers = (self._data.catalog.providers(u.soname, self._files.platforms) for u in uses)
-        stated = (majors_of(libraries) for libraries in providers)
+        catalog, platforms = self._data.catalog, self._files.platforms
+        stated = (majors_of(catalog.providers(use.soname, platforms)) for use in uses)
         return {next(iter(majors)) for majors in stated if len(majors) == 1}
 
     # -- the GPU and the driver
@@ -253,8 +253,8 @@ class Answers:
 
     def _driver(self) -> ErrorAnswer:
         installed = self._environment.environment.distributions.values()
-        runtimes = [n for n in installed if n.project.startswith(_RUNTIME)]
-        titles_by_minor = grouped((_minor(n.version), n.title) for n in runtimes)
+        runtimes = [package for package in installed if package.project.startswith(_RUNTIME)]
+        titles_by_minor = grouped((_minor(runtime.version), runtime.title) for runtime in runtimes)
         minors = [minor for minor in titles_by_minor if minor is not None]
         minor = max(minors, key=Version.parse, default=None)
         supported = self._message.supported
@@ -263,7 +263,8 @@ class Answers:
             message = f"the CUDA runtime of the environment is not in a wheel of NVIDIA's{own}"
             return ErrorAnswer(kind="driver", name=None, message=message)
         labels = self._data.catalog.labels("cuda")
-        label = max((n for n in labels if n.line == minor), default=Version.parse(minor))
+        fitting = (label for label in labels if label.line == minor)
+        label = max(fitting, default=Version.parse(minor))
         lowest = lowest_driver(label, "linux", self._data.drivers)
         runtime = titles_by_minor[minor][0]
         message = f"{runtime} is of CUDA {minor}"

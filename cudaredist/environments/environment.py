@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
 from cudaredist.environments.loader import UNREADABLE, damage_of
+from cudaredist.environments.metadata_findings import MetadataFindings
 from cudaredist.environments.opened_findings import OpenedFindings
-from cudaredist.environments.packages import InstalledPackages
 from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import project_of, requirements_with
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
@@ -44,8 +44,8 @@ class JudgedEnvironment:
         self.files, self.owners = libraries.files, libraries.files.owners
         self.environment = self.files.environment
         self.repairs = Repairs(self.environment, data.catalog, libraries.requirements)
-        self._packages = InstalledPackages(libraries, data, self.repairs)
-        self.opened = OpenedFindings(libraries, data, self.repairs)
+        self._metadata = MetadataFindings(libraries, data, self.repairs)
+        self._opened = OpenedFindings(libraries, data, self.repairs)
         self._mixed = {each.path: each for each in majors if not each.common}
         """Files that are loaded with libraries of several CUDA majors."""
 
@@ -92,8 +92,8 @@ class JudgedEnvironment:
         damaged = {each.real_path for each in self.libraries.damaged}
         yield from self._unread_findings(damaged)
         yield from self._damage_findings()
-        yield from self._packages.findings(damaged)
-        yield from self.opened.all()
+        yield from self._metadata.all(damaged)
+        yield from self._opened.all()
         yield from self._preloaded_findings()
         yield from self._library_path_findings()
         yield from self._copy_findings()
@@ -102,8 +102,8 @@ class JudgedEnvironment:
     def gpu_findings(self, gpus: Sequence[str]) -> Iterator[Finding]:
         """Yield a finding for each package whose device code GPUs do not run.
 
-        A library of NVIDIA's has extra code for some GPUs. It is a finding only if no code of its
-        package runs on a GPU.
+        NVIDIA's libraries have extra code for some GPUs. For these, it is a finding only if no code
+        of the package runs on a GPU.
         """
         rules = self._data.rules
         if rules is None:
@@ -267,7 +267,7 @@ class JudgedEnvironment:
     # -- libraries that are found otherwise than by the files themselves
 
     def _preloaded_findings(self) -> Iterator[Finding]:
-        """Yield a warning for libraries that a package loads that is not certainly imported."""
+        """Yield a warning for libraries that only a package loads, which may not be imported."""
         groups = grouped(
             (use.loaded.rule, use)
             for use in self.libraries.uses
@@ -276,7 +276,8 @@ class JudgedEnvironment:
             and not self._is_preloaded_for(use.soname, use.user)
         )
         for rule, uses in groups.items():
-            names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
+            names = sorted({use.soname for use in uses})
+            paths = paths_of({use.user for use in uses})
             message = f"the loader does not find {listed(names, _NAMES)} for {some_of(paths)}"
             message += f", unless {rule} loads {'it' if len(names) == 1 else 'them'} first"
             yield Finding("run-path", message, paths[0])
@@ -314,7 +315,7 @@ class JudgedEnvironment:
                 yield Finding("duplicate-library", message, next(iter(users)))
 
     def _lost_findings(self) -> Iterator[Finding]:
-        """Yield a warning for libraries of NVIDIA's that are not in the data, such as TensorRT's.
+        """Yield a warning for NVIDIA's libraries that are not in the data, such as TensorRT.
 
         It is a finding if the package of the file requires their wheel.
         """
@@ -328,7 +329,8 @@ class JudgedEnvironment:
         ]
         groups = grouped((self._other_requirement(use), use) for use in others)
         for requirement, uses in groups.items():
-            names, paths = sorted({use.soname for use in uses}), paths_of({u.user for u in uses})
+            names = sorted({use.soname for use in uses})
+            paths = paths_of({use.user for use in uses})
             message = f"the loader does not find {some_of(names)} for {some_of(paths)}"
             repair = None
             if requirement is not None:

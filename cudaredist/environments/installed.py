@@ -18,7 +18,8 @@ from cudaredist.wheels import parse_requirements
 
 _METADATA = "METADATA"
 _DIST_INFO = ".dist-info"
-_NAMES_OF_KINDS = frozenset({"pyvenv.cfg", "conda-meta", ".cudaredist.json", "etc", "usr"})
+_MARKS = frozenset({"pyvenv.cfg", "conda-meta", ".cudaredist.json", "etc", "usr"})
+"""Names in the folder of an environment."""
 _TEXT_LIMIT = 16 << 20
 _LINE_LIMIT = 1 << 16
 _SIZE_DIGITS = 20
@@ -82,7 +83,7 @@ def find_environment(path: Path) -> Environment | None:
     """Return the environment in a folder, None if it is a folder of a program."""
     # The folder may have many other files.
     with os.scandir(path) as entries:
-        names = {each.name for each in entries if _tells_kind(each.name)}
+        names = {each.name for each in entries if _may_be_mark(each.name)}
     real = os.path.realpath(path)
 
     def found(kind: EnvironmentKind, root: str = "/") -> Environment:
@@ -104,7 +105,7 @@ def find_environment(path: Path) -> Environment | None:
 
 
 def included_python(environment: Environment) -> str | None:
-    """Return the Python whose packages a virtual environment includes, as text.
+    """Describe the Python whose packages a virtual environment includes.
 
     Return None for an environment without `--system-site-packages`.
     """
@@ -120,9 +121,9 @@ def included_python(environment: Environment) -> str | None:
     return f"the Python in {home}" if home else "another Python"
 
 
-def _tells_kind(name: str) -> bool:
-    """Check if a name in a folder may tell which kind of environment it is."""
-    return name in _NAMES_OF_KINDS or name.startswith("lib") or name.endswith(_DIST_INFO)
+def _may_be_mark(name: str) -> bool:
+    """Check if a name in a folder may be the mark of an environment."""
+    return name in _MARKS or name.startswith("lib") or name.endswith(_DIST_INFO)
 
 
 def _distribution(folder: Path) -> Distribution:

@@ -72,8 +72,8 @@ class OpenedFindings:
     def _fix_for_installed(self, first: Unopened, files: Iterable[ProgramFile]) -> Repair:
         """Return a repair with which installed files are found.
 
-        It installs the next version of a library of NVIDIA's that finds the parts of its package,
-        or names their folders for the loader.
+        If a later version of NVIDIA's library finds the parts of its package, it is installed.
+        Otherwise, LD_LIBRARY_PATH gets the folders of the files.
         """
         user = first.user
         owner = self._owners.of(user)

@@ -1,4 +1,4 @@
-"""Libraries that installed packages load by a function of theirs, such as torch at its import."""
+"""Libraries that installed packages load with their own function, such as torch at its import."""
 
 import posixpath
 import re
@@ -85,7 +85,7 @@ class Preloads:
         for package, rule in self._called:
             # An opened name may have no version.
             is_loaded = any(
-                fnmatchcase(soname, n) or n.startswith(f"{soname}.") for n in rule.names
+                fnmatchcase(soname, name) or name.startswith(f"{soname}.") for name in rule.names
             )
             if projects == {package.project} and is_loaded:
                 module = rule.module.removesuffix(".py").removesuffix("/__init__")
@@ -116,7 +116,8 @@ def _installed_rules(
 
 def _named_in(text: str, rule: Preload) -> Preload:
     """Return a rule with the libraries that this version of the module names, if it names any."""
-    names = tuple(n for n in rule.names if f"{n.partition(_LIBRARY)[0]}{_LIBRARY}" in text)
+    stems = {name: name.partition(_LIBRARY)[0] for name in rule.names}
+    names = tuple(name for name, stem in stems.items() if f"{stem}{_LIBRARY}" in text)
     return rule.model_copy(update={"names": names or rule.names})
 
 

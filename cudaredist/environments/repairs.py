@@ -15,6 +15,7 @@ from cudaredist.programs.program import Catalog
 from cudaredist.programs.repair import COMMANDS, Install, Installer, Repair, specifier_text
 from cudaredist.programs.wheel_requirements import wheel_version
 
+_EQUAL = frozenset({"==", "==="})
 _CHOICES = 64
 """Combinations of requirements to try."""
 
@@ -131,18 +132,18 @@ def _with_all_extras(installs: Iterable[Install]) -> Iterator[Install]:
 
 def _merged(parts: Iterable[SpecifierSet], known: Collection[WheelVersion]) -> SpecifierSet | None:
     """Return the versions that fit several requirements, None if no version does."""
-    every = {each for part in parts for each in part}
-    combined = SpecifierSet(",".join(map(str, every)))
-    pins = [n for n in every if n.operator in {"==", "==="} and "*" not in n.version]
+    limits = {limit for part in parts for limit in part}
+    combined = SpecifierSet(",".join(map(str, limits)))
+    pins = [each for each in limits if each.operator in _EQUAL and "*" not in each.version]
     if pins:
         pin = min(pins, key=str)
         return SpecifierSet(str(pin)) if combined.contains(pin.version, prereleases=True) else None
-    lower = {WheelVersion(n.version) for n in every if n.operator == ">="}
-    upper = {WheelVersion(n.version) for n in every if n.operator == "<"}
+    lower = {WheelVersion(limit.version) for limit in limits if limit.operator == ">="}
+    upper = {WheelVersion(limit.version) for limit in limits if limit.operator == "<"}
     candidates = [*known, *lower]
-    if candidates and not any(combined.contains(n, prereleases=True) for n in candidates):
+    if candidates and not any(combined.contains(each, prereleases=True) for each in candidates):
         return None
-    kept = [str(n) for n in every if n.operator not in {">=", "<"}]
+    kept = [str(limit) for limit in limits if limit.operator not in {">=", "<"}]
     kept += [f">={max(lower)}"] if lower else []
     kept += [f"<{min(upper)}"] if upper else []
     return SpecifierSet(",".join(kept))
@@ -150,15 +151,11 @@ def _merged(parts: Iterable[SpecifierSet], known: Collection[WheelVersion]) -> S
 
 def _installer(environment: Environment, projects: Collection[str]) -> Installer:
     """Return the program that installed NVIDIA's wheels, or else most packages."""
-    packages = environment.distributions.values()
-    of_all = Counter(package.installer for package in packages if package.installer)
-    of_nvidias = Counter(
-        package.installer
-        for package in packages
-        if package.installer and package.project in projects
-    )
-    if environment.kind == "conda environment" and not of_nvidias:
+    packages = [package for package in environment.distributions.values() if package.installer]
+    of_all = Counter(package.installer for package in packages)
+    of_wheels = Counter(package.installer for package in packages if package.project in projects)
+    if environment.kind == "conda environment" and not of_wheels:
         return "conda"
-    counts = of_nvidias or of_all
+    counts = of_wheels or of_all
     name = max(counts, key=lambda name: counts[name], default="pip")
     return name if name in COMMANDS else "pip"  # type: ignore[return-value] # one of the keys

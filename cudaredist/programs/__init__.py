@@ -1,4 +1,4 @@
-"""What the files of a program need from CUDA, and what is wrong with them.
+"""The CUDA libraries, releases and GPUs that files need, and the problems with them.
 
 `program` has the facts of files, and `judge` compares them with the data. `needs` finds the
 provider of each library, and `lowest_release` the releases that export all symbols. `cuda_majors`,

@@ -1,4 +1,4 @@
-"""Coverage of GPUs by a program, and by files of which it loads those of one CUDA release."""
+"""Coverage of GPUs by a program, and by its files for different CUDA releases."""
 
 import re
 from collections import Counter, defaultdict
@@ -22,9 +22,9 @@ _RELEASE = re.compile(r"(?<![a-z])(cu(?:da)?[-_.]?)([0-9]{2}\.?[0-9]?)(?![0-9])"
 
 
 def groups_of_alternatives(program: Iterable[ProgramFile]) -> list[dict[str, ProgramFile]]:
-    """Return files whose paths differ only by the release, by release.
+    """Return groups of files for different CUDA releases, each by release.
 
-    The release of `libx_cuda118.so` is `118`.
+    Their paths differ only by the release. That of `libx_cuda118.so` is `118`.
     """
     by_path: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
     for file in program:
@@ -44,7 +44,7 @@ def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFi
 
 
 class Alternative(NamedTuple):
-    """Files of which the program loads those of one CUDA release."""
+    """The files for one of several CUDA releases. The program loads those of one release."""
 
     cuda_major: int
     files: Sequence[ProgramFile]

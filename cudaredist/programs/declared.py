@@ -1,4 +1,4 @@
-"""The wheels of NVIDIA's that a wheel declares, compared with the libraries that its files need."""
+"""NVIDIA's wheels that a wheel requires, compared with the libraries that its files need."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,8 +89,8 @@ def declared_wheels(
     platform = next(iter(judged.platforms), None)
     applying = [each for each in declared if applies_on(each.requirement, platform)]
     projects = judged.data.catalog.projects() | METAPACKAGES.keys()
-    nvidias = [each for each in applying if each.project in projects]
-    needs = [n for n in judged.needs if n.kind != "opened" and n.status == "provided"]
+    of_nvidia = [each for each in applying if each.project in projects]
+    needs = [need for need in judged.needs if need.kind != "opened" and need.status == "provided"]
     required = {each.project for each in applying}
     preloads = judged.data.policy.preloads
     loaded = {name for rule in preloads if required & {*rule.projects} for name in rule.names}
@@ -98,8 +98,8 @@ def declared_wheels(
     findings: list[Finding] = []
     for need in needs:
         if not any(fnmatchcase(need.soname, pattern) for pattern in loaded):
-            findings += _findings(need, nvidias, fitting.get(need.soname))
-    return [_reported(each, needs) for each in nvidias], findings
+            findings += _findings(need, of_nvidia, fitting.get(need.soname))
+    return [_reported(each, needs) for each in of_nvidia], findings
 
 
 def _fitting_labels(releases: Iterable[RequiredRelease]) -> dict[str, set[tuple[str, Version]]]:
@@ -138,7 +138,7 @@ def _findings(
         yield Finding("undeclared", message, need.by[0])
         return
     shown = ", ".join(map(str, nearest))
-    allowed = [lib for lib in known if any(d.names(lib) and d.allows(lib) for d in named)]
+    allowed = [lib for lib in known if any(each.names(lib) and each.allows(lib) for each in named)]
     if not allowed:
         message = f"the declared {shown} does not have {users}; it is in {projects}"
         yield Finding("declared", message, need.by[0])

@@ -67,13 +67,14 @@ class JudgedProgram:
         self.gaps = tuple(run_path_gaps(self.files, self.needs, self.majors))
         self.copies = [file for file in self.files if catalog.is_copy(file)]
         self.own = [file for file in self.files if not catalog.is_copy(file)] or self.files
-        self.platforms = tuple(dict.fromkeys(f.platforms[0] for f in self.files if f.platforms))
+        platforms = (file.platforms[0] for file in self.files if file.platforms)
+        self.platforms = tuple(dict.fromkeys(platforms))
         groups = major_groups(self.majors)
         self.cuda_majors = tuple(sorted({major for group in groups for major in group}))
         known = catalog.labels("cuda") if required.cuda is not None else ()
         self.cuda = find_release(required.cuda or "", known)
         """The required release of CUDA."""
-        labels = [n for n in known if n.begins_with(Version.parse(required.cuda or ""))]
+        labels = [label for label in known if label.begins_with(Version.parse(required.cuda or ""))]
         self.releases: list[RequiredRelease] = []
         self.requirements: list[PipRequirement] = []
         self._require(groups, labels)
@@ -96,14 +97,15 @@ class JudgedProgram:
         tables = self._tables()
         mixed = {file.path for file in self.majors if not file.common}
         for group in groups:
-            others = {f.path for f in self.majors if group and f.common.isdisjoint(group)}
-            excluded = others | mixed
+            others = [file for file in self.majors if group and file.common.isdisjoint(group)]
+            excluded = mixed | {file.path for file in others}
             part = needs_of(self.needs, group, excluded)
             files = [file for file in self.files if file.display_path not in excluded]
             releases = required_releases(part, files, tables, group)
             self.releases += releases
             self.requirements += pip_requirements(part, releases, group, labels)
-        part = needs_of(self.needs, frozenset(), {f.display_path for f in self.files} - mixed)
+        all_paths = {file.display_path for file in self.files}
+        part = needs_of(self.needs, frozenset(), all_paths - mixed)
         for wheel in pip_requirements(part, (), frozenset(), labels):
             self.requirements.append(wheel.model_copy(update={"is_mixed": True}))
 
@@ -112,8 +114,11 @@ class JudgedProgram:
 
         Programs for Windows name DLLs in any case.
         """
-        provided = [n for n in self.needs if n.status == "provided" and n.kind != "opened"]
-        names = {need.soname: need.libraries[-1].soname for need in provided}
+        names = {
+            need.soname: need.libraries[-1].soname
+            for need in self.needs
+            if need.status == "provided" and need.kind != "opened"
+        }
         tables = self.data.tables(sorted({*names.values()}))
         return {soname: tables[name] for soname, name in names.items() if name in tables}
 

@@ -106,7 +106,11 @@ def symbols_by_library(
     count, as other libraries may contain parts of it.
     """
     keys = {key_of(soname): soname for soname in sonames}
-    exported = {name: {e.name for e in tables[name].exports} for name in sonames if name in tables}
+    exported = {
+        soname: {export.name for export in tables[soname].exports}
+        for soname in sonames
+        if soname in tables
+    }
     found: dict[str, set[Import]] = defaultdict(set)
     guessed: set[str] = set()
     for file in program:

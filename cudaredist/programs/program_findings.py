@@ -1,4 +1,4 @@
-"""Findings of audit: what is wrong with a program, and required properties that it lacks."""
+"""Findings about a program: problems, and required properties that it lacks."""
 
 import posixpath
 from collections import defaultdict
@@ -42,7 +42,7 @@ class Environment(Protocol):
 def program_findings(
     judged: JudgedProgram, skipped: Sequence[str], environments: Sequence[Environment] = ()
 ) -> Iterator[Finding]:
-    """Yield what is wrong with a program, and the required properties that it lacks."""
+    """Yield the problems of a program, and the required properties that it lacks."""
     mixed = list(_major_findings(judged))
     yield from mixed
     for need in judged.needs:
@@ -71,7 +71,7 @@ def _major_findings(judged: JudgedProgram) -> Iterator[Finding]:
     """Yield a finding for each file that is loaded with libraries of several CUDA majors."""
     for file in judged.majors:
         if not file.common:
-            parts = [f"{n} ({some_of(names)})" for n, names in file.single.items()]
+            parts = [f"{major} ({some_of(names)})" for major, names in file.single.items()]
             message = f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}"
             yield Finding("mixed-cuda", message, file.path)
 
@@ -105,11 +105,12 @@ def _copy_findings(judged: JudgedProgram, environments: Sequence[Environment]) -
         if len(packages) == 1:
             continue
         files = [file for file in copies if not environments or not _is_private(file)]
-        by_folder = grouped((f.display_path.rpartition("/")[0], f.display_path) for f in files)
+        paths = (file.display_path for file in files)
+        by_folder = grouped((path.rpartition("/")[0], path) for path in paths)
         if len(by_folder) > 1:
-            paths = [in_folder[0] for in_folder in by_folder.values()]
-            message = f"the program has {len(paths)} copies of {soname}: {some_of(paths)}"
-            yield Finding("duplicate-library", message, paths[0])
+            firsts = [in_folder[0] for in_folder in by_folder.values()]
+            message = f"the program has {len(firsts)} copies of {soname}: {some_of(firsts)}"
+            yield Finding("duplicate-library", message, firsts[0])
 
 
 def _is_private(file: ProgramFile) -> bool:
@@ -218,7 +219,7 @@ def _required_findings(judged: JudgedProgram) -> Iterator[Finding]:
         yield Finding("glibc", message, glibc.by[0])
     if cuda is not None:
         releases, major = judged.releases, cuda.components[0]
-        fitting = [r for r in releases if not r.cuda_majors or major in r.cuda_majors]
+        fitting = [each for each in releases if not each.cuda_majors or major in each.cuda_majors]
         if releases and not fitting:
             majors = sorted({number for release in releases for number in release.cuda_majors})
             message = f"it is for CUDA {' and '.join(map(str, majors))}, not {major}"
@@ -255,7 +256,7 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[Finding]:
         return
     # Other files do not need a driver, such as the launchers for Windows in every copy of pip.
     users = {path for need in judged.needs if need.cuda for path in need.by}
-    files = [f for f in judged.own if f.binary.device_code or f.display_path in users]
+    files = [file for file in judged.own if file.binary.device_code or file.display_path in users]
     if not files:
         return
     labels = [release.lowest for release in judged.releases if release.redist == "cuda"]

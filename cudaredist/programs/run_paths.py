@@ -99,7 +99,8 @@ def run_path_gaps(
             for path in paths:
                 if path in checked and path not in reached:
                     here = posixpath.dirname(checked[path].installed or "") or "."
-                    leading = (f"{ORIGIN}/{posixpath.relpath(n, here)}" for n in folders)
+                    relative = (posixpath.relpath(folder, here) for folder in folders)
+                    leading = (f"{ORIGIN}/{path}" for path in relative)
                     yield RunPathGap(checked[path], need, tuple(leading))
 
 

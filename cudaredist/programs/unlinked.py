@@ -37,11 +37,12 @@ def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[Progr
 
     def owner_of(name: str, file: ProgramFile) -> str:
         """Return the library that a file takes a symbol from, or an empty string."""
-        found = [n for n in owners[name] if _fits(catalog, n, file.platforms, majors[file])]
-        if not {*found}.isdisjoint(file.binary.needed):
+        known = owners[name]
+        exporters = [each for each in known if _fits(catalog, each, file.platforms, majors[file])]
+        if not set(exporters).isdisjoint(file.binary.needed):
             return ""
         # Variants such as `libnvrtc.alt.so.12` have the same symbols.
-        return min(found, key=lambda soname: (".alt." in soname, soname), default="")
+        return min(exporters, key=lambda soname: (".alt." in soname, soname), default="")
 
     files = []
     for file, names in zip(program, undefined, strict=True):

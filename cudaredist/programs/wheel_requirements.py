@@ -1,4 +1,4 @@
-"""The wheels of NVIDIA's that a program requires."""
+"""NVIDIA's wheels that a program requires."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 

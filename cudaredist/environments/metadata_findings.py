@@ -1,7 +1,7 @@
 """Differences between installed Python packages and their metadata.
 
-The loader does not read METADATA and RECORD, but they tell which version works with another one,
-and whether a file is the one of its package.
+The loader does not read METADATA and RECORD. But METADATA has the versions that work together, and
+RECORD the size and hash of each file.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ from cudaredist.programs.repair import Install, Repair
 from cudaredist.wheels import METAPACKAGES
 
 
-class InstalledPackages:
-    """The packages of an environment."""
+class MetadataFindings:
+    """The findings about the metadata of an environment's packages."""
 
     def __init__(self, libraries: LoadedLibraries, data: AuditData, repairs: Repairs) -> None:
         environment = libraries.files.environment
@@ -37,7 +37,7 @@ class InstalledPackages:
         self._checked = {*self._projects, *METAPACKAGES, *loaders}
         self._files = {file.path: file for file in environment.files}
 
-    def findings(self, damaged: Collection[str]) -> Iterator[Finding]:
+    def all(self, damaged: Collection[str]) -> Iterator[Finding]:
         """Yield the differences. Damaged files have findings already."""
         for package in self._packages.values():
             if not projects_of(package.requires).isdisjoint(self._checked):
@@ -48,7 +48,7 @@ class InstalledPackages:
     def _requirement_findings(self, package: Distribution) -> Iterator[Finding]:
         """Yield a finding for required wheels of another version, and for missing ones.
 
-        Missing wheels of NVIDIA's are a finding if more of the required ones are installed.
+        Missing wheels of NVIDIA are a finding if most of the required ones are installed.
         """
         required = self._requirements[package.project]
         wheels = [each for each in required if project_of(each) in self._projects]
@@ -110,8 +110,8 @@ class InstalledPackages:
     def _size_findings(self, damaged: Collection[str]) -> Iterator[Finding]:
         """Yield a finding for each package with files of other sizes than in its RECORD.
 
-        Files of other packages than NVIDIA's may be changed on purpose, such as their run paths, or
-        after RECORD was written. To install these again may change nothing.
+        It is a warning for packages of others than NVIDIA. Their files may be changed on purpose,
+        such as their run paths, or after RECORD was written. A new installation may not help.
         """
         changed: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for path, file in self._files.items():
