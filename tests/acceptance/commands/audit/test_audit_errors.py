@@ -11,6 +11,7 @@ from support.running import expect_error, expect_output
 from typer.testing import CliRunner
 
 from cudaredist.app import app
+from cudaredist.store.files import read_standard_input
 
 MESSAGE = "ImportError: a.so: undefined symbol: ncclAlltoAll"
 
@@ -21,6 +22,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
+    # A process reads its standard input once, but each test has another one.
+    read_standard_input.cache_clear()
     folder = tmp_path / "env"
     packages = folder / "lib/python3.11/site-packages"
     nccl = {"nvidia/nccl/lib/libnccl.so.2": elf(soname="libnccl.so.2")}
