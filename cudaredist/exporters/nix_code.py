@@ -1,4 +1,4 @@
-"""Nix code from data, in the style of nixfmt, for `export nixpkgs` and indexes of `export nix`."""
+"""Nix code from data, in the style of nixfmt, for `nixpkgs` and indexes of `export nix`."""
 
 import re
 import textwrap

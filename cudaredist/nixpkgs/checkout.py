@@ -76,7 +76,8 @@ class Checkout:
     @property
     def is_fresh(self) -> bool:
         """Whether the folder is the same export."""
-        return all(read_file(self.folder / p) == data for p, data in self.fresh_files.items())
+        files = self.fresh_files.items()
+        return all(read_file(self.folder / path) == data for path, data in files)
 
     @cached_property
     def differences(self) -> Differences:
