@@ -141,7 +141,9 @@ def _call_of(
                 repeated += [name, str(item)]
             words[name] = tuple(repeated)
     options: dict[str, set[str]] = {}
-    for other_name, other in vars(program)["commands"].items():
+    # The former name of a command is not among the program's.
+    commands = {**vars(program)["commands"], command.name or "": command}
+    for other_name, other in commands.items():
         options[other_name] = set()
         for parameter in other.params:
             options[other_name].update(parameter.opts, parameter.secondary_opts)

@@ -111,8 +111,10 @@ def linked_file(path: Path, root: Path | None = None) -> Path:
     must not select the file to write.
     """
     file = Path(os.path.realpath(path))
+    is_link = str(file) != os.path.abspath(path)  # noqa: PTH100 - the same form as realpath
     is_outside = root is not None and not file.is_relative_to(os.path.realpath(root))
-    return path if is_outside else file
+    # Messages name the path as the user typed it.
+    return file if is_link and not is_outside else path
 
 
 def update_output(
