@@ -261,6 +261,7 @@ import os, signal, sys
 from cudaredist.__main__ import main
 number = int(sys.argv.pop(1))
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL) # also if the tests run with nohup
 def stop(event, about):
     if event == "sqlite3.connect" and str(about[0]).endswith("facts.db"):
         os.kill(os.getpid(), number)
