@@ -1,26 +1,17 @@
 """The kinds of cudaredist's files, and their validation."""
 
 import json
-import re
 from functools import lru_cache
 from importlib import import_module, resources
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.base import OwnModel
 from cudaredist.jsontext import is_plain, join_path, parse_json
-from cudaredist.primitives import (
-    ARCHIVE_PATH_PATTERN,
-    INNER_FOLDER_PATTERN,
-    INNER_PATH_PATTERN,
-    NAME_PATTERN,
-    PLAIN_PATH_PATTERN,
-    cut,
-)
-from cudaredist.words import shown
+from cudaredist.primitives import cut
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as JsonSchemaError
@@ -71,16 +62,6 @@ _EXPECTED = {
 }
 """The descriptions of valid values by pydantic's types of errors."""
 
-_PATHS = {
-    INNER_PATH_PATTERN: "a relative path without `..`",
-    INNER_FOLDER_PATTERN: "a relative path without `..`, or empty",
-    PLAIN_PATH_PATTERN: "a relative path of plain characters without `..`",
-    ARCHIVE_PATH_PATTERN: "a relative path of plain characters without `..`",
-    NAME_PATTERN: "a name of letters, digits and `_.+-`",
-}
-"""The descriptions of paths by their pattern."""
-_is_path = {pattern: re.compile(pattern).search for pattern in _PATHS}
-
 FILE_KINDS = {
     kind.name: kind
     for kind in (
@@ -107,7 +88,6 @@ FILE_KINDS = {
         FileKind("policy-wheels", "policy.WheelPolicy", "metapackages"),
         FileKind("policy-withheld", "policy.WithheldPolicy", "withheld"),
         FileKind("runfiles", "runfile_records.Runfiles", "runfiles"),
-        FileKind("site-files", "site_files.SiteFiles", "files"),
         FileKind("symbols", "symbol_tables.Symbols", "soname exports"),
         FileKind("toolkit-record", "toolkit_record.ToolkitRecord", "set_sha256 files"),
     )
@@ -212,8 +192,6 @@ def plain_message(item: "ErrorDetails") -> str:
         return "is missing"
     if kind == "value_error":
         return cut(str(context["error"]), _MESSAGE_LIMIT)
-    if kind == "string_pattern_mismatch" and context["pattern"] in _PATHS:
-        return f"{shown(str(item['input']))} is not {_PATHS[context['pattern']]}"
     expected = _EXPECTED.get(kind.removesuffix("_parsing").removesuffix("_type"))
     if expected is None:
         return cut(item["msg"], _MESSAGE_LIMIT)
@@ -231,21 +209,8 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
         path = ""
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
-        problems.append(Problem(path, cut(_message_of(error), _MESSAGE_LIMIT)))
+        problems.append(Problem(path, cut(error.message, _MESSAGE_LIMIT)))
     return sorted(problems)
-
-
-def _message_of(error: "JsonSchemaError") -> str:
-    """Return the message of a violation, for paths without their long regular expression."""
-    value: Any = error.instance
-    schema = error.schema
-    if error.validator == "pattern" and error.validator_value in _PATHS:
-        return f"{shown(value)} is not {_PATHS[error.validator_value]}"
-    if error.validator == "additionalProperties" and isinstance(schema, dict):
-        for pattern in schema.get("patternProperties", {}).keys() & _PATHS.keys():
-            wrong = next(key for key in value if _is_path[pattern](key) is None)
-            return f"{shown(wrong)} is not {_PATHS[pattern]}"
-    return error.message
 
 
 def _cause(error: "JsonSchemaError") -> "JsonSchemaError":

@@ -8,7 +8,6 @@ from cudaredist.formats.base import (
     Channel,
     CudaMinor,
     HexSha256,
-    InnerPath,
     Label,
     OwnFile,
     OwnModel,
@@ -24,7 +23,7 @@ class BinarySource(OwnModel):
     channel: Channel
     package: str
     archive_sha256: HexSha256
-    path: InnerPath
+    path: str
     file_sha256: HexSha256
 
 
