@@ -253,5 +253,5 @@ def test_release_without_rows_in_tables_does_not_block_the_site(run: Run) -> Non
     expect_output(run("site", *call, "--output", "site"), 0)
     page = Path("site/cuda/13.4.7/index.html").read_text()
     assert "Compilers and GPUs are unknown: run <code>cudaredist update-nvcc-compat</code>" in page
-    result = expect_output(run("explain", "cuda", "13.4.7", "--data-dir", "data"), 0)
-    assert "its compilers are unknown: run `cudaredist update-nvcc-compat" in result.stdout
+    result = expect_output(run("explain", "cuda", "13.4.7", "--data-dir", "data"), 3)
+    assert "its host compilers are unknown: run `cudaredist update-nvcc-compat" in result.stdout
