@@ -31,6 +31,7 @@ CudaRedistError
 ```
 
 Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli/session.py`).
+Hints repeat the call of the process, which `hints.py` stores.
 """
 
 import errno

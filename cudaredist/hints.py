@@ -1,7 +1,13 @@
 """Commands to type next, for the hints of errors.
 
-The layers that raise errors do not know the options of the call. This module stores them, so that
-suggested commands contain the same data folder, cache folder and addresses.
+The layers that raise errors do not know the options of the call. This module stores the call of the
+process, so that suggested commands contain the same data folder, cache folder and addresses. It is
+the only state of the process on which errors depend:
+
+- `calling` sets it for a block. Only `command` of `cli/session.py` uses that, once for a command.
+- The functions below read it when an error is made, in every thread. The same error has other hints
+  in another call, and hints without options outside of `calling`, as for users of the package.
+- Results that are written to files must not depend on it.
 """
 
 import re
@@ -23,7 +29,7 @@ _SHARED = (
 
 
 class _Call:
-    """The call of the running command."""
+    """The call of the process. The values of the class are those outside of `calling`."""
 
     command: str = "..."
     words: Mapping[str, tuple[str, ...]] = {}
@@ -33,18 +39,22 @@ class _Call:
 
 
 _call = _Call()
+"""The state that the module's docstring describes."""
 
 
 @contextmanager
 def calling(
     command: str, words: Mapping[str, tuple[str, ...]], options: Mapping[str, Collection[str]]
 ) -> Iterator[None]:
-    """Set the call that hints repeat."""
+    """Set the call that hints repeat, for a block.
+
+    `words` has the words of each typed option and argument, `options` the options of every command.
+    """
     _call.command, _call.words, _call.options = command, words, options
     try:
         yield
     finally:
-        # Another command in this process begins with the defaults of the class.
+        # Another command in this process begins with the values of the class.
         vars(_call).clear()
 
 
