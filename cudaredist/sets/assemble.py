@@ -394,11 +394,11 @@ def _alias_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
 
 def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
     packages = [f"{draft.attr} ({draft.missing})" for draft in missing]
+    option = spec.request.options.allow_missing_features
     return IncompleteError(
         f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
         f"{'; '.join(shortened(packages, _SHOWN))}",
-        hint=f"run `{command_line('process-manifests')}` to create them, or use "
-        "--allow-missing-features",
+        hint=f"run `{command_line('process-manifests')}` to create them, or use {option}",
     )
 
 
@@ -411,10 +411,11 @@ def _hollow_error(
         text = "; ".join(reason.text for reason in reasons) or "not in any local manifest"
         texts.append(f"{name} ({text})")
     system = spec.request.system if spec.platform == UNSUPPORTED else spec.platform
+    option = spec.request.options.allow_hollow
     return UsageError(
         f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}",
-        hint=f"see {manifest_name(spec.cuda)}, or use --allow-hollow to create the set anyway: "
-        f"`{again('--allow-hollow')}`",
+        hint=f"see {manifest_name(spec.cuda)}, or use {option} to create the set anyway: "
+        f"`{again(option)}`",
     )
 
 

@@ -7,6 +7,7 @@ from cudaredist.errors import UnknownNameError, UsageError, find_name
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.toolkit_record import ComponentSet
 from cudaredist.hints import again
+from cudaredist.sets.request_options import ComponentOptions
 from cudaredist.wheels import package_of_project
 
 ALL = "all"
@@ -29,6 +30,7 @@ def select(
     components: Sequence[str],
     exclude: Iterable[str],
     sets: Mapping[str, ComponentSet],
+    options: ComponentOptions,
     *,
     with_dependencies: bool = True,
 ) -> SelectedPackages:
@@ -37,7 +39,7 @@ def select(
     A component is a package or its project in the package index, a named set, or `all`, the
     default. `all` selects every available package in its main version. Excluded packages are
     skipped with a warning if others depend on them. Raises `UsageError` for unknown names, and for
-    a package that is not available, with its reasons.
+    a package that is not available, with its reasons. Messages and hints name the options.
     """
     packages = package_set.packages
     components = [_without_project(name, package_set) for name in components]
@@ -52,17 +54,18 @@ def select(
             available = package_set.available.items()
             names |= {name for name, package in available if name == package.pname}
         elif component in sets:
-            names |= _of_set(component, sets[component], packages)
+            names |= _of_set(component, sets[component], packages, options)
             warnings += _left_out_warnings(component, sets[component], packages)
         else:
-            names.add(_single(component, packages))
+            names.add(_single(component, packages, options))
     excluded = {find_name("package", name, packages).alias_of or name for name in exclude}
     names -= excluded
     if with_dependencies:
-        names = _closure(names, excluded, packages)
-        warnings += _excluded_warnings(names, excluded, packages)
+        names = _closure(names, excluded, packages, options)
+        warnings += _excluded_warnings(names, excluded, packages, options)
     if not names:
-        raise UsageError("no packages selected", hint=f"run `{again(without=['--exclude'])}`")
+        call = again(without=[options.exclude])
+        raise UsageError("no packages selected", hint=f"run `{call}`")
     required = []
     for component in dict.fromkeys(components):
         if component in sets:
@@ -92,7 +95,10 @@ def _left_out_warnings(
 
 
 def _excluded_warnings(
-    names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
+    names: Iterable[str],
+    excluded: set[str],
+    packages: Mapping[str, SetPackage],
+    options: ComponentOptions,
 ) -> Iterator[str]:
     """Yield a warning for each excluded package that selected ones require."""
     for name in sorted(excluded):
@@ -102,11 +108,15 @@ def _excluded_warnings(
             if any(_real(each.attr, packages) == name for each in packages[user].depends)
         ]
         if users:
-            yield f"{name} is left out by --exclude, but required by {', '.join(users)}"
+            required = f"required by {', '.join(users)}"
+            yield f"{name} is left out by {options.exclude}, but {required}"
 
 
 def _closure(
-    names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
+    names: Iterable[str],
+    excluded: set[str],
+    packages: Mapping[str, SetPackage],
+    options: ComponentOptions,
 ) -> set[str]:
     """Add the dependencies of packages, except excluded ones."""
     closure = set(names)
@@ -116,7 +126,7 @@ def _closure(
         for dependency in package.depends:
             name = _real(dependency.attr, packages)
             if name not in closure and name not in excluded:
-                _require(name, package, packages)
+                _require(name, package, packages, options)
                 closure.add(name)
                 pending.append(name)
     return closure
@@ -127,17 +137,22 @@ def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
     return packages[name].alias_of or name if name in packages else name
 
 
-def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
+def _single(component: str, packages: Mapping[str, SetPackage], options: ComponentOptions) -> str:
     name = _real(component, packages)
     if packages[name].status != "available":
         message = f"{component} is {packages[name].status}: {_reasons(packages[name])}"
-        call = again(without=["--component"])
+        call = again(without=[options.component])
         hint = f"build a package set for another release, platform or channel, or run `{call}`"
         raise UsageError(message, hint=hint)
     return name
 
 
-def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPackage]) -> set[str]:
+def _of_set(
+    component: str,
+    members: ComponentSet,
+    packages: Mapping[str, SetPackage],
+    options: ComponentOptions,
+) -> set[str]:
     """Return a named set's available members.
 
     Raises `UsageError` if no member is available.
@@ -146,13 +161,15 @@ def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPac
     available = {name for name in names if packages[name].status == "available"}
     if not available:
         message = f"no package of component {component} is available in this package set"
-        install = f"to install all, run `{again(without=['--component'])}`"
+        install = f"to install all, run `{again(without=[options.component])}`"
         hint = f"{component} is {', '.join(members.packages)}; {install}"
         raise UsageError(message, hint=hint)
     return available
 
 
-def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> None:
+def _require(
+    name: str, by: SetPackage, packages: Mapping[str, SetPackage], options: ComponentOptions
+) -> None:
     """Raise `UsageError` if a dependency is not available.
 
     `build` never creates such a set.
@@ -160,7 +177,7 @@ def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> N
     package = packages.get(name)
     if package is None or package.status != "available":
         why = "not in the set" if package is None else _reasons(package) or package.status
-        hint = f"run `{again('--exclude', name)}`" if package else None
+        hint = f"run `{again(options.exclude, name)}`" if package else None
         raise UsageError(f"{by.attr} requires {name}, which is not available: {why}", hint=hint)
 
 

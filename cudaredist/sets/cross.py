@@ -7,28 +7,24 @@ from cudaredist.formats.packageset import Cross, PackageSet
 from cudaredist.hints import command_line
 from cudaredist.sets.platforms import JETSON, SBSA
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.sets.request_options import PairOptions
 from cudaredist.words import listed
 
 HOST = "linux-x86_64"
 """The platform of NVIDIA's cross compilers."""
 
 
-def check_pair(
-    pair: Cross, *, host_option: str = "SET", target_option: str = "--target-set"
-) -> None:
-    """Raise `UsageError` if CUDA has no compilers for a target on a host.
-
-    The options are those that select the host and the target.
-    """
+def check_pair(pair: Cross, options: PairOptions) -> None:
+    """Raise `UsageError` if CUDA has no compilers for a target on a host."""
     if (pair.host, pair.target) in {(HOST, SBSA), (HOST, JETSON)}:
         return
-    hint = f"{host_option} must be for {HOST}, and {target_option} for {SBSA} or {JETSON}"
+    hint = f"{options.host} must be for {HOST}, and {options.target} for {SBSA} or {JETSON}"
     if pair.target == HOST and pair.host != HOST:
-        hint += f"; exchange {host_option} and {target_option}"
+        hint += f"; exchange {options.host} and {options.target}"
     raise UsageError(f"CUDA has no compilers for {pair.target} on {pair.host}", hint=hint)
 
 
-def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
+def read_target_set(host: PackageSet, path: Path, options: PairOptions) -> tuple[PackageSet, str]:
     """Return the package set of a host's target, and its hash.
 
     Raises `UsageError` if the compilers of the host cannot build programs for the target, or if
@@ -40,15 +36,15 @@ def read_target_set(host: PackageSet, path: Path) -> tuple[PackageSet, str]:
     for cross in filter(None, (host.cross, target.cross)):
         if cross != pair:
             is_swapped = cross == Cross(host=platform, target=host_platform)
-            solution = (
-                "exchange SET and --target-set" if is_swapped else "use the two sets of one pair"
-            )
+            solution = "use the two sets of one pair"
+            if is_swapped:
+                solution = f"exchange {options.host} and {options.target}"
             raise UsageError(
-                f"the pair has the host {cross.host} and the target {cross.target}, but SET is for "
-                f"{host_platform} and --target-set for {platform}",
+                f"the pair has the host {cross.host} and the target {cross.target}, but "
+                f"{options.host} is for {host_platform} and {options.target} for {platform}",
                 hint=f"{solution}; `cudaredist build --target` writes both",
             )
-    check_pair(pair)
+    check_pair(pair, options)
     differences = _differences(host, target)
     if differences:
         command = command_line(

@@ -7,6 +7,7 @@ from cudaredist.formats.packageset import Flags
 from cudaredist.formats.tables import CapabilityEntry, Gpus
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import Version
+from cudaredist.sets.request_options import RequestOptions
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
@@ -49,6 +50,7 @@ def make_flags(
     gpus: Gpus,
     *,
     forward_compat: bool | None,
+    options: RequestOptions,
 ) -> Flags:
     """Return the requested or default capabilities, with their flags.
 
@@ -62,8 +64,9 @@ def make_flags(
     if forward_compat and not plain:
         message = "forward compatibility requires a capability without a letter, but all have one: "
         message += ", ".join(effective)
-        call = again(without=["--forward-compat"])
-        hint = f"add one, for example --gpu 9.0, or remove --forward-compat: `{call}`"
+        call = again(without=[options.forward_compat])
+        hint = f"add one, for example {options.gpu} 9.0, or remove {options.forward_compat}: "
+        hint += f"`{call}`"
         raise UsageError(message, hint=hint)
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]

@@ -43,11 +43,12 @@ def _choose_gcc(accepted: HostRange, spec: SetSpec) -> HostGcc:
     if not uses_default and available:
         selected = max(filter(accepted.accepts, available), default=None)
         if selected is None:
+            option = spec.request.options.available_gcc
             majors = ", ".join(map(str, sorted({*available, *([default] if default else [])})))
             raise UsageError(
                 f"nvcc of CUDA {spec.cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
                 f"but the available versions are {majors}",
-                hint="add an accepted version with --available-gcc: "
-                f"`{again(available_gcc=accepted.max)}`",
+                hint=f"add an accepted version with {option}: "
+                f"`{again(f'{option} {accepted.max}', without=[option])}`",
             )
     return HostGcc(**dict(accepted), default=default, selected=selected, uses_default=uses_default)

@@ -51,14 +51,16 @@ _OVERLAY_PARTS = frozenset({"features", "manifests", "policy"})
 _POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHER_COMMANDS)})
 
 
-def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
+def read_set_data(
+    store: Store, overlays: Sequence[Store] = (), overlay_option: str = "overlays"
+) -> SetData:
     """Read the inputs of package sets.
 
-    The files of an overlay override those of the data folder. Raises `InvalidFileError` for a
-    broken file, and `IncompleteError` if a table is missing.
+    The files of an overlay override those of the data folder. Hints name `overlay_option`. Raises
+    `InvalidFileError` for a broken file, and `IncompleteError` if a table is missing.
     """
     for overlay in overlays:
-        _check_overlay(overlay)
+        _check_overlay(overlay, overlay_option)
     stores = [store, *_overlay_stores(overlays)]
     inputs: list[Input] = []
     nvcc, gpus = _tables(store, inputs)
@@ -108,7 +110,7 @@ def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:
             yield overlay
 
 
-def _check_overlay(overlay: Store) -> None:
+def _check_overlay(overlay: Store, option: str) -> None:
     """Raise `UsageError` if a folder is not an overlay.
 
     Also raises it for files that no command would read.
@@ -116,7 +118,7 @@ def _check_overlay(overlay: Store) -> None:
     present = [path.name for path in overlay.root.iterdir() if path.is_dir()]
     if not _OVERLAY_PARTS & set(present):
         message = f"overlay {overlay.root} has no manifests/, features/ or policy/ folder"
-        call = again(without=["--overlay"])
+        call = again(without=[option])
         hint = f"an overlay has the same structure as a data folder; without it, run `{call}`"
         raise UsageError(message, hint=hint)
     for name in sorted(set(present) - _OVERLAY_PARTS):

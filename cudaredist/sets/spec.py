@@ -19,6 +19,7 @@ from cudaredist.sets.platforms import (
     jetson_defaults,
     platform_of_system,
 )
+from cudaredist.sets.request_options import RequestOptions
 from cudaredist.sets.requirements import SetTarget
 from cudaredist.sets.set_coverage import RequiredCoverage
 from cudaredist.sets.version_choice import find_manifest
@@ -67,6 +68,8 @@ class Request:
     """The CUDA releases to which aliases can refer. Empty: all local ones."""
     alias_fallback: bool = False
     """Whether an alias follows to the newest minor if there is none of policy's minor."""
+    options: RequestOptions = field(default_factory=RequestOptions)
+    """The options of the command, for messages and hints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ def _has_build(name: str, request: Request, cuda: Version, data: SetData) -> boo
         return False
     if platform == JETSON:
         return name in jetson_defaults(cuda, data)
-    return not any(_jetson_problems((name,), platform, cuda, data))
+    return not any(_jetson_problems(request, (name,), platform, cuda, data))
 
 
 def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | RefusedSet:
@@ -151,8 +154,14 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
             return RefusedSet(cuda, named, unpublished, is_unpublished=True)
         for_jetsons = jetson_defaults(cuda, data) if platform == JETSON else ()
         default = for_jetsons or release_defaults(cuda, data.gpus)
-        portable = request.forward_compat
-        flags = make_flags(names, default, cuda, data.gpus, forward_compat=portable)
+        flags = make_flags(
+            names,
+            default,
+            cuda,
+            data.gpus,
+            forward_compat=request.forward_compat,
+            options=request.options,
+        )
     except UsageError as error:
         return RefusedSet(cuda, platform, error)
     if CUDA in dict(request.also):
@@ -184,7 +193,7 @@ def _resolve_platform(
     if platform is None:
         capabilities = good or release_defaults(cuda, data.gpus)
         platform = platform_of_system(request.system or "", capabilities, cuda, data)
-    problems += _jetson_problems(good, platform, cuda, data)
+    problems += _jetson_problems(request, good, platform, cuda, data)
     if problems:
         hint = f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities"
         raise UsageError(f"{set_attribute(cuda.line)}: {'; '.join(problems)}", hint=hint)
@@ -192,17 +201,21 @@ def _resolve_platform(
 
 
 def _jetson_problems(
-    requested: Sequence[str], platform: Platform, cuda: Version, data: SetData
+    request: Request,
+    capabilities: Sequence[str],
+    platform: Platform,
+    cuda: Version,
+    data: SetData,
 ) -> Iterable[str]:
-    """Yield the reasons against the requested Jetsons."""
-    jetson = [name for name in requested if data.gpus.capabilities[name].jetson]
-    below = below_threshold(requested, cuda, data)
-    others = [name for name in requested if name not in below]
+    """Yield the reasons against the Jetsons of a request's capabilities."""
+    jetson = [name for name in capabilities if data.gpus.capabilities[name].jetson]
+    below = below_threshold(capabilities, cuda, data)
+    others = [name for name in capabilities if name not in below]
     above = [name for name in jetson if name not in below]
     if jetson and platform not in {JETSON, SBSA}:
         yield (
             f"capability {', '.join(jetson)} is a Jetson GPU, but {platform} has no Jetson build: "
-            "use --system aarch64-linux"
+            f"use {request.options.system} aarch64-linux"
         )
     if below and others:
         yield (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
-from cudaredist.commands.build.build_sets import build_one, specs_for
+from cudaredist.commands.build.build_sets import BUILD_OPTIONS, build_one, specs_for
 from cudaredist.commands.process.feature_file import share_parts
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
@@ -282,7 +282,7 @@ def build(
     data: SetData, cuda: str = "12.9.1", platform: str | None = LINUX, **request: Any
 ) -> PackageSet:
     """Return a set. Unexamined archives are allowed."""
-    request.setdefault("allow_missing_features", True)
+    request = {"allow_missing_features": True, "options": BUILD_OPTIONS, **request}
     if "system" in request:
         platform = None
     (spec,) = specs_for(Request(platform=platform, **request), data, [cuda])

@@ -29,6 +29,7 @@ from cudaredist.sets.assemble import build_set, count_statuses
 from cudaredist.sets.cross import check_pair
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.symbols import with_symbol_diagnostics
+from cudaredist.sets.request_options import PairOptions, RequestOptions
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
 from cudaredist.sets.spec import (
     RefusedSet,
@@ -50,6 +51,15 @@ INDEX_NAME = "index.json"
 _SHOWN = 5
 _ALLOWED = frozenset({"features-missing", "hollow"})
 """Findings that only occur if an option allows them."""
+BUILD_OPTIONS = RequestOptions(
+    system="--system",
+    gpu="--gpu",
+    forward_compat="--forward-compat",
+    available_gcc="--available-gcc",
+    allow_missing_features="--allow-missing-features",
+    allow_hollow="--allow-hollow",
+)
+"""The options of `build`, which other commands that build sets suggest too."""
 
 
 def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetSpec | RefusedSet]:
@@ -93,7 +103,7 @@ def _requests_of_pair(request: Request) -> list[Request]:
     cross = request.cross
     if cross is None:
         return [request]
-    check_pair(cross, host_option="--platform", target_option="--target")
+    check_pair(cross, PairOptions("--platform", "--target"))
     host = replace(request, capabilities=(), forward_compat=None)
     return [host, replace(request, platform=cross.target)]
 

@@ -191,7 +191,7 @@ def _read_data(store: "Store", options: BuildOptions) -> "SetData":
         require_manifests(store, [CUDA])
         for text in options.cuda or ():
             refuse_other_channel(store, CUDA, text)
-    return read_set_data(store, overlays)
+    return read_set_data(store, overlays, "--overlay")
 
 
 def _build_declared(
@@ -222,6 +222,7 @@ def _require_one(matches: "Sequence[object]", target: str) -> None:
 
 
 def _request(options: BuildOptions) -> "Request":
+    from cudaredist.commands.build.build_sets import BUILD_OPTIONS
     from cudaredist.formats.packageset import Cross
     from cudaredist.sets.spec import Request
 
@@ -243,6 +244,7 @@ def _request(options: BuildOptions) -> "Request":
         allow_hollow=options.allow_hollow,
         require_coverage=options.require_coverage,
         with_files=options.files,
+        options=BUILD_OPTIONS,
     )
 
 

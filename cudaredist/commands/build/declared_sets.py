@@ -44,7 +44,8 @@ def declared_groups(declared: DeclaredSets, store: Store, template: Request) -> 
 
     @cache
     def read_data(overlays: tuple[Path, ...]) -> SetData:
-        return read_set_data(store, [Store(path, store.channel) for path in overlays])
+        stores = [Store(path, store.channel) for path in overlays]
+        return read_set_data(store, stores, "--overlay")
 
     place_by_path: dict[str, str] = {}
     groups = []

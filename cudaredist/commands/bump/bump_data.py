@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from cudaredist.cli.session import Session, find_redists, open_cache, warnings_of
-from cudaredist.commands.build.build_sets import specs_for, write_sets
+from cudaredist.commands.build.build_sets import BUILD_OPTIONS, specs_for, write_sets
 from cudaredist.commands.build.declared_sets import (
     SetGroup,
     declared_groups,
@@ -319,7 +319,9 @@ class Bump:
         """
         options, store = self.options, self.store
         is_cuda_alone = options.output is None and all(s.redist.name == CUDA for s in local)
-        template = Request(allow_missing_features=options.allow_missing_features)
+        template = Request(
+            allow_missing_features=options.allow_missing_features, options=BUILD_OPTIONS
+        )
         with self.console.progress("building") as progress:
             try:
                 layered = store_to_read(store.root, store.channel, use_shipped=options.shipped_data)

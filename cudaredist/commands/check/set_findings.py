@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cudaredist.cli.configuration import sets_given
 from cudaredist.cli.options import parse_size
-from cudaredist.commands.build.build_sets import write_sets
+from cudaredist.commands.build.build_sets import BUILD_OPTIONS, write_sets
 from cudaredist.commands.build.declared_sets import declared_groups, declared_sets, make_groups
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
@@ -23,7 +23,7 @@ def set_findings(store: Store) -> Iterator[Finding]:
     if declared is None:
         return
     try:
-        groups = declared_groups(declared, store, Request())
+        groups = declared_groups(declared, store, Request(options=BUILD_OPTIONS))
         attempts = make_groups(groups, LayeredSymbols(store.symbol_paths))
         report = write_sets(attempts, declared.folder, may_write=False, is_complete=True)
     except CudaRedistError as error:

@@ -185,6 +185,7 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.exporters.export_format import ExportedSet
     from cudaredist.sets.cross import read_target_set
     from cudaredist.sets.read_set import indexed_sets, read_package_set
+    from cudaredist.sets.request_options import PairOptions
 
     exporter, path = options.exporter, options.package_set
     if options.nvidia_channel is not None:
@@ -201,7 +202,9 @@ def export(options: ExportOptions, session: Session) -> int:
     if options.target_set is not None:
         # The set to export is the target's, and SET is that of its compilers.
         host = package_set
-        package_set, _ = read_target_set(host, options.target_set)
+        package_set, _ = read_target_set(
+            host, options.target_set, PairOptions("SET", "--target-set")
+        )
     record = _root_record(options, sha256)
     exported = ExportedSet(
         package_set,

@@ -10,11 +10,13 @@ from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.toolkit_record import ComponentPolicy, PackageName
 from cudaredist.sets.components import SelectedPackages, select
+from cudaredist.sets.request_options import ComponentOptions
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import data_folder
 
 _log = logging.getLogger(__name__)
 
+_OPTIONS = ComponentOptions("--component", "--exclude")
 _COMPILER = "compiler"
 _STATIC_LIBRARY = "libnvptxcompiler"
 """The package of the component `compiler` that only programs for the target use."""
@@ -35,18 +37,20 @@ def select_packages(
     `InvalidFileError` if the policy is invalid.
     """
     if of_runtime:
-        return select(package_set, of_runtime, (), {}, with_dependencies=False)
+        return select(package_set, of_runtime, (), {}, _OPTIONS, with_dependencies=False)
     store = Store(data_folder(options.data_dir, writing=False))
     policy = read_own_file(store.read_policy("components"), ComponentPolicy)
     names, excluded, sets = options.component or (), options.exclude or (), policy.components
     if target is None:
-        selection = select(package_set, names, excluded, sets)
+        selection = select(package_set, names, excluded, sets, _OPTIONS)
     else:
         if names:
             # nvcc also requires its own headers for the target.
             names = [*names, _COMPILER]
-        selection = select(target.package_set, names, excluded, sets)
-        compiler = select(package_set, [_COMPILER], excluded, sets, with_dependencies=False)
+        selection = select(target.package_set, names, excluded, sets, _OPTIONS)
+        compiler = select(
+            package_set, [_COMPILER], excluded, sets, _OPTIONS, with_dependencies=False
+        )
         packages: dict[str, SetPackage] = {
             PackageName.of_target(attr, target.platform): entry
             for attr, entry in selection.packages.items()

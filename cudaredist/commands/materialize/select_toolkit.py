@@ -13,6 +13,7 @@ from cudaredist.commands.materialize.runtime import RuntimeLibraries, runtime_li
 from cudaredist.formats.toolkit_record import ComponentSet
 from cudaredist.sets.cross import read_target_set
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.sets.request_options import PairOptions
 
 
 class SelectedToolkit(NamedTuple):
@@ -35,7 +36,8 @@ def select_toolkit(
     value, sha256 = read_package_set(package_set)
     target = None
     if options.target_set is not None:
-        target = CrossTarget(*read_target_set(value, options.target_set))
+        arguments = PairOptions("SET", "--target-set")
+        target = CrossTarget(*read_target_set(value, options.target_set, arguments))
     runtime = runtime_libraries(value, options, session) if options.programs else None
     libraries = () if runtime is None else tuple(runtime.paths)
     selection = select_packages(value, target, options, libraries)

@@ -14,6 +14,7 @@ from cudaredist.primitives import Sha256, Version, manifest_name, parse_label
 from cudaredist.redists import Redist, find_redist
 from cudaredist.sets.components import select
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.sets.request_options import ComponentOptions
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.targets import (
@@ -25,6 +26,7 @@ from cudaredist.store.targets import (
 )
 from cudaredist.wheels import FAMILIES, SIMPLE, newest_builds, parse_wheel
 
+_COMPONENT_OPTIONS = ComponentOptions("--component", "--exclude")
 _RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)
 
 
@@ -56,7 +58,7 @@ class MirrorSelection:
         if options.component:
             policy = Store(shipped_data()).read_policy("components")
             components = read_own_file(policy, ComponentPolicy).components
-            selected = select(value, options.component, (), components).packages
+            selected = select(value, options.component, (), components, _COMPONENT_OPTIONS).packages
         packages = [p for p in selected.values() if p.archive and p.redist and p.release]
         labels = frozenset((p.redist or "", parse_label(p.release or "")) for p in packages)
         return cls(

@@ -27,11 +27,13 @@ from cudaredist.primitives import Platform
 from cudaredist.sets.components import select
 from cudaredist.sets.package_tree import PackageTree, make_tree, with_origins
 from cudaredist.sets.pkgconfig import relocatable
+from cudaredist.sets.request_options import ComponentOptions
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
 ONE_FILE = {"x": {0: Content(Path("1"), "1", 1)}}
 SHARED = binaries.read(binaries.elf(soname="libx.so.1"))
 PROGRAM = binaries.read(binaries.elf(kind="program", needed=("libc.so.6",)))
+OPTIONS = ComponentOptions("--component", "--exclude")
 SETS = {
     "compiler": ComponentSet(
         packages=("nvcc", "crt"), programs=("nvcc",), reason="to compile", reference="a test"
@@ -411,7 +413,7 @@ def made_set() -> MadeSet:
 
 def selection(made_set: MadeSet, *components: str, exclude: Sequence[str] = ()) -> list[str]:
     package_set = PackageSet.model_validate_json(json.dumps(made_set.document()))
-    return list(select(package_set, components, exclude, SETS).packages)
+    return list(select(package_set, components, exclude, SETS, OPTIONS).packages)
 
 
 def test_selection_includes_dependencies(made_set: MadeSet) -> None:
@@ -429,10 +431,10 @@ def test_selection_includes_dependencies(made_set: MadeSet) -> None:
 
 def test_component_requires_its_programs_unless_excluded(made_set: MadeSet) -> None:
     package_set = PackageSet.model_validate_json(json.dumps(made_set.document()))
-    chosen = select(package_set, ["compiler", "compiler"], (), SETS)
+    chosen = select(package_set, ["compiler", "compiler"], (), SETS, OPTIONS)
     assert chosen.required == (SETS["compiler"],)
     assert chosen.warnings[0] == "compiler will not include crt, which is broken: marked so"
-    assert select(package_set, ["compiler", "cublas"], ["nvcc"], SETS).required == ()
+    assert select(package_set, ["compiler", "cublas"], ["nvcc"], SETS, OPTIONS).required == ()
 
 
 @pytest.mark.parametrize(
