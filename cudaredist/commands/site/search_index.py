@@ -6,6 +6,7 @@ Scripts also work from `file://`, where browsers refuse to fetch other files.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from string import digits
 from typing import NamedTuple
 
 from cudaredist.commands.site.addresses import page_link, release_address
@@ -21,7 +22,6 @@ from cudaredist.commands.site.page_models import (
 )
 from cudaredist.commands.site.release_pages import product_title
 from cudaredist.commands.site.symbol_index import SymbolPiece
-from cudaredist.programs.library_names import family_of
 from cudaredist.redists import CUDA
 from cudaredist.words import plural
 
@@ -69,7 +69,7 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
 def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
     summary = page.summary
     names = ", ".join(filter(None, (summary.package, summary.title, *summary.projects)))
-    libraries = {family_of(soname.soname) for soname in page.sonames}
+    libraries = {_without_versions(soname.soname) for soname in page.sonames}
     short, (major, *_) = summary.package.removeprefix("cuda_"), summary.version.split(".")
     # Such as nvcc, cublas and cudnn9, the name of a package in distributions.
     hidden = {short.removeprefix("lib"), f"{short}{major}", *libraries}
@@ -78,6 +78,20 @@ def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
     for soname in page.sonames:
         detail = f"{summary.package}, {span_words(soname)}"
         yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
+
+
+def _without_versions(soname: str) -> str:
+    """Return a library's name as users type it.
+
+    It is `libcublas` for `libcublas.so.12`, and `cudart32` for `cudart32_75.dll`. Only the number
+    of the usual platform is removed too: `cublas` for `cublas64_12.dll`.
+    """
+    if not soname.endswith(".dll"):
+        stem, _, version = soname.rpartition(".so")
+        return soname if version.strip(f".{digits}") or not stem else stem
+    stem = soname.removesuffix(".dll").removesuffix(".alt")
+    start = stem.find("_", len(stem.rstrip(f"_{digits}")))
+    return (stem if start < 0 else stem[:start]).removesuffix("64")
 
 
 def _file_entries(page: FilesPage, link: str) -> Iterator[SearchEntry]:

@@ -26,8 +26,10 @@ from cudaredist.commands.site.addresses import (
     product_address,
     release_address,
 )
+from cudaredist.commands.site.page_models import PackagePage, PackageSummary, SonameSpan
 from cudaredist.commands.site.plots import bar_plot, line_plot
 from cudaredist.commands.site.render_site import support_bars
+from cudaredist.commands.site.search_index import search_entries
 from cudaredist.commands.site.set_pages import dependency_graph
 from cudaredist.commands.site.site_data import SiteData
 from cudaredist.formats.packageset import PackageSet
@@ -258,6 +260,32 @@ def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes
     assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
     assert entries["package", "libcublas, LIBCUBLAS"] == package
     assert entries["file", "include/cublas_v2.h"].startswith("packages/libcublas/files/")
+
+
+def test_search_index_contains_names_of_dlls_without_versions() -> None:
+    dlls = ("cudart32_75.dll", "cudart64_75.dll", "cupti64_2026.1.2.dll", "nvrtc64_102_0.alt.dll")
+    span: dict[str, Any] = {"redist": "cuda", "first": "7.5", "newest": "7.5", "releases": 1}
+    package: dict[str, Any] = {
+        "package": "cuda_x",
+        "title": None,
+        "version": "7.5",
+        "license": None,
+    }
+    page = PackagePage(
+        title="cuda_x",
+        summary=PackageSummary(**package, spans=(), platforms=(), projects=()),
+        platforms=(),
+        releases=(),
+        history=(),
+        sonames=tuple(SonameSpan(soname=name, platforms=(), **span) for name in dlls),
+        newest=(),
+        device_code=(),
+        coverage=(),
+        files=None,
+    )
+    entry = next(iter(search_entries({"packages/cuda_x": page})))
+    hidden = ["cudart", "cudart32", "cupti64_2026.1.2", "nvrtc", "x", "x7"]
+    assert entry.names.split("\t") == ["cuda_x", *hidden]
 
 
 def test_search_page_has_statistics_below_the_results(files: dict[str, bytes]) -> None:
