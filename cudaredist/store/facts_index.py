@@ -88,6 +88,8 @@ class IndexedArchive(NamedTuple):
     """The row of its contents, 0 if it was not examined."""
     date: str | None
     """The day of the release, if the manifest states it."""
+    is_by_wheel: bool = False
+    """Whether the contents are those of the wheel of the same version."""
 
 
 class _ArchiveRow(NamedTuple):
@@ -117,6 +119,19 @@ _ARCHIVES = Question(
     LEFT JOIN contents ON contents.id = contents
     WHERE {condition}
     ORDER BY place, sort_key, channel, archives.id""",
+)
+
+
+_ARCHIVES_BY_WHEEL = Question(
+    _ArchiveRow,
+    """
+    SELECT DISTINCT channel, redist, label, package, version, platform, variant, relative_path,
+        sha256, md5, size, wheel_contents.contents, date
+    FROM wheel_contents JOIN archives ON archives.id = archive AND relative_path IS NOT NULL
+    JOIN current_releases ON release = current_releases.id
+    JOIN (SELECT key AS place, value AS name FROM json_each(?)) ON redist = name
+    WHERE {condition}
+    ORDER BY place, sort_key, archives.id""",
 )
 
 
@@ -262,6 +277,28 @@ _SYMBOL_NAMES = Question(
 )
 
 
+def _indexed(row: _ArchiveRow) -> IndexedArchive:
+    """Return the archive of a row with its release."""
+    archive = Archive(
+        package=row.package,
+        version=Version.parse(row.version),
+        platform=row.platform,
+        variant=row.variant,
+        relative_path=row.relative_path,
+        sha256=row.sha256,
+        md5=row.md5,
+        size=row.size,
+    )
+    return IndexedArchive(
+        channel=row.channel,
+        redist=row.redist,
+        label=Version.parse(row.label),
+        archive=archive,
+        contents=row.contents,
+        date=row.date,
+    )
+
+
 class Index:
     """The facts of a data folder and of the layers below it."""
 
@@ -335,25 +372,18 @@ class Index:
         The condition can have the columns of `current_releases`, `archives` and `contents`.
         """
         for row in self.ask(_ARCHIVES.where(condition), redists, *values):
-            archive = Archive(
-                package=row.package,
-                version=Version.parse(row.version),
-                platform=row.platform,
-                variant=row.variant,
-                relative_path=row.relative_path,
-                sha256=row.sha256,
-                md5=row.md5,
-                size=row.size,
-            )
-            label = Version.parse(row.label)
-            yield IndexedArchive(
-                channel=row.channel,
-                redist=row.redist,
-                label=label,
-                archive=archive,
-                contents=row.contents,
-                date=row.date,
-            )
+            yield _indexed(row)
+
+    def archives_by_wheel(
+        self, redists: Collection[str], condition: str = "TRUE", *values: str | Collection[object]
+    ) -> Iterator[IndexedArchive]:
+        """Yield unexamined archives with the contents of the wheel of the same version.
+
+        They are in the manifests' order. The condition can have the columns of `current_releases`,
+        `archives` and `wheel_contents`.
+        """
+        for row in self.ask(_ARCHIVES_BY_WHEEL.where(condition), redists, *values):
+            yield _indexed(row)._replace(is_by_wheel=True)
 
     def examined_releases(
         self, redists: Collection[str]

@@ -1,4 +1,4 @@
--- Version 5. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 6. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -79,6 +79,22 @@ CREATE TABLE contents (
     has_files INTEGER NOT NULL, -- 0: the files are unknown
     unlisted INTEGER NOT NULL -- number of files without a name
 );
+
+-- Archives of NVIDIA that were not examined, with the contents of the wheel of the same package,
+-- version, platform and variant: a row for each release of the wheel. The libraries are the same,
+-- with their symbols and device code. A wheel has no static libraries and no samples.
+CREATE VIEW wheel_contents AS
+SELECT
+    own.id AS archive, -- row of `archives`: the archive
+    wheel.id AS wheel, -- row of `archives`: the wheel of the same version
+    wheel.contents
+FROM archives AS wheel CROSS JOIN archives AS own
+    ON (own.package, own.version, own.platform) = (wheel.package, wheel.version, wheel.platform)
+    AND own.variant IS wheel.variant AND own.contents IS NULL
+JOIN releases AS release_of_wheel ON release_of_wheel.id = wheel.release
+JOIN releases AS release_of_own ON release_of_own.id = own.release
+WHERE wheel.contents IS NOT NULL AND release_of_own.redist = release_of_wheel.redist
+    AND release_of_own.channel = 'redist' AND release_of_wheel.channel = 'wheels';
 
 -- Outputs of archives, as the feature file states them.
 CREATE TABLE outputs (

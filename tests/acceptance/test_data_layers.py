@@ -8,7 +8,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -352,13 +352,58 @@ def test_manifests_without_features_hide_no_shipped_data(
 
 
 def put_unexamined_release(
-    label: str = "12.9.1", platforms: Iterable[str] = ("linux-x86_64", "linux-sbsa")
+    label: str = "12.9.1",
+    platforms: Iterable[str] = ("linux-x86_64", "linux-sbsa"),
+    versions: Mapping[str, str] | None = None,
 ) -> None:
     """Store a manifest of NVIDIA's archives without features."""
     path = Path(f"data/manifests/cuda/redistrib_{label}.json")
     path.parent.mkdir(parents=True)
     packages = ("cuda_cudart", "cuda_gdb", "libcublas")
-    path.write_bytes(manifest(label, packages=packages, platforms=platforms))
+    path.write_bytes(manifest(label, packages=packages, platforms=platforms, versions=versions))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [("which", "libcublas.so.12"), ("which", "--symbol", "cublasCreate_v2")],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("channel", [(), ("--channel", "redist")], ids=" ".join)
+def test_library_of_unexamined_archive_is_known_by_the_wheel_of_its_version(
+    run: Run, question: tuple[str, ...], channel: tuple[str, ...]
+) -> None:
+    versions = {"libcublas": "12.9.1.4"}
+    put_unexamined_release("12.9.7", ("linux-x86_64", "linux-aarch64"), versions)
+    report = json.loads(expect_output(run(*question, *channel, "--json"), 0).stdout)
+    hits = [hit for hit in (*report["hits"], *report["symbols"]) if hit["channel"] == "redist"]
+    assert [(hit["platform"], hit["is_by_wheel"]) for hit in hits] == [("linux-x86_64", True)]
+    text = run(*question, *channel).stdout
+    assert "archives (by wheel)" in text
+    assert (
+        "\nby wheel: the archive was not examined, the wheel of the same version has it\n" in text
+    )
+    # There is no wheel for this platform.
+    assert "linux-aarch64" not in text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("which", "libcublas.so.12", "--channel", "redist"),
+        ("which", "cublas.h", "--channel", "redist"),
+        ("which", "libcublas_static.a"),
+    ],
+    ids=lambda words: words[1],
+)
+def test_wheel_tells_only_about_libraries_of_the_same_version(
+    run: Run, question: tuple[str, ...]
+) -> None:
+    """Wheels have the headers, too, but other files of archives can have other places."""
+    version = "12.9.9.9" if question[1] == "libcublas.so.12" else "12.9.1.4"
+    put_unexamined_release(versions={"libcublas": version})
+    result = run(*question)
+    assert result.exit_code == 3
+    assert "is unknown: no examined archive or wheel has it" in result.stdout
 
 
 def test_file_of_archive_that_was_not_examined_is_unknown(run: Run) -> None:

@@ -27,6 +27,7 @@ from cudaredist.store.temporary_folders import temporary_folder
 
 _TABLE = re.compile(r"\n\n((?:-- .*\n)++)CREATE (?:TABLE|VIEW) (\w+)[^;]*")
 _COLUMN = re.compile(r"^    (\w+) [A-Z]+(.*?),?(?: -- (.*))?$", re.MULTILINE)
+_COLUMN_OF_VIEW = re.compile(r"^    \S+ AS (\w+),? -- (.*)$", re.MULTILINE)
 _REFERENCE = re.compile(r"REFERENCES (\w+)")
 
 
@@ -43,9 +44,10 @@ def _rows() -> Iterator[tuple[str, str | None, str | None, str]]:
         for match in _TABLE.finditer(index_schema()):
             table = match[2]
             yield table, None, None, " ".join(match[1].replace("-- ", "").split())
-            # The columns of a view have the meaning that they have in the tables above it.
+            # Other columns of a view have the meaning that they have in the tables above it.
             for name, definition, comment in _COLUMN.findall(match[0]):
                 meanings[name] = _meaning(definition, comment)
+            meanings |= dict(_COLUMN_OF_VIEW.findall(match[0]))
             for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})"):
                 yield table, name, kind or None, meanings[name]
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fnmatch import translate
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
@@ -162,16 +163,30 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
         # Releases share archives: each is split once.
         return split_outputs(package, version, examined[row], None, policy)
 
-    for row in search.archives(_SOME.format("contents"), matches):
+    examined_rows = search.archives(_SOME.format("contents"), matches)
+    by_wheel = search.archives_by_wheel(_SOME.format("wheel_contents.contents"), matches)
+    for row in chain(examined_rows, by_wheel):
         archive, facts = row.archive, examined[row.contents]
         outputs = split(row.contents, archive.package, archive.version)
-        for path, output in sorted(matches[row.contents].items()):
+        paths = matches[row.contents]
+        if row.is_by_wheel:
+            # Only the libraries are those of the wheel.
+            paths = {file.path: paths[file.path] for file in facts.libraries if file.path in paths}
+        for path, output in sorted(paths.items()):
             if search.usable is None or not is_for_other_cuda(
                 path, facts, search.usable[row.channel].cuda
             ):
                 placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
-                details = {"path": path, "output": placed, "project": archive.project}
-                yield WhichHit.of(row.redist, row.label, archive, channel=row.channel, **details)
+                yield WhichHit.of(
+                    row.redist,
+                    row.label,
+                    archive,
+                    channel=row.channel,
+                    is_by_wheel=row.is_by_wheel,
+                    path=path,
+                    output=placed,
+                    project=archive.project,
+                )
 
 
 def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]:

@@ -1,7 +1,8 @@
 """which --symbol: the libraries and releases that export a symbol."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from cudaredist.commands.which.report import SymbolHit, WhichReport
 from cudaredist.commands.which.search import Search
@@ -9,10 +10,10 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNa
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.absence import since, until
-from cudaredist.store.facts_index import Index
+from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, ranges_of
+from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
 
 
 def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
@@ -33,9 +34,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         provider = column.provider
         if provider.channel not in index.channels:
             return True
-        if search.redists and provider.redist not in search.redists:
-            return True
-        if platform is not None and provider.platform != platform:
+        if not search.has(provider.redist, provider.platform):
             return True
         archive = ArchiveId(provider.package, provider.platform, provider.variant or None)
         label = parse_label(column.label)
@@ -44,8 +43,10 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     for table in symbols.tables(sonames).values():
         # The platforms of the dropped columns are known, too.
         platforms |= {column.provider.platform for column in table.columns}
+        by_wheel = _bits_by_wheel(table, search)
         table.drop(is_dropped)
-        hits += _hits(table, pattern)
+        hits += _hits(table, pattern, table.bits_by_provider())
+        hits += _hits(table, pattern, by_wheel, is_by_wheel=True)
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
     hits = _with_archives(hits, index)
@@ -61,8 +62,60 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     )
 
 
-def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
-    bits_by_provider = table.bits_by_provider()
+class _Twin(NamedTuple):
+    wheel: str
+    """The beginning of the wheel's hash."""
+    redist: str
+    label: str
+    package: str
+    platform: str
+    variant: str | None
+
+
+_TWINS = Question(
+    _Twin,
+    """
+    SELECT DISTINCT substr(wheels.sha256, 1, 16) AS wheel, redist, label, own.package,
+        own.platform, own.variant
+    FROM wheel_contents JOIN archives AS wheels ON wheels.id = wheel
+    JOIN archives AS own ON own.id = archive
+    JOIN current_releases ON current_releases.id = own.release
+    WHERE wheels.package IN (SELECT value FROM json_each(?))
+    ORDER BY redist, sort_key""",
+)
+
+
+def _bits_by_wheel(table: SymbolColumns, search: Search) -> dict[Provider, list[tuple[str, int]]]:
+    """Return the releases of archives that have the symbols of a wheel of the same version.
+
+    They are in ascending order, as label and bit, by their providers.
+    """
+    wheels = {
+        column.archive: (column.provider, bit)
+        for column, bit in table.columns.items()
+        if column.provider.channel == "wheels" and not column.provider.stub
+    }
+    bits: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
+    for twin in search.index.ask(_TWINS, {provider.package for provider, _ in wheels.values()}):
+        if twin.wheel not in wheels:
+            continue
+        archive = ArchiveId(twin.package, twin.platform, twin.variant)
+        label = parse_label(twin.label)
+        if search.has(twin.redist, twin.platform) and search.is_usable(
+            "redist", twin.redist, label, archive
+        ):
+            provider, bit = wheels[twin.wheel]
+            bits[provider._replace(channel="redist")].append((twin.label, bit))
+    return bits
+
+
+def _hits(
+    table: SymbolColumns,
+    pattern: SymbolPattern,
+    bits_by_provider: Mapping[Provider, Sequence[tuple[str, int]]],
+    *,
+    is_by_wheel: bool = False,
+) -> Iterator[SymbolHit]:
     for export, mask in table.exports.items():
         if not pattern.fits(export.name):
             continue
@@ -76,6 +129,7 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 version=export.version,
                 library=table.soname,
                 channel=provider.channel,
+                is_by_wheel=is_by_wheel,
                 redist=provider.redist,
                 package=provider.package,
                 platform=provider.platform,

@@ -16,6 +16,11 @@ class SymbolHit(OwnModel):
     version: str = Field(default="", description="`@@V` for a default version, else `@V`")
     library: str
     channel: Channel
+    is_by_wheel: bool = Field(
+        default=False,
+        description="Whether the wheel of the same version exports it, and the archive was not "
+        "examined",
+    )
     redist: str
     package: str
     project: str | None = Field(
@@ -42,6 +47,11 @@ class WhichHit(ArchiveName):
     """A file of an archive."""
 
     channel: Channel
+    is_by_wheel: bool = Field(
+        default=False,
+        description="Whether the wheel of the same version has it, and the archive was not "
+        "examined",
+    )
     project: str | None = Field(default=None, description="Project of its wheel; null: no wheel")
     path: str
     output: OutputName | None = Field(description="In package sets. Null: they omit the file")

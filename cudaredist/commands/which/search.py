@@ -3,9 +3,9 @@
 Slow imports are in the modules that search for files or symbols.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cudaredist.formats.base import Channel
 from cudaredist.primitives import ArchiveId, Version
@@ -14,6 +14,9 @@ from cudaredist.store.facts_index import Index, IndexedArchive
 
 if TYPE_CHECKING:
     from cudaredist.sets.usable import UsableWithCuda
+
+_Archives: TypeAlias = Callable[..., Iterator[IndexedArchive]]
+"""A question of the index for archives: with redistributables, a condition and its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,10 @@ class Search:
             return None
         return str(max(usable.cuda for usable in self.usable.values()))
 
+    def has(self, redist: str, platform: str) -> bool:
+        """Check if archives of a redistributable for a platform are selected."""
+        return (not self.redists or redist in self.redists) and self.platform in {None, platform}
+
     def is_usable(self, channel: Channel, redist: str, label: Version, archive: ArchiveId) -> bool:
         """Check if an archive is usable with the CUDA release, if there is one."""
         if self.usable is None:
@@ -45,10 +52,27 @@ class Search:
         self, condition: str, *values: str | Collection[object]
     ) -> Iterator[IndexedArchive]:
         """Yield the selected archives that match a condition."""
+        yield from self._selected(self.index.archives, condition, values)
+
+    def archives_by_wheel(
+        self, condition: str, *values: str | Collection[object]
+    ) -> Iterator[IndexedArchive]:
+        """Yield the selected archives that match, with contents of the wheel of the same version.
+
+        They were not examined themselves.
+        """
+        yield from self._selected(self.index.archives_by_wheel, condition, values)
+
+    def _selected(
+        self,
+        archives: _Archives,
+        condition: str,
+        values: Sequence[str | Collection[object]],
+    ) -> Iterator[IndexedArchive]:
         if self.platform is not None:
             condition = f"platform = ? AND ({condition})"
             values = (self.platform, *values)
-        for row in self.index.archives(self.redists, condition, *values):
+        for row in archives(self.redists, condition, *values):
             if self.is_usable(row.channel, row.redist, row.label, row.archive.id):
                 yield row
 

@@ -43,6 +43,14 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
         provider = report.outside.provider
         verb = "" if provider is None else f" is provided by {provider}"
         yield f"{report.name}{verb}: {report.outside.reason}"
+    yield from _remarks(report)
+
+
+def _remarks(report: WhichReport) -> Iterator[str]:
+    """Yield what the rows mean, similar names, and the command that examines archives."""
+    hits: Iterable[WhichHit | SymbolHit] = (*report.hits, *report.symbols)
+    if any(hit.is_by_wheel for hit in hits):
+        yield "by wheel: the archive was not examined, the wheel of the same version has it"
     if report.suggestions:
         yield f"did you mean {' or '.join(report.suggestions)}?"
     if report.hint is not None and report.outside is None:
@@ -95,19 +103,21 @@ def _symbol_cells(hit: SymbolHit) -> _Row:
     last = hit.last if hit.is_newest else f"{hit.until} (removed)"
     ranges = hit.releases.split(" ")
     gaps = " ".join(shortened(ranges, _MOST_RANGES)) if len(ranges) > 1 else ""
-    kind = CHANNEL_TITLES[hit.channel]
-    return symbol, library, hit.package, kind, hit.project or "", hit.since, last, gaps
+    return symbol, library, hit.package, _kind(hit), hit.project or "", hit.since, last, gaps
 
 
 def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
     """Return the releases with each file, a row for each package, output and platform."""
-    labels = grouped((_file_cells(hit), hit.release) for hit in report.hits)
+    groups = grouped((_file_cells(hit), hit) for hit in report.hits)
+    by_wheel = grouped((hit.redist, hit.release) for hit in report.hits if hit.is_by_wheel)
     head = ("redist", "package", "kind", "project", "output", "file", "platform", "releases")
     rows: list[_Row] = []
-    channels = {title: channel for channel, title in CHANNEL_TITLES.items()}
-    for cells, releases in sorted(labels.items()):
-        searched = report.searched.get(channels[cells[2]], {}).get(cells[0], ())
-        rows.append((*cells, _ranges(releases, searched)))
+    for cells, hits in sorted(groups.items()):
+        first = hits[0]
+        searched = report.searched.get(first.channel, {}).get(first.redist, ())
+        if first.is_by_wheel:
+            searched = tuple(dict.fromkeys(by_wheel[first.redist]))
+        rows.append((*cells, _ranges([hit.release for hit in hits], searched)))
     return _without_empty_projects(head, rows)
 
 
@@ -116,12 +126,18 @@ def _file_cells(hit: WhichHit) -> _Row:
     return (
         hit.redist,
         hit.package,
-        CHANNEL_TITLES[hit.channel],
+        _kind(hit),
         hit.project or "",
         hit.output or "omitted",
         hit.path,
         hit.id.place,
     )
+
+
+def _kind(hit: WhichHit | SymbolHit) -> str:
+    """Return the kind of the archives, marked if they were not examined."""
+    title = CHANNEL_TITLES[hit.channel]
+    return f"{title} (by wheel)" if hit.is_by_wheel else title
 
 
 def _without_empty_projects(head: _Row, rows: list[_Row]) -> tuple[_Row, list[_Row]]:
