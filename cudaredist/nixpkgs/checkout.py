@@ -13,6 +13,7 @@ from cudaredist.nixpkgs.differences import Comparison, Differences
 from cudaredist.nixpkgs.evaluate import evaluate_tables
 from cudaredist.nixpkgs.merge_tables import merged_files
 from cudaredist.nixpkgs.our_tables import OurTables
+from cudaredist.nixpkgs.releases import IN_NIXPKGS
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
@@ -53,7 +54,7 @@ class Checkout:
     lines: frozenset[str]
     """The CUDA minor releases of the package sets."""
     only: str | None = None
-    """The part to update: a table or a package set."""
+    """The part to update: a table, a package set or a redistributable."""
     allow_downgrade: bool = False
 
     @property
@@ -64,7 +65,7 @@ class Checkout:
         for table in TABLES:
             if table == self.only:
                 return frozenset({table})
-        # The name of a package set selects its releases.
+        # The name of a package set or redistributable selects its releases.
         return frozenset({"releases"})
 
     @cached_property
@@ -99,6 +100,12 @@ class Checkout:
             problem = f"cannot change {listed(unchanged + lost)}: its files have an unknown format"
             raise ContentError(f"{self.folder}: {problem}", hint="edit them by hand")
         return files
+
+    def pin_warnings(self) -> list[str]:
+        """Return the cells without the pinned release, and those with a broken one."""
+        is_known = is_checkout(self.folder) and not self.is_fresh
+        update = self._update if is_known else self._update_of(NixpkgsTables())
+        return [warning.text for warning in update.target.pin_warnings]
 
     def skipped_reasons(self) -> list[str]:
         """Return the releases that are older than nixpkgs', with reasons."""
@@ -135,11 +142,13 @@ class Checkout:
         """Return the update of tables."""
         target = Target({})
         if "releases" in self.parts:
+            is_redist = self.only in IN_NIXPKGS
             target = target_versions(
                 self.ours.sets,
                 self.ours.others,
                 theirs.releases,
-                only=None if self.only in TABLES else self.only,
+                only=None if self.only in TABLES or is_redist else self.only,
+                only_redist=self.only if is_redist else None,
                 allow_downgrade=self.allow_downgrade,
             )
         # Package sets older than the oldest one are not added, so they need no rows.

@@ -18,8 +18,14 @@ from cudaredist.nixpkgs.releases import SetReleases
 from cudaredist.primitives import Version
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.inputs import SetData
+from cudaredist.sets.platforms import ORIN_ON_SERVER_BUILD
 from cudaredist.sets.spec import RefusedSet, Request, resolve_set
-from cudaredist.sets.version_choice import choose_releases, find_cuda, newest_patches
+from cudaredist.sets.version_choice import (
+    choose_releases,
+    find_cuda,
+    find_refused_pins,
+    newest_patches,
+)
 
 
 class _Build(NamedTuple):
@@ -36,19 +42,24 @@ _BUILDS: Mapping[str, Sequence[_Build]] = {
     THOR: [_Build(SERVER_ARM, ("11.0",)), _Build(SERVER_ARM, ("10.1",))],
 }
 """The builds for a machine, in the order to try."""
+_FIRST_WITH_THOR = Version.parse("13.0")
 
 
 def local_sets(data: SetData, pins: Mapping[str, str]) -> list[SetReleases]:
     """Return the sets of the newest local patch of each CUDA minor release.
 
-    They are for x86-64, ARM servers, and Jetsons with their own build.
+    They are for x86-64, ARM servers and the Jetsons that NVIDIA supports. nixpkgs has no packages
+    for Thor before CUDA 13, and no build supports Orin with CUDA 13.0 and 13.1.
     """
     sets = []
     for label in newest_patches(data):
-        for platform in (X86, SERVER_ARM, JETSON_PLATFORM):
-            resolved = _resolve(data, label, _Build(platform), pins)
-            if resolved is not None:
-                sets.append(resolved)
+        builds = [_Build(X86), _Build(SERVER_ARM), _Build(JETSON_PLATFORM)]
+        if label.components >= ORIN_ON_SERVER_BUILD.components:
+            builds.append(_Build(SERVER_ARM, ("8.7",)))
+        if label.components >= _FIRST_WITH_THOR.components:
+            builds.append(_Build(SERVER_ARM, ("11.0",)))
+        resolved = (_resolve(data, label, build, pins) for build in builds)
+        sets += [package_set for package_set in resolved if package_set is not None]
     return sets
 
 
@@ -101,7 +112,13 @@ def _resolve(
         return None
     if isinstance(spec, RefusedSet):
         return None
-    choices = choose_releases(spec.target, spec.pins, data)
+    refused = find_refused_pins(spec.target, spec.pins, data)
+    used = {
+        redist: manifest
+        for redist, manifest in spec.pins.items()
+        if redist not in refused or refused[redist].is_published
+    }
+    choices = choose_releases(spec.target, used, data)
     redists = {redist: choice.chosen for redist, choice in choices.items()}
     machines = machines_of(platform, capabilities)
-    return SetReleases(set_attribute(cuda.line), str(cuda), machines, redists)
+    return SetReleases(set_attribute(cuda.line), str(cuda), machines, redists, refused)

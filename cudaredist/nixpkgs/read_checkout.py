@@ -11,7 +11,14 @@ from cudaredist.hints import again, command_line
 from cudaredist.nixpkgs.checkout import Checkout
 from cudaredist.nixpkgs.local_sets import local_sets, sets_to_compare
 from cudaredist.nixpkgs.our_tables import OurTables
-from cudaredist.nixpkgs.releases import Release, SetReleases, released, releases_of, set_versions
+from cudaredist.nixpkgs.releases import (
+    IN_NIXPKGS,
+    Release,
+    SetReleases,
+    released,
+    releases_of,
+    set_versions,
+)
 from cudaredist.nixpkgs.tables import TABLES, SharedTables
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA, REDISTS
@@ -93,10 +100,11 @@ def _local_sets(data: SetData, pins: Mapping[str, str]) -> _SelectedSets:
 
 
 def _check_only(only: str | None, sets: Iterable[SetReleases]) -> None:
-    """Raise `UnknownNameError` if a name is not a table and not a package set."""
+    """Raise `UnknownNameError` if a name is not a table, a package set or a redistributable."""
     names = {package_set.attribute for package_set in sets}
-    if only is not None and only not in {*TABLES, *names}:
-        raise UnknownNameError("table or package set", only, [*TABLES, *sorted(names)])
+    known = [*TABLES, *sorted(names), *sorted(IN_NIXPKGS)]
+    if only is not None and only not in known:
+        raise UnknownNameError("table, package set or redistributable", only, known)
 
 
 def _pins(texts: Iterable[str]) -> dict[str, str]:

@@ -34,7 +34,8 @@ def rejection_comments(sets: Iterable[SetReleases], target: Target) -> dict[str,
     """Return comments with the reasons of rejected releases by package set.
 
     They are about releases of nixpkgs' table, if this update adds the release or changes the label
-    of the rejecting set. The first set with a reason has the comment.
+    of the rejecting set. The first set with a reason has the comment. A pinned release that a set
+    cannot use is a warning instead.
     """
     in_table = set(released(target.versions))
     added = {Release(cell.redist, target.label(cell) or "") for cell in target.changed}
@@ -53,11 +54,12 @@ def rejection_comments(sets: Iterable[SetReleases], target: Target) -> dict[str,
 
 def _rejections(sets: Iterable[SetReleases], target: Target) -> Iterator[_Rejection]:
     """Yield the rejected releases of each set's machines, by set and redistributable."""
+    warned = {warning.cell for warning in target.pin_warnings}
     for package_set in sorted(sets, key=lambda package_set: natural_order(package_set.attribute)):
         for redist, choice in sorted(package_set.redists.items()):
             for machine in package_set.machines:
                 cell = Cell(package_set.attribute, redist, machine)
-                label = target.label(cell)
+                label = None if cell in warned else target.label(cell)
                 if label is not None:
                     yield from (_Rejection(cell, label, newer) for newer in choice.newer_rejected)
 

@@ -76,8 +76,9 @@ def merge_versions(
         changes = {
             redist: labels for redist, labels in redists.items() if labels != old.get(redist, {})
         }
+        siblings = {*old, *redists}
         for redist, labels in changes.items():
-            _put_release(file, (attribute, redist), old.get(redist, {}), labels, redists)
+            _put_release(file, (attribute, redist), old.get(redist, {}), labels, siblings)
         if changes or is_new:
             _inherit_variables(file, attribute)
             _add_comment(file, attribute, comments.get(attribute, ()))

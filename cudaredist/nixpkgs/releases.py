@@ -9,6 +9,7 @@ from cudaredist.formats.packageset import ChosenRelease, PackageSet, RejectedRel
 from cudaredist.nixpkgs.machines import machines_of
 from cudaredist.primitives import Version, natural_order
 from cudaredist.redists import REDISTS
+from cudaredist.sets.version_choice import RefusedPin
 
 IN_NIXPKGS = REDISTS.keys() - {"nccl", "nvshmem"}
 """Redistributables with manifests in nixpkgs, which builds NCCL and NVSHMEM from source."""
@@ -46,6 +47,8 @@ class SetReleases(NamedTuple):
     cuda: str
     machines: tuple[str, ...]
     redists: Mapping[str, ChosenRelease]
+    refused_pins: Mapping[str, RefusedPin] = {}
+    """The pinned releases that the set cannot use, or that policy calls broken there."""
 
     @property
     def line(self) -> str:
@@ -122,6 +125,15 @@ def is_downgrade(new: object, old: object, choice: ChosenRelease | None) -> bool
 def rejection(choice: ChosenRelease, label: str) -> RejectedRelease | None:
     """Return a newer release that was rejected, or None."""
     return next((entry for entry in choice.newer_rejected if entry.release == label), None)
+
+
+def newest_labels(versions: Versions) -> dict[str, str]:
+    """Return the newest label of each redistributable in a table."""
+    newest: dict[str, str] = {}
+    for cell, label in cells_of(versions):
+        if cell.redist not in newest or is_older(newest[cell.redist], label):
+            newest[cell.redist] = label
+    return newest
 
 
 def model_of(attribute: str, known: Iterable[str]) -> str:

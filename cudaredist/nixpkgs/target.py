@@ -1,6 +1,6 @@
 """The releases that nixpkgs' table gets."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,14 +15,18 @@ from cudaredist.nixpkgs.releases import (
     Versions,
     cells_of,
     find_choice,
+    find_set,
     is_downgrade,
     is_older,
     labels_by_set,
     model_of,
+    newest_labels,
     rejection,
     set_versions,
 )
 from cudaredist.primitives import natural_order
+from cudaredist.redists import CUDA
+from cudaredist.sets.version_choice import RefusedPin
 
 
 class Skipped(NamedTuple):
@@ -31,6 +35,27 @@ class Skipped(NamedTuple):
     cell: Cell
     old: str
     new: str
+
+
+class PinWarning(NamedTuple):
+    """A cell that does not get the pinned release, or gets it although policy calls it broken."""
+
+    cell: Cell
+    label: str | None
+    """The label of the cell after the update."""
+    pin: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The warning."""
+        attribute, redist, machine = self.cell
+        subject = f"{attribute}.{redist} for {machine}"
+        if self.label is None:
+            return f"{subject} is not added: {self.reason}"
+        if self.label == self.pin:
+            return f"{subject} is {self.pin}, although policy calls it broken: {self.reason}"
+        return f"{subject} is {self.label}, not {self.pin}: {self.reason}"
 
 
 class Target(NamedTuple):
@@ -43,6 +68,7 @@ class Target(NamedTuple):
 
     The labels of a new package set are compared with those of the set before it.
     """
+    pin_warnings: tuple[PinWarning, ...] = ()
 
     def label(self, cell: Cell) -> str | None:
         """Return the label of a cell, or None."""
@@ -55,17 +81,23 @@ def target_versions(
     theirs: EvaluatedReleases,
     *,
     only: str | None = None,
+    only_redist: str | None = None,
     allow_downgrade: bool = False,
 ) -> Target:
     """Return the labels of nixpkgs' table after the update.
 
     `others` are the sets that are built for machines without one. A new set starts with the labels
-    of the set before it. `only` selects a set.
+    of the set before it. `only` selects a set, and `only_redist` the rows of a redistributable in
+    nixpkgs' sets.
     """
     known = labels_by_set(theirs)
+    selected = set_versions(sets)
+    if only_redist is not None:
+        known = _rows_of(only_redist, known)
+        ours = _rows_of(only_redist, selected)
+        selected = {name: rows for name, rows in ours.items() if name in known or not known}
     current: dict[str, SetLabels] = {**known}
     updates: list[SetUpdate] = []
-    selected = set_versions(sets)
     for attribute in _attributes_to_update(selected, known, only):
         is_new = attribute not in known
         before = model_of(attribute, current) if is_new else attribute
@@ -75,7 +107,9 @@ def target_versions(
             selected=selected[attribute],
             sets=sets,
             others=others,
-            allow_downgrade=allow_downgrade or is_new,
+            newest=newest_labels(known),
+            is_new=is_new,
+            allow_downgrade=allow_downgrade,
         )
         updates.append(update)
         current[attribute] = update.labels
@@ -83,7 +117,16 @@ def target_versions(
         versions={update.attribute: update.labels for update in updates},
         skipped=tuple(release for update in updates for release in update.skipped),
         changed=frozenset(cell for update in updates for cell in update.changed),
+        pin_warnings=tuple(warning for update in updates for warning in update.pin_warnings),
     )
+
+
+def _rows_of(redist: str, versions: Versions) -> dict[str, SetLabels]:
+    """Return the rows of a redistributable by package set."""
+    return {
+        attribute: {redist: redists[redist]} if redist in redists else {}
+        for attribute, redists in versions.items()
+    }
 
 
 def _attributes_to_update(
@@ -109,6 +152,10 @@ class SetUpdate:
     """Our sets, with the reasons for their labels."""
     others: Sequence[SetReleases]
     """Sets that are built for machines without one."""
+    newest: Labels
+    """The newest label of each redistributable in nixpkgs' table."""
+    is_new: bool
+    """Whether nixpkgs does not have the set."""
     allow_downgrade: bool
 
     @cached_property
@@ -119,12 +166,14 @@ class SetUpdate:
     @cached_property
     def skipped(self) -> tuple[Skipped, ...]:
         """Our releases that are older than nixpkgs'."""
-        if self.allow_downgrade:
+        if self.allow_downgrade or self.is_new:
             return ()
         downgrades = []
         for cell, label in cells_of({self.attribute: self.selected}):
             old = self._old_label(cell)
-            if old is not None and is_downgrade(label, old, find_choice(self.sets, cell)):
+            if old is None or self._refuses_pin(cell):
+                continue
+            if is_downgrade(label, old, find_choice(self.sets, cell)):
                 downgrades.append(Skipped(cell, old, label))
         return tuple(downgrades)
 
@@ -135,36 +184,102 @@ class SetUpdate:
             if label != self._old_label(cell):
                 yield cell
 
+    @property
+    def pin_warnings(self) -> Iterator[PinWarning]:
+        """The cells without the pinned release, and those with a broken one."""
+        skipped = {release.cell for release in self.skipped}
+        for redist, pin in self._pins.items():
+            for machine in MACHINES:
+                cell = Cell(self.attribute, redist, machine)
+                label = self.labels.get(redist, {}).get(machine)
+                reason = self._reason_against_pin(cell)
+                if cell not in skipped and reason is not None:
+                    yield PinWarning(cell, label, pin, reason)
+
+    @cached_property
+    def _pins(self) -> dict[str, str]:
+        """The pinned releases of the set, by redistributable."""
+        pins = {}
+        for package_set in self.sets:
+            if package_set.attribute == self.attribute:
+                for redist, choice in package_set.redists.items():
+                    if choice.mode == "pinned" and choice.release is not None and redist != CUDA:
+                        pins[redist] = choice.release
+                pins |= {redist: pin.label for redist, pin in package_set.refused_pins.items()}
+        return {redist: pin for redist, pin in sorted(pins.items()) if redist in self.selected}
+
+    def _reason_against_pin(self, cell: Cell) -> str | None:
+        """Return the reason why a cell does not get the pinned release, or should not get it."""
+        label = self.labels.get(cell.redist, {}).get(cell.machine)
+        is_pin = label == self._pins[cell.redist]
+        if find_set(self.sets, cell.attribute, cell.machine) is not None:
+            refused = self._refused_pin(cell)
+            if refused is None or (is_pin and not refused.is_published):
+                return None
+            return refused.reason
+        if label is None or is_pin:
+            return None
+        with_set = [machine for machine in MACHINES if find_set(self.sets, cell.attribute, machine)]
+        followed = self._followed_machine(cell.machine, self.before.get(cell.redist, {}), with_set)
+        words = f"there is no package set for {cell.machine}"
+        if followed is None:
+            return words
+        reason = self._reason_against_pin(cell._replace(machine=followed))
+        return words if reason is None else f"it follows {followed}: {reason}"
+
     def _old_label(self, cell: Cell) -> str | None:
         return self.before.get(cell.redist, {}).get(cell.machine)
 
     def _row(self, redist: str) -> Labels:
         """Return the new labels of a redistributable.
 
-        Machines with a set of ours get its label, unless it is skipped. Others follow a machine.
+        Machines with a set of ours get its label, unless it is skipped, or a pinned release is
+        refused. Others follow a machine.
         """
         skipped = {release.cell for release in self.skipped}
         before = self.before.get(redist, {})
+        kept = {m for m in MACHINES if self._refuses_pin(Cell(self.attribute, redist, m))}
         own = {
             machine: label
             for machine, label in self.selected.get(redist, {}).items()
-            if Cell(self.attribute, redist, machine) not in skipped
+            if machine not in kept and Cell(self.attribute, redist, machine) not in skipped
         }
         row = {**before, **own}
         for machine in MACHINES:
-            followed = None if machine in own else self._followed_machine(machine, before, own)
-            if followed is not None:
+            if machine in own or machine in kept:
+                continue
+            followed = self._followed_machine(machine, before, {*own, *kept})
+            if followed in own:
                 cell = Cell(self.attribute, redist, machine)
                 row[machine] = self._fitting_label(cell, own[followed])
         return row
 
-    def _followed_machine(self, machine: str, before: Labels, own: Labels) -> str | None:
+    def _refuses_pin(self, cell: Cell) -> bool:
+        """Check if a cell keeps its label, because its set cannot use the pinned release.
+
+        A release that policy calls broken is only refused if nixpkgs has an older release for the
+        set than elsewhere, so that its maintainers have the same opinion. If no release is
+        published for the machine, its label does not matter.
+        """
+        refused, old = self._refused_pin(cell), self._old_label(cell)
+        has_release = cell.machine in self.selected.get(cell.redist, {})
+        if refused is None or old is None or self.is_new or not has_release:
+            return False
+        return not refused.is_published or is_older(old, self.newest[cell.redist])
+
+    def _refused_pin(self, cell: Cell) -> RefusedPin | None:
+        package_set = find_set(self.sets, cell.attribute, cell.machine)
+        return None if package_set is None else package_set.refused_pins.get(cell.redist)
+
+    def _followed_machine(
+        self, machine: str, before: Labels, machines: Container[str]
+    ) -> str | None:
         """Return the machine that a machine without a set follows, or None.
 
-        It is the most similar one with a label of ours that had the same label before.
+        It is the most similar one of the given machines that had the same label before.
         """
         for similar in similar_machines(machine, self.attribute):
-            if similar in own and before.get(similar) == before.get(machine):
+            if similar in machines and before.get(similar) == before.get(machine):
                 return similar
         return None
 
@@ -173,8 +288,15 @@ class SetUpdate:
 
         Then it is the newest label that fits, or that in nixpkgs if this is newer.
         """
+        old = self._old_label(cell)
+        own = find_choice(self.sets, cell)
+        if own is not None and old is not None:
+            reasons = [rejection(own, label), rejection(own, old)]
+            # If no release is published for the machine, its label does not matter.
+            is_missing = any(reason is not None and reason.is_unpublished for reason in reasons)
+            if reasons[0] is not None and (own.release is not None or not is_missing):
+                return old
         choice = find_choice(self.others, cell)
         if choice is None or choice.release is None or rejection(choice, label) is None:
             return label
-        old = self._old_label(cell)
         return old if old is not None and is_older(choice.release, old) else choice.release

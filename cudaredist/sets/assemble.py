@@ -36,7 +36,13 @@ from cudaredist.sets.libraries import (
 )
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.metadata import make_package
-from cudaredist.sets.platforms import JETSON, SBSA, UNSUPPORTED, threshold_of
+from cudaredist.sets.platforms import (
+    JETSON,
+    ORIN_ON_SERVER_BUILD,
+    SBSA,
+    UNSUPPORTED,
+    threshold_of,
+)
 from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.set_coverage import coverage_diagnostics
 from cudaredist.sets.spec import SetSpec
@@ -47,7 +53,6 @@ from cudaredist.words import listed, shortened
 ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
 """Packages that every compilation requires."""
 
-_ORIN_ON_SERVER_BUILD = Version.parse("13.2")
 OLDER_RELEASE = "older-release"
 """The diagnostic code of a release that was selected for its coverage."""
 
@@ -369,7 +374,7 @@ def _platform_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
         and threshold is not None
         and threshold.capability in jetson
         and threshold.cuda.min is not None
-        and spec.cuda.components < _ORIN_ON_SERVER_BUILD.components
+        and spec.cuda.components < ORIN_ON_SERVER_BUILD.components
     ):
         yield warning("jetson-unsupported", ", ".join(jetson), threshold.reason)
     if spec.platform == JETSON and not jetson:

@@ -45,6 +45,15 @@ _Check: TypeAlias = Callable[[InputManifest, Archive], _Refusal | None]
 """Returns a reason against a release with this archive, or None."""
 
 
+class RefusedPin(NamedTuple):
+    """A pinned release that a set cannot use, or that policy calls broken there."""
+
+    label: str
+    reason: str
+    is_published: bool
+    """Whether the set has an archive of it, so that only policy refuses it."""
+
+
 class Choice(NamedTuple):
     """The selected release of one redistributable."""
 
@@ -129,6 +138,18 @@ def choose_releases(
             pinned = ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
             chooser.choices[redist] = Choice(manifest, pinned)
     return dict(sorted(chooser.choices.items()))
+
+
+def find_refused_pins(
+    target: SetTarget, pins: Mapping[str, InputManifest], data: SetData
+) -> dict[str, RefusedPin]:
+    """Return the pinned releases that a set cannot use, by redistributable.
+
+    Requirements on other packages are not checked.
+    """
+    chooser = _Chooser(target, data, None, CudaLibraries(target.cuda, target.platform, data))
+    refused = {redist: chooser.refused_pin(manifest) for redist, manifest in pins.items()}
+    return {redist: pin for redist, pin in refused.items() if pin is not None}
 
 
 def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> InputManifest:
@@ -225,6 +246,39 @@ class _Chooser:
         problem = self.libraries.refusal(examined) if examined else None
         return _Refusal(problem) if problem else None
 
+    def refused_pin(self, manifest: InputManifest) -> RefusedPin | None:
+        """Return the reason against a pinned release, or None."""
+        label, cuda = manifest.label, self.target.cuda
+        refused: RefusedPin | None = None
+        for entry in broken_constraints(
+            manifest.redist, label, cuda, self.data.policies.constraints
+        ):
+            refused = RefusedPin(str(label), entry.reason, is_published=True)
+        packages = [
+            self._refused_package(name, manifest) for name in _main_packages(manifest, self.data)
+        ]
+        return packages[0] if packages and all(packages) else refused
+
+    def _refused_package(self, name: str, manifest: InputManifest) -> RefusedPin | None:
+        """Return the reason against a package of a pinned release, or None."""
+        label, target = str(manifest.label), self.target
+        other = built_for_other(manifest.label, target.cuda)
+        if other is not None:
+            return RefusedPin(label, other, is_published=False)
+        selection = select_archive(manifest.packages[name], target.platform, target.cuda)
+        if isinstance(selection, Absence):
+            return RefusedPin(label, selection.text, is_published=False)
+        refusal = self._for_other_cuda(manifest, selection)
+        if refusal is not None:
+            return RefusedPin(label, refusal.text, is_published=False)
+        policy, refused = self.data.policies.requirements, None
+        for entry in requirements_of(name, manifest.label, target, policy):
+            for _, problem in requirement_problems(entry, target):
+                if entry.kind == "unsupported":
+                    return RefusedPin(label, problem, is_published=False)
+                refused = RefusedPin(label, problem, is_published=True)
+        return refused
+
     def _newest(self, redist: str, *checks: _Check, names_newest: bool = False) -> Choice:
         """Return the newest release that supports a set.
 
@@ -270,7 +324,7 @@ class _Chooser:
             return _Refusal("is an early-access release")
         policy = data.policies.constraints
         for entry in broken_constraints(manifest.redist, manifest.label, cuda, policy):
-            return _Refusal(entry.reason)
+            return _Refusal(entry.reason, is_unpublished=self._is_unpublished(manifest))
         refusals = []
         for name in _main_packages(manifest, data):
             selection = select_archive(manifest.packages[name], self.target.platform, cuda)
@@ -285,6 +339,15 @@ class _Chooser:
                 refusals.append(refusal)
         without = _Refusal("has no package that a set can include")
         return max(refusals, key=attrgetter("lacks_coverage"), default=without)
+
+    def _is_unpublished(self, manifest: InputManifest) -> bool:
+        """Check if a release has no archive for the platform and the CUDA release."""
+        target = self.target
+        selections = [
+            select_archive(manifest.packages[name], target.platform, target.cuda)
+            for name in _main_packages(manifest, self.data)
+        ]
+        return all(isinstance(x, Absence) and x.code in _UNPUBLISHED for x in selections)
 
 
 def _rank(label: Version, cuda: Version) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ class TableOptions(Options):
     """Options of every call that reads or changes the tables of nixpkgs."""
 
     only: str | None = select_option(
-        "releases, compilers, capabilities or a set. Default: all.", metavar="TABLE|SET"
+        "Table, package set or redistributable. Default: all.", metavar="TABLE|SET|NAME"
     )
     redist: list[str] | None = select_option(
         "Release to select without SET. Repeatable. Default: newest.", metavar="NAME=LABEL"

@@ -23,6 +23,7 @@ def compare_tables(
     if not is_checkout(folder):
         hint = "run `git clone --depth 1 https://github.com/NixOS/nixpkgs`"
         raise UsageError(f"{folder} is not a checkout of nixpkgs: it has no pkgs/", hint=hint)
+    _print_pin_warnings(checkout, session)
     return checkout.differences
 
 
@@ -41,6 +42,7 @@ def change_files(
     """
     checkout = _read_checkout(folder, package_set, options, session)
     skipped: list[str] = []
+    _print_pin_warnings(checkout, session)
     if not is_checkout(folder) or checkout.is_fresh:
         files = checkout.fresh_files
     else:
@@ -62,6 +64,11 @@ def change_files(
         written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
     is_stale = any(file.status == "would-write" for file in written)
     return tuple(written), EXIT_FINDINGS if is_stale or skipped else EXIT_OK
+
+
+def _print_pin_warnings(checkout: Checkout, session: Session) -> None:
+    for text in checkout.pin_warnings():
+        session.console.warning(text)
 
 
 def _read_checkout(

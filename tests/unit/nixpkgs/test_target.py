@@ -9,6 +9,7 @@ from cudaredist.nixpkgs.machines import MACHINES, ORIN, SERVER_ARM, THOR, X86
 from cudaredist.nixpkgs.rejection_comments import rejection_comments
 from cudaredist.nixpkgs.releases import Cell, SetReleases
 from cudaredist.nixpkgs.target import Skipped, Target, target_versions
+from cudaredist.sets.version_choice import RefusedPin
 
 SET = "cudaPackages_13_3"
 
@@ -113,6 +114,37 @@ def test_old_set_is_added_only_by_name() -> None:
     assert target_versions(sets, [], theirs).versions.keys() == {SET}
     for name in (SET, "cudaPackages_12_0"):
         assert target_versions(sets, [], theirs, only=name).versions.keys() == {name}
+
+
+@pytest.mark.parametrize(
+    ("is_published", "label", "elsewhere", "expected"),
+    [
+        (False, "9.1.0", "9.1.0", "9.1.0"),
+        (True, "9.1.0", "9.1.0", "9.4.0"),
+        (True, "9.1.0", "9.2.0", "9.1.0"),
+    ],
+    ids=["unpublished", "broken", "broken and older in nixpkgs"],
+)
+def test_refused_pin_keeps_label(
+    is_published: bool,  # noqa: FBT001 - a column of the table
+    label: str,
+    elsewhere: str,
+    expected: str,
+) -> None:
+    pinned = ChosenRelease(release="9.4.0", mode="pinned", newer_rejected=())
+    choice = pinned if is_published else chosen("9.3.0", _9_4_0=True)
+    refused = {"cudnn": RefusedPin("9.4.0", "too new", is_published=is_published)}
+    package_set = releases(X86, cudnn=choice)._replace(refused_pins=refused)
+    theirs = table(cudnn=label)
+    for sets in theirs.values():
+        sets["cudaPackages_13_4"] = {"cudnn": elsewhere}
+    target = target_versions([package_set], [], theirs)
+    assert cudnn_of(target)[X86] == expected
+    assert target.skipped == ()
+    texts = [warning.text for warning in target.pin_warnings if warning.cell.machine == X86]
+    subject = f"{SET}.cudnn for {X86} is {expected}"
+    words = ", although policy calls it broken" if expected == "9.4.0" else ", not 9.4.0"
+    assert texts == [f"{subject}{words}: too new"]
 
 
 def test_last_set_of_machine_counts() -> None:
