@@ -72,7 +72,8 @@ _is_label = re.compile(LABEL_PATTERN).fullmatch
 _LONGEST_VERSION = 80
 _MANIFEST_NAME = re.compile(r"redistrib_(?P<label>.{1,120})\.json")
 
-_PART = r"[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*+"
+_PLAIN_PART = r"[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*"
+_PART = f"{_PLAIN_PART}+"
 _PATH_LIMIT = 1024
 
 NVIDIA_CHANNEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
@@ -81,7 +82,7 @@ NVIDIA_CHANNEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
 PREVIEW = "preview"
 """The channel with early-access releases."""
 
-ADDRESS_PATTERN = r"^(release|pool)(/[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*)+$"
+ADDRESS_PATTERN = rf"^(release|pool)(/{_PLAIN_PART})+$"
 """The path of a manifest on NVIDIA's second server, below a source's root."""
 
 ARCHIVE_ENDS = ("-archive.tar.xz", "-archive.zip", "-archive.tar.gz", "-archive.tar.zst", ".tar.gz")
@@ -90,8 +91,33 @@ ARCHIVE_ENDS = ("-archive.tar.xz", "-archive.zip", "-archive.tar.gz", "-archive.
 The last one is from early manifests.
 """
 
+
+# Parts of paths contain neither backslashes nor control characters, and are neither `.` nor `..`.
+# The first part is not a drive of Windows, such as `C:`. The engine of pydantic has no lookahead,
+# which would take less text.
+_FORBIDDEN = r"/\\\x00-\x1f\x7f-\x9f"
+_ANY = f"[^{_FORBIDDEN}]"
+_WITH_DOT = rf"\.[^.{_FORBIDDEN}]{_ANY}*|\.\.{_ANY}+"
+_INNER_PART = f"(?:[^.{_FORBIDDEN}]{_ANY}*|{_WITH_DOT})"
+_FIRST_PART = (
+    f"(?:[A-Za-z]|[A-Za-z][^:{_FORBIDDEN}]{_ANY}*|[^.A-Za-z{_FORBIDDEN}]{_ANY}*|{_WITH_DOT})"
+)
+_INNER_PATH = f"{_FIRST_PART}(?:/{_INNER_PART})*"
+PLAIN_PATH_PATTERN = f"^{_PLAIN_PART}(/{_PLAIN_PART})*$"
+"""A path of plain characters that stays below its folder, without hidden parts."""
+INNER_PATH_PATTERN = f"^{_INNER_PATH}$"
+"""A relative path with slashes that stays below its folder."""
+INNER_FOLDER_PATTERN = rf"^(?:\.|{_INNER_PATH})?$"
+"""Such a path, or the folder itself as an empty text or `.`."""
+
+ARCHIVE_PATH_PATTERN = rf"^(?:\.\./\.\./\.\./pool/)?{_PLAIN_PART}(?:/{_PLAIN_PART})*$"
+"""The path of an archive in a manifest. NVIDIA's pool is above the manifest's folder."""
+NAME_PATTERN = f"^{_FIRST_PART}$"
+"""The name of a redistributable, which is also a folder."""
+
 # Plain characters. No part is empty or begins with a dot.
 _is_safe_path = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch
+_is_inner_path = re.compile(_INNER_PATH).fullmatch
 _is_manifest_address = re.compile(ADDRESS_PATTERN).fullmatch
 _POOL_PREFIX = "../../../pool/"
 _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_.+~@=,/-]")
@@ -265,6 +291,11 @@ def is_pool_path(text: str) -> bool:
 def is_manifest_address(text: str) -> bool:
     """Check if a path can be the address of a manifest on NVIDIA's second server."""
     return len(text) <= _PATH_LIMIT and _is_manifest_address(text) is not None
+
+
+def is_inner_path(text: str) -> bool:
+    """Check if a path is relative, printable, and stays below its folder."""
+    return text.isprintable() and _is_inner_path(text) is not None
 
 
 def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases reads best as one

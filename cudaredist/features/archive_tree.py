@@ -63,10 +63,13 @@ def build_tree(members: Sequence[Entry]) -> Tree:
     is_folder_at: dict[str, bool] = {"": True}
     placed: dict[str, Entry] = {}
     for name, entry in named.items():
+        path = name.removeprefix(top)
         if not _is_folder(name.rpartition("/")[0], named, is_folder_at):
             tree.skip(f"is below a path that is not a folder: {name}")
+        elif _IS_ABSOLUTE.match(path):  # a drive of Windows below the top directory
+            tree.skip(f"unsafe name: {name!r}")
         elif name != top.rstrip("/"):
-            placed[name.removeprefix(top)] = entry
+            placed[path] = entry
     # It has all parents of members now, also those without an entry.
     folders = {path.removeprefix(top) for path, is_folder in is_folder_at.items() if is_folder}
     folders |= {path for path, entry in placed.items() if entry.kind == "directory"}

@@ -6,7 +6,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import LABEL_PATTERN, SHA256_PATTERN
+from cudaredist.primitives import (
+    ARCHIVE_PATH_PATTERN,
+    INNER_FOLDER_PATTERN,
+    INNER_PATH_PATTERN,
+    LABEL_PATTERN,
+    NAME_PATTERN,
+    SHA256_PATTERN,
+)
 
 
 def _no_boolean(value: object) -> object:
@@ -30,6 +37,23 @@ VersionText = Annotated[
 CudaMinor = Annotated[
     str,
     Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$", description="Two numbers. 12.9 includes all 12.9.x"),
+]
+RedistName = Annotated[
+    str,
+    Field(pattern=NAME_PATTERN, description="Name of a redistributable, which is also a folder"),
+]
+InnerPath = Annotated[
+    str, Field(pattern=INNER_PATH_PATTERN, description="Relative path without `..`")
+]
+InnerFolder = Annotated[
+    str,
+    Field(
+        pattern=INNER_FOLDER_PATTERN,
+        description="Relative path without `..`. Empty or `.`: the folder itself",
+    ),
+]
+ArchivePath = Annotated[
+    str, Field(pattern=ARCHIVE_PATH_PATTERN, description="Path of an archive in a manifest")
 ]
 Count = Annotated[int, Field(ge=0)]
 Channel = Literal["redist", "wheels"]

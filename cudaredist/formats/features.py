@@ -8,10 +8,13 @@ from cudaredist.binaries.file_facts import DeviceImages
 from cudaredist.formats.base import (
     Count,
     HexSha256,
+    InnerFolder,
+    InnerPath,
     Label,
     OutputName,
     OwnFile,
     OwnModel,
+    RedistName,
     VersionText,
     optional,
 )
@@ -49,7 +52,7 @@ class LockEntry(OwnModel):
 class Lock(OwnFile):
     """`lock.json`: hashes of downloaded manifests, to detect changes."""
 
-    redists: dict[str, dict[Label, LockEntry]] = Field(
+    redists: dict[RedistName, dict[Label, LockEntry]] = Field(
         description="By name of the redistributable, then by label"
     )
 
@@ -62,7 +65,7 @@ class OutputSize(OwnModel):
 
 
 class _BinaryFile(OwnModel):
-    path: str = Field(description="Path below the archive's top directory")
+    path: InnerPath = Field(description="Path below the archive's top directory")
     output: OutputName
     needed: tuple[str, ...] = Field(description="DT_NEEDED, or the imported DLLs, in file order")
     runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
@@ -82,7 +85,7 @@ class Library(_BinaryFile):
     """A shared library."""
 
     soname: str | None = Field(description="DT_SONAME, or a DLL's export name. Null: none")
-    links: tuple[str, ...] = Field(description="Links to it in the archive, sorted")
+    links: tuple[InnerPath, ...] = Field(description="Links to it in the archive, sorted")
     stub: bool = Field(description="Replaces a library of the driver at link time")
 
 
@@ -143,16 +146,16 @@ class ArchiveFeatures(OwnModel):
     programs: tuple[Program, ...] = Field(
         description="Programs that require libraries, sorted by path"
     )
-    device_code: dict[str, DeviceCode] = Field(description="By directory of libraries")
-    code_by_file: dict[str, FileCode] | None = optional(
+    device_code: dict[InnerFolder, DeviceCode] = Field(description="By directory of libraries")
+    code_by_file: dict[InnerPath, FileCode] | None = optional(
         "Files with device code, by path. Absent: unknown, made by an earlier version"
     )
     cuda_versions_in_lib: tuple[str, ...] = Field(description="Directories such as lib/12")
-    unnested: dict[str, dict[OutputName, OutputSize]] = Field(
+    unnested: dict[InnerPath, dict[OutputName, OutputSize]] = Field(
         description="By CUDA-versioned directory: the outputs if it replaces lib"
     )
     python: tuple[str, ...] = Field(description="Python modules and wheels")
-    license_files: dict[str, HexSha256] | None = optional(
+    license_files: dict[InnerPath, HexSha256] | None = optional(
         "SHA-256 of each license and notice, by path. Absent: unknown, made by an earlier version"
     )
     unlisted: Count = optional("Number of files without a name here, because there are too many", 0)
@@ -202,7 +205,7 @@ class SharedFiles(OwnModel):
 
     archives: tuple[Count, ...] = _POSITIONS
     output: OutputName
-    folders: dict[str, str] = Field(
+    folders: dict[InnerFolder, str] = Field(
         description="By folder, the sorted names of its regular files, separated by slashes. An "
         "empty string is the archive's top directory"
     )
@@ -263,7 +266,7 @@ class PackageFeatures(OwnModel):
 class Features(OwnFile):
     """`features/<redist>/feature_<label>.json`: the contents of a manifest's archives."""
 
-    redist: str
+    redist: RedistName
     label: Label
     manifest_sha256: HexSha256 = Field(description="SHA-256 of the manifest")
     rules: Annotated[int, Field(gt=0)] = Field(

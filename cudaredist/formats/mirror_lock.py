@@ -7,25 +7,27 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.formats.base import Count, HexSha256, Label, OwnFile, OwnModel, optional
-from cudaredist.primitives import NVIDIA_CHANNEL_PATTERN
+from cudaredist.formats.base import (
+    Count,
+    HexSha256,
+    Label,
+    OwnFile,
+    OwnModel,
+    RedistName,
+    optional,
+)
+from cudaredist.primitives import NVIDIA_CHANNEL_PATTERN, PLAIN_PATH_PATTERN
 
 MIRROR_LOCK = "mirror.json"
 """The name of the lock in a mirror."""
 
-MirrorPath = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*(/[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*)*$",
-        description="Path below the mirror",
-    ),
-]
+MirrorPath = Annotated[str, Field(pattern=PLAIN_PATH_PATTERN, description="Path below the mirror")]
 
 
 class ListedRelease(OwnModel):
     """A release in a channel of NVIDIA's second server."""
 
-    redist: str
+    redist: RedistName
     release: Label
     nvidia_channel: Annotated[str, Field(pattern=NVIDIA_CHANNEL_PATTERN)]
 

@@ -5,13 +5,17 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import (
+    ArchivePath,
     Count,
     CudaMinor,
     HexSha256,
+    InnerFolder,
+    InnerPath,
     Label,
     OutputName,
     OwnFile,
     OwnModel,
+    RedistName,
     optional,
 )
 from cudaredist.formats.features import OutputSize
@@ -151,7 +155,7 @@ class Reason(OwnModel):
 class SetArchive(OwnModel):
     """The archive of a package."""
 
-    relative_path: str = Field(
+    relative_path: ArchivePath = Field(
         description="Below the product's folder on the server. Of a wheel: its project and file"
     )
     url: str | None = Field(description="Null: unknown address, as for wheels")
@@ -177,8 +181,8 @@ class TreeChange(OwnModel):
     """A change of the archive's tree before the split into outputs."""
 
     op: Literal["lift", "rename", "drop", "symlink"]
-    source: str = Field(alias="from")
-    to: str | None
+    source: InnerPath = Field(alias="from")
+    to: InnerFolder | None
     split_only: bool = optional(
         "Skipped if packages are merged into one tree. Absent: always applied", default=False
     )
@@ -188,7 +192,7 @@ class Provided(OwnModel):
     """A library of a package."""
 
     soname: str = Field(description="The soname, or else the file name")
-    path: str
+    path: InnerPath
     output: OutputName
     stub: bool
 
@@ -210,7 +214,7 @@ class Needed(OwnModel):
     """A library that a package's file requires."""
 
     soname: str
-    by_path: str
+    by_path: InnerPath
     output: OutputName
     satisfied_by: InSet | OutsideSet | None
     kind: Literal["needed", "dlopen"]
@@ -220,7 +224,7 @@ class Opened(OwnModel):
     """A library name in a file's data, which it may open at run time."""
 
     soname: str
-    by_path: str
+    by_path: InnerPath
     satisfied_by: InSet | OutsideSet | None = Field(description="Null: no known provider")
     is_optional: bool = optional(
         "Whether `policy/libraries.json` lists it as optional. Absent: it does not", default=False
@@ -261,10 +265,10 @@ class SetLicense(OwnModel):
     """The license of a package."""
 
     manifest: str | None = Field(description="The manifest's license field")
-    manifest_path: str | None = optional(
+    manifest_path: ArchivePath | None = optional(
         "The manifest's path to its text, relative to the archives' address. Absent: none"
     )
-    files: dict[str, HexSha256] | None = optional(
+    files: dict[InnerPath, HexSha256] | None = optional(
         "SHA-256 of each license and notice in the archive, by path. Absent: unknown"
     )
     text: str | None = optional(
@@ -296,7 +300,7 @@ class SetPackage(OwnModel):
     alias_of: str | None = Field(
         description="The package for which this name is an alias. Null: not an alias"
     )
-    redist: str | None = Field(description="Null: the package is only in policy")
+    redist: RedistName | None = Field(description="Null: the package is only in policy")
     release: Label | None
     version: str | None
     description: str | None
@@ -311,11 +315,11 @@ class SetPackage(OwnModel):
     contents: dict[OutputName, OutputSize] = Field(
         description="The archive's outputs before `normalise`. Empty: not inspected"
     )
-    files: dict[OutputName, tuple[str, ...]] | None = optional(
+    files: dict[OutputName, tuple[InnerPath, ...]] | None = optional(
         "Regular files by output, without the archive's prefix and before `normalise`. Absent: "
         "not requested (`build --files`), or unknown"
     )
-    links: dict[str, str] | None = optional(
+    links: dict[InnerPath, InnerPath] | None = optional(
         "Links to libraries, by path, with the path of the library. Absent: as `files`"
     )
     normalise: tuple[TreeChange, ...]
@@ -334,7 +338,9 @@ class SetPackage(OwnModel):
     compat_runpath: bool = Field(
         description="Whether a compatibility driver precedes the driver in the run path"
     )
-    gpu_architectures: dict[str, tuple[str, ...]] = Field(description="By directory of libraries")
+    gpu_architectures: dict[InnerFolder, tuple[str, ...]] = Field(
+        description="By directory of libraries"
+    )
     coverage: dict[CapabilityName, Coverage] = optional(
         "By effective capability. Absent: not available, or from an earlier version", {}
     )
@@ -351,7 +357,7 @@ class SetPackage(OwnModel):
 class SonameProvider(InSet):
     """A library of the set with a soname."""
 
-    path: str
+    path: InnerPath
     stub: bool
 
 
@@ -412,7 +418,7 @@ class PackageSet(OwnFile):
     host_compiler: HostCompiler
     driver: SetDriver | None = optional("Absent: made by an earlier version")
     runfile: Runfile | None = optional("Runfile installer of the CUDA release; absent: no record")
-    redists: dict[str, ChosenRelease]
+    redists: dict[RedistName, ChosenRelease]
     packages: dict[str, SetPackage] = Field(description="All known names")
     sonames: dict[str, tuple[SonameProvider, ...]]
     external: dict[str, ExternalSoname]

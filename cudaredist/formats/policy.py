@@ -7,10 +7,13 @@ from pydantic import Field, field_validator
 from cudaredist.formats.base import (
     CudaMinor,
     HexSha256,
+    InnerFolder,
+    InnerPath,
     OutputName,
     OwnFile,
     OwnModel,
     Reasoned,
+    RedistName,
     VersionText,
     optional,
 )
@@ -168,8 +171,8 @@ class Normalisation(Reasoned):
     package: str
     versions: Bounds = Field(default=Bounds(), description="Versions of the package")
     op: Literal["lift", "rename", "drop", "symlink"]
-    source: str = Field(alias="from")
-    to: str | None = None
+    source: InnerPath = Field(alias="from")
+    to: InnerFolder | None = None
     split_only: bool = optional(
         "Only for separate packages. In a merged tree, nvcc finds its parts itself", default=False
     )
@@ -215,7 +218,7 @@ class RequirementPolicy(OwnFile):
 class Constraint(Reasoned):
     """The compatible CUDA releases of a redistributable's releases."""
 
-    redist: str
+    redist: RedistName
     releases: Bounds
     cuda: Bounds
 
@@ -289,7 +292,7 @@ class Preload(Reasoned):
     """Libraries of NVIDIA's wheels that a Python package loads before its own files."""
 
     projects: tuple[str, ...] = Field(description="The projects of the package")
-    module: str = Field(description="Path below site-packages of the file that loads them")
+    module: InnerPath = Field(description="Path below site-packages of the file that loads them")
     function: str = Field(description="A name in that file. Absent from versions that load nothing")
     names: tuple[str, ...] = Field(description="Names of files. `*` matches any characters")
     is_optional: bool = optional("Whether the package can be imported without them", default=False)
@@ -355,7 +358,7 @@ class LicensePolicy(OwnFile):
 
     packages: dict[str, License]
     manifests: dict[str, License] = Field(description="By the manifest's `license`")
-    redists: dict[str, License]
+    redists: dict[RedistName, License]
     default: License
 
 
@@ -371,7 +374,7 @@ class PackageMeta(Reasoned):
 class MetaPolicy(OwnFile):
     """`policy/meta.json`: home pages, main programs, exemptions."""
 
-    redists: dict[str, PackageMeta]
+    redists: dict[RedistName, PackageMeta]
     packages: dict[str, PackageMeta]
 
 

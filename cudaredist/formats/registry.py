@@ -1,17 +1,27 @@
 """The kinds of cudaredist's files, and their validation."""
 
 import json
+import re
 from functools import lru_cache
 from importlib import import_module, resources
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.base import OwnModel
 from cudaredist.jsontext import is_plain, join_path, parse_json
-from cudaredist.primitives import cut
+from cudaredist.primitives import (
+    ARCHIVE_PATH_PATTERN,
+    INNER_FOLDER_PATTERN,
+    INNER_PATH_PATTERN,
+    NAME_PATTERN,
+    PLAIN_PATH_PATTERN,
+    cut,
+    path_problem,
+)
+from cudaredist.words import shown
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as JsonSchemaError
@@ -62,6 +72,16 @@ _EXPECTED = {
 }
 """The descriptions of valid values by pydantic's types of errors."""
 
+_PATHS = {
+    INNER_PATH_PATTERN: "a relative path without `..`",
+    INNER_FOLDER_PATTERN: "a relative path without `..`, or empty",
+    PLAIN_PATH_PATTERN: "a relative path of plain characters without `..`",
+    ARCHIVE_PATH_PATTERN: "the path of an archive",
+    NAME_PATTERN: "the name of a redistributable",
+}
+"""The descriptions of paths by their pattern."""
+_is_path = {pattern: re.compile(pattern).search for pattern in _PATHS}
+
 FILE_KINDS = {
     kind.name: kind
     for kind in (
@@ -88,6 +108,7 @@ FILE_KINDS = {
         FileKind("policy-wheels", "policy.WheelPolicy", "metapackages"),
         FileKind("policy-withheld", "policy.WithheldPolicy", "withheld"),
         FileKind("runfiles", "runfile_records.Runfiles", "runfiles"),
+        FileKind("site-files", "site_files.SiteFiles", "files"),
         FileKind("symbols", "symbol_tables.Symbols", "soname exports"),
         FileKind("toolkit-record", "toolkit_record.ToolkitRecord", "set_sha256 files"),
     )
@@ -192,6 +213,8 @@ def plain_message(item: "ErrorDetails") -> str:
         return "is missing"
     if kind == "value_error":
         return cut(str(context["error"]), _MESSAGE_LIMIT)
+    if kind == "string_pattern_mismatch" and context["pattern"] in _PATHS:
+        return _path_message(context["pattern"], str(item["input"]))
     expected = _EXPECTED.get(kind.removesuffix("_parsing").removesuffix("_type"))
     if expected is None:
         return cut(item["msg"], _MESSAGE_LIMIT)
@@ -209,16 +232,43 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
         path = ""
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
-        problems.append(Problem(path, cut(error.message, _MESSAGE_LIMIT)))
+        problems.append(Problem(path, cut(_message_of(error), _MESSAGE_LIMIT)))
     return sorted(problems)
 
 
-def _cause(error: "JsonSchemaError") -> "JsonSchemaError":
-    """Return the error of the only alternative with matching constants, if any.
+def _message_of(error: "JsonSchemaError") -> str:
+    """Return the message of a violation, for paths without their long regular expression."""
+    value: Any = error.instance
+    schema = error.schema
+    if error.validator == "pattern" and error.validator_value in _PATHS:
+        return _path_message(error.validator_value, value)
+    if error.validator == "additionalProperties" and isinstance(schema, dict):
+        for pattern in schema.get("patternProperties", {}).keys() & _PATHS.keys():
+            wrong = next(key for key in value if _is_path[pattern](key) is None)
+            return _path_message(pattern, wrong)
+    return error.message
 
-    For example, `status` selects the alternative for an archive of a feature file. Without this
-    function, the message would describe both alternatives and contain the whole archive.
+
+def _path_message(pattern: str, path: str) -> str:
+    """Return the message about a path that does not match its pattern."""
+    problem = path_problem(path) if pattern == ARCHIVE_PATH_PATTERN else None
+    return f"{shown(path)} {problem or f'is not {_PATHS[pattern]}'}"
+
+
+def _cause(error: "JsonSchemaError") -> "JsonSchemaError":
+    """Return the error of the only alternative that the value can have, if any.
+
+    For example, `status` selects the alternative for an archive of a feature file, and an object is
+    never the alternative null. Without this function, the message would describe all alternatives
+    and contain the whole archive.
     """
-    others = {below.schema_path[0] for below in error.context if below.validator == "const"}
+    others = {below.schema_path[0] for below in error.context if _is_excluded(below)}
     matching = [below for below in error.context if below.schema_path[0] not in others]
-    return _cause(matching[0]) if others and matching else error
+    is_only = len({below.schema_path[0] for below in matching}) == 1
+    return _cause(matching[0]) if others and is_only else error
+
+
+def _is_excluded(error: "JsonSchemaError") -> bool:
+    """Check if an alternative has another constant, or is null."""
+    is_null = error.validator == "type" and error.validator_value == "null"
+    return is_null or error.validator == "const"

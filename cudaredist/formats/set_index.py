@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.formats.base import HexSha256, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import HexSha256, InnerPath, Label, OwnFile, OwnModel, optional
 from cudaredist.formats.packageset import Status
 from cudaredist.formats.tables import CapabilityName
 
@@ -12,7 +12,7 @@ from cudaredist.formats.tables import CapabilityName
 class IndexedSet(OwnModel):
     """A package set in an index."""
 
-    path: str
+    path: InnerPath = Field(description="Below the folder of the index")
     sha256: HexSha256
     cuda: Label
     platform: str

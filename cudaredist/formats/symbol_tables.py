@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.formats.base import Channel, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import Channel, Label, OwnFile, OwnModel, RedistName, optional
 
 LIBRARY_PATTERN = r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$"
 LibraryName = Annotated[
@@ -29,7 +29,7 @@ class SymbolProvider(OwnModel):
     """A package with the library on one platform, and its releases."""
 
     channel: Channel
-    redist: str
+    redist: RedistName
     package: str
     platform: str
     variant: str | None = optional("Absent: none")

@@ -8,6 +8,7 @@ from cudaredist.formats.base import (
     Channel,
     CudaMinor,
     HexSha256,
+    InnerPath,
     Label,
     OwnFile,
     OwnModel,
@@ -23,7 +24,7 @@ class BinarySource(OwnModel):
     channel: Channel
     package: str
     archive_sha256: HexSha256
-    path: str
+    path: InnerPath
     file_sha256: HexSha256
 
 

@@ -1,19 +1,24 @@
 """Models of toolkit components, and of the record in a toolkit root."""
 
+import posixpath
 from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cudaredist.formats.base import (
     Channel,
     Count,
     HexSha256,
+    InnerFolder,
+    InnerPath,
     Label,
     OwnFile,
     OwnModel,
     Reasoned,
     optional,
 )
+from cudaredist.primitives import is_inner_path
+from cudaredist.words import shown
 
 RECORD_NAME = ".cudaredist.json"
 """File name of the record. A folder without it is not a cudaredist root."""
@@ -84,7 +89,7 @@ class MissingRunPath(OwnModel):
 
     needs: tuple[str, ...] = Field(description="Libraries that it needs")
     opens: tuple[str, ...] = Field(description="Libraries that it may open: a guess, by its data")
-    folders: tuple[str, ...] = Field(description="Their folders, relative to the root")
+    folders: tuple[InnerFolder, ...] = Field(description="Their folders, relative to the root")
 
 
 class ToolkitRecord(OwnFile):
@@ -103,14 +108,23 @@ class ToolkitRecord(OwnFile):
         "Names of the libraries of a runtime root. Absent: packages are complete", ()
     )
     run_paths: bool = optional("Whether missing run paths were added", default=False)
-    missing_run_paths: dict[str, MissingRunPath] | None = optional(
+    missing_run_paths: dict[InnerPath, MissingRunPath] | None = optional(
         "By library, in the archives. Absent: made by an earlier version"
     )
     packages: dict[str, ToolkitPackage] = Field(
         description="By name. Packages of a target have its platform, as in cuda_crt:linux-sbsa"
     )
-    files: dict[str, ToolkitFile] = Field(description="By path relative to the root")
-    links: dict[str, ToolkitLink] = Field(description="By path relative to the root")
+    files: dict[InnerPath, ToolkitFile] = Field(description="By path relative to the root")
+    links: dict[InnerPath, ToolkitLink] = Field(description="By path relative to the root")
+
+    @model_validator(mode="after")
+    def _check_links(self) -> Self:
+        """Refuse links that lead out of the root."""
+        for path, link in self.links.items():
+            end = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.target))
+            if end != "." and not is_inner_path(end):
+                raise ValueError(f"the link {shown(path)} leads out of the root")
+        return self
 
     @property
     def unreached(self) -> dict[str, MissingRunPath]:

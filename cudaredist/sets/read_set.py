@@ -9,7 +9,7 @@ from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.set_index import PackageSetIndex
 from cudaredist.hints import command_line, correction_line
 from cudaredist.primitives import KNOWN_PLATFORMS, sha256_of
-from cudaredist.store.files import read_file
+from cudaredist.store.files import is_inside, read_file
 from cudaredist.store.read_data import read_file_given
 from cudaredist.words import listed
 
@@ -27,7 +27,14 @@ def indexed_sets(path: Path) -> list[Path]:
     if data is None or not isinstance(document, dict) or "sets" not in document:
         return [path]
     index = read_file_given(path, data, PackageSetIndex)
-    return [path.parent / entry.path for entry in index.sets] or [path]
+    sets = [path.parent / entry.path for entry in index.sets]
+    for number, one in enumerate(sets):
+        if not is_inside(one, path.parent):
+            problem = f"{one} leads out of the folder of the index by a link"
+            raise InvalidFileError.of(
+                f"package-set index ({path})", problem, f"sets[{number}].path"
+            )
+    return sets or [path]
 
 
 def read_package_set(path: Path) -> tuple[PackageSet, str]:

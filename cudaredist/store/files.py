@@ -112,9 +112,18 @@ def linked_file(path: Path, root: Path | None = None) -> Path:
     """
     file = Path(os.path.realpath(path))
     is_link = str(file) != os.path.abspath(path)  # noqa: PTH100 - the same form as realpath
-    is_outside = root is not None and not file.is_relative_to(os.path.realpath(root))
+    is_followed = is_link and (root is None or is_inside(path, root))
     # Messages name the path as the user typed it.
-    return file if is_link and not is_outside else path
+    return file if is_followed else path
+
+
+def is_inside(path: Path, root: Path) -> bool:
+    """Check if a path leads to a file below a folder.
+
+    A path in a document stays below the folder, but a link can lead out of it. Such a file is not
+    read or removed.
+    """
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
 def update_output(

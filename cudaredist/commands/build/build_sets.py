@@ -21,7 +21,7 @@ from cudaredist.errors import (
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport, ManifestStatus
 from cudaredist.formats.set_index import IndexedSet, PackageSetIndex, SkippedSet
-from cudaredist.hints import again
+from cudaredist.hints import again, quoted
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
@@ -39,7 +39,7 @@ from cudaredist.sets.spec import (
     resolve_set,
 )
 from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
-from cudaredist.store.files import read_file, remove_file, update_output
+from cudaredist.store.files import is_inside, read_file, remove_file, update_output
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols
@@ -317,7 +317,7 @@ def _write(
     )
     is_single = len(flags.requested) == 1 and not flags.forward_compat
     entry = IndexedSet(
-        path=f"{path.parent.name}/{path.name}",
+        path=set_path(spec).as_posix(),
         sha256=sha256_of(document),
         cuda=outcome.cuda,
         platform=outcome.platform,
@@ -394,7 +394,10 @@ def _remove(entry: IndexedSet, output: Path, *, may_write: bool) -> SetOutcome:
     path = output / entry.path
     status: SetStatus = "removed" if may_write else "would-remove"
     error: CudaRedistError | None = None
-    if sha256_of(read_file(path) or b"") != entry.sha256:
+    if not is_inside(path, output):
+        message = f"{path} is not declared, but leads out of {output} by a link"
+        error = UsageError(message, hint=f"run `rm {quoted(str(path))}`")
+    elif sha256_of(read_file(path) or b"") != entry.sha256:
         error = UsageError(f"{path} is not declared, but was changed", hint=f"run `rm {path}`")
     elif may_write:
         try:

@@ -16,7 +16,7 @@ from cudaredist.primitives import Version, find_release, parse_label, sha256_of
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import set_attribute
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import read_file, write_or_remove
+from cudaredist.store.files import is_inside, read_file, write_or_remove
 from cudaredist.store.read_data import RUNFILES, read_file_given
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
@@ -176,6 +176,12 @@ def _read_index(sets: Path) -> PackageSetIndex | None:
     return None if data is None else read_file_given(path, data, PackageSetIndex)
 
 
+def _read_set(entry: IndexedSet, sets: Path) -> bytes | None:
+    """Return the bytes of a set, None for one that is missing or outside of the folder."""
+    path = sets / entry.path
+    return read_file(path) if is_inside(path, sets) else None
+
+
 def _set_changes(
     keys: Collection[ReleaseKey], store: Store, sets: Path, index: PackageSetIndex | None
 ) -> Iterator[_Change]:
@@ -198,7 +204,7 @@ def _set_changes(
 
 
 def _document(entry: IndexedSet, sets: Path) -> dict[str, Any]:
-    data = read_file(sets / entry.path)
+    data = _read_set(entry, sets)
     document = {} if data is None else parse_own_json(data, f"package set ({entry.path})")
     return document if isinstance(document, dict) else {}
 
@@ -209,7 +215,7 @@ def _channel_of(entry: IndexedSet, sets: Path) -> object:
 
 def _is_unchanged(entry: IndexedSet, sets: Path) -> bool:
     """Check if a set exists as the index records it."""
-    data = read_file(sets / entry.path)
+    data = _read_set(entry, sets)
     return data is not None and sha256_of(data) == entry.sha256
 
 
@@ -231,7 +237,9 @@ def _remaining(
     labels = {key.label for key in keys if key.redist == CUDA}
     for entry in index.sets if index else ():
         if entry.cuda in labels:
-            if (sets / entry.path).exists() and not _is_unchanged(entry, sets):
+            if not is_inside(sets / entry.path, sets):
+                yield f"{sets / entry.path} leads out of {sets} by a link, so it is kept"
+            elif (sets / entry.path).exists() and not _is_unchanged(entry, sets):
                 yield f"{sets / entry.path} was changed, so it is kept"
             continue
         chosen = _document(entry, sets).get("redists", {})

@@ -19,7 +19,7 @@ from cudaredist.formats.toolkit_record import (
     ToolkitLink,
 )
 from cudaredist.hints import again, quoted
-from cudaredist.primitives import Platform
+from cudaredist.primitives import Platform, is_inner_path
 from cudaredist.sets.outputs import folders_above
 from cudaredist.sets.package_tree import PackageTree, is_executable
 
@@ -256,9 +256,7 @@ def _check(plan: Plan) -> None:
     owners = {path: file.package for path, file in plan.files.items()}
     owners |= {path: link.package for path, link in plan.links.items()}
     for path, owner in owners.items():
-        # On Windows, a first part with a colon is a drive.
-        is_plain = path.isprintable() and "\\" not in path and ":" not in path.partition("/")[0]
-        if not is_plain or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        if not is_inner_path(path):
             raise UnsafePathError(path, owner)
         if path in {RECORD_NAME, VERSION_NAME}:
             raise _conflict(path, OURS, owner)

@@ -5,24 +5,20 @@ makes.
 """
 
 import gc
-import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from cudaredist.commands.site.report import SiteReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, UsageError, WritingTo
-from cudaredist.formats.registry import parse_own_json
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.site_files import SITE_FILES, SiteFiles
 from cudaredist.hints import again
-from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
-from cudaredist.store.files import names_in, read_file, sweep, sweep_file, write_file
-
-LIST_NAME = "files.json"
+from cudaredist.store.files import is_inside, names_in, read_file, sweep, sweep_file, write_file
 
 
 def update_site(
@@ -40,7 +36,7 @@ def update_site(
     only the report of the changes is made.
     """
     if may_write:
-        sweep_file(output / LIST_NAME)
+        sweep_file(output / SITE_FILES)
     earlier, key = earlier_files(output), sha256_of(str(output.resolve()).encode())
     sizes, digest = _examine(output, earlier, state)
     if state and cache.get("site", key) == digest:
@@ -133,31 +129,28 @@ def _report(output: Path, sizes: Mapping[str, int], *, written: int, removed: in
 
 
 def _write_list(output: Path, paths: Iterable[str]) -> None:
-    listing = {"schema_version": 1, "files": sorted(paths)}
-    write_file(output / LIST_NAME, canonical_json(listing))
+    listing = SiteFiles(schema_version=1, files=tuple(sorted(paths)))
+    write_file(output / SITE_FILES, listing.canonical())
 
 
 def earlier_files(output: Path) -> set[str]:
     """Return the files of an earlier run, even of an interrupted one.
 
-    Paths outside the folder are omitted. Raises `UsageError` for a folder with
-    other files.
+    Files behind a link that leads out of the folder are omitted. Raises `UsageError` for a folder
+    with other files.
     """
-    data = read_file(output / LIST_NAME)
+    data = read_file(output / SITE_FILES)
     if data is None:
         if names_in(output):
-            message = f"{output} has files, but no {LIST_NAME} of an earlier site"
+            message = f"{output} has files, but no {SITE_FILES} of an earlier site"
             # again() takes a folder such as a:b@c for an address, and would hide a part of it.
             call = again("--output", shlex.quote(str(output / "site")), without=["--output"])
             hint = f"for a new folder, run `{call}`"
             raise UsageError(message, hint=hint)
         return set()
     try:
-        document: Any = parse_own_json(data, LIST_NAME)
-        names = {str(name) for name in document["files"]}
-    except (InvalidFileError, KeyError, TypeError):
-        message = f"{output / LIST_NAME} is not the file list of a site"
+        names = {*read_own_file(data, SiteFiles).files}
+    except InvalidFileError as error:
+        message = f"{output / SITE_FILES} is not the file list of a site: {error.lines[0]}"
         raise UsageError(message, hint=f"run `rm -r {shlex.quote(str(output))}`") from None
-    root = output.resolve()
-    # Path.resolve refuses a loop of links.
-    return {name for name in names if root in Path(os.path.realpath(root / name)).parents}
+    return {name for name in names if is_inside(output / name, output)}

@@ -1,5 +1,6 @@
 """drop: manifests, features, tables, symbols, lock, sets, index, and what remains."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -134,6 +135,39 @@ def test_changed_set_is_kept_and_named(data: Run) -> None:
     result = data("drop", "cuda@12.6.3")
     assert f"{path} was changed, so it is kept" in result.stderr
     assert path.exists()
+
+
+@pytest.mark.parametrize("path", ["../precious/thesis.json", "{cwd}/precious/thesis.json"])
+def test_index_with_a_path_outside_of_its_folder_is_refused(data: Run, path: str) -> None:
+    precious = Path("precious/thesis.json")
+    put_in_index(precious, path.format(cwd=Path.cwd()))
+    assert data("validate", "build/index.json").exit_code == 5
+    before = files()
+    expect_error(data("drop", "cuda@12.6.3"), 5, "is not a relative path without `..`")
+    assert files() == before
+
+
+def test_set_behind_a_link_out_of_the_folder_is_kept_and_named(data: Run) -> None:
+    precious = Path("precious/thesis.json")
+    put_in_index(precious, "linked/thesis.json")
+    Path("build/linked").symlink_to("../precious")
+    call = ("export", "env", "build/index.json", "--output", "env")
+    expect_error(data(*call), 5, "leads out of the folder")
+    result = data("drop", "cuda@12.6.3")
+    assert result.exit_code == 0
+    message = "build/linked/thesis.json leads out of build by a link, so it is kept"
+    assert message in result.output
+    assert precious.exists()
+
+
+def put_in_index(file: Path, path: str) -> None:
+    """Write a file, and name it in the index as the set of CUDA 12.6.3."""
+    file.parent.mkdir()
+    file.write_text('{"channel": "redist", "my": "thesis"}\n')
+    index = json.loads(Path("build/index.json").read_text())
+    (entry,) = [one for one in index["sets"] if one["cuda"] == "12.6.3"]
+    entry |= {"path": path, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    Path("build/index.json").write_text(json.dumps(index))
 
 
 def test_sets_with_a_dropped_library_are_named(data: Run) -> None:

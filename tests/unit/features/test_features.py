@@ -50,6 +50,12 @@ def outputs(*members: Entry) -> set[str]:
 # -- trees
 
 
+def test_drive_below_top_directory_is_skipped_with_note() -> None:
+    tree = build_tree([file("LICENSE"), file("C:x"), file("std::x")])
+    assert set(tree.files) == {"LICENSE", "std::x"}
+    assert tree.unsafe == ["unsafe name: 'top/C:x'"]
+
+
 @pytest.mark.parametrize(
     ("name", "note"),
     [

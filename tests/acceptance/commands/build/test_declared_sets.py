@@ -1,5 +1,6 @@
 """Package sets that a configuration file declares: build, check, bump, validate, site, export."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -159,6 +160,31 @@ def test_changed_set_is_not_removed(project: Run) -> None:
     assert result.exit_code == 2
     assert f"{old} is not declared, but was changed" in result.stdout
     assert old.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("../precious/thesis.json", 5, "is not a relative path without `..`"),
+        ("linked/thesis.json", 2, "is not declared, but leads out of sets by a link"),
+    ],
+)
+def test_file_outside_of_the_folder_is_not_removed(
+    project: Run, path: str, code: int, message: str
+) -> None:
+    project("build")
+    precious = Path("precious/thesis.json")
+    precious.parent.mkdir()
+    precious.write_text('{"my": "thesis"}')
+    Path("sets/linked").symlink_to("../precious")
+    index = json.loads(Path("sets/index.json").read_text())
+    sha256 = hashlib.sha256(precious.read_bytes()).hexdigest()
+    index["sets"].append({**index["sets"][0], "path": path, "name": "old", "sha256": sha256})
+    Path("sets/index.json").write_text(json.dumps(index))
+    result = project("build")
+    assert result.exit_code == code
+    assert message in result.output
+    assert precious.exists()
 
 
 def test_set_that_cannot_be_built_keeps_its_file(project: Run) -> None:

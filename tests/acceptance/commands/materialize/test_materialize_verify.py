@@ -136,17 +136,34 @@ def test_remove_of_immovable_root_deletes_each_file(materialize: Materialize, ru
     assert_nothing_left()
 
 
-@pytest.mark.parametrize("path", ["../precious", "link/precious", "/precious"])
-def test_forged_record_deletes_nothing_outside_root(
-    materialize: Materialize, run: Run, path: str
-) -> None:
-    materialize()
+def forge_record(path: str) -> None:
+    """Write a file next to a root, and name it in the root's record."""
     Path("precious").write_bytes(b"precious")
     Path("root/link").symlink_to("..")
     document = record()
     document["files"][path] = document["files"]["bin/nvcc"]
     Path("root/.cudaredist.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("path", ["../precious", "/precious"])
+def test_record_with_a_path_outside_of_the_root_is_refused(
+    materialize: Materialize, run: Run, path: str
+) -> None:
+    materialize()
+    forge_record(path)
+    for option in ("--verify", "--remove"):
+        result = run("materialize", "--output", "root", option)
+        expect_error(result, 5, "is not a relative path without `..`")
+    assert Path("precious").read_bytes() == b"precious"
+    assert Path("root/bin/nvcc").exists()
+
+
+def test_record_with_a_path_behind_a_link_removes_nothing_outside_of_the_root(
+    materialize: Materialize, run: Run
+) -> None:
+    materialize()
+    forge_record("link/precious")
     result = run("materialize", "--output", "root", "--verify")
-    assert f"{path}: is missing" in result.stdout
+    assert "link/precious: is missing" in result.stdout
     assert run("materialize", "--output", "root", "--remove").exit_code == 1
     assert Path("precious").read_bytes() == b"precious"

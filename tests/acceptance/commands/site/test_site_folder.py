@@ -174,9 +174,14 @@ def test_list_of_an_earlier_site_cannot_name_files_elsewhere(run: Run, data: Pat
     Path("mine.txt").write_text("mine")
     Path(".mine.tmp").touch()
     Path("site").mkdir()
-    listing = {"schema_version": 1, "files": ["../mine.txt", ".", "gone.html"]}
-    Path("site/files.json").write_text(json.dumps(listing))
     Path("site/gone.html").write_text("old")
+    for name in ("../mine.txt", "."):
+        listing = {"schema_version": 1, "files": [name, "gone.html"]}
+        Path("site/files.json").write_text(json.dumps(listing))
+        expect_error(run(*CALL, data), 2, f"{name!r} is not a relative path without `..`")
+    Path("site/linked").symlink_to("..")
+    listing = {"schema_version": 1, "files": ["linked/mine.txt", "gone.html"]}
+    Path("site/files.json").write_text(json.dumps(listing))
     write_site(run, data)
     assert Path("mine.txt").read_text() == "mine"
     assert Path(".mine.tmp").exists()

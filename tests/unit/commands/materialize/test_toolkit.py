@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from support import binaries
 from support.cost import calls
 from support.toolkits import MadeSet
@@ -505,7 +506,12 @@ def test_link_to_folder_has_output_of_first_path() -> None:
 
 
 def test_tree_change_to_absolute_path_is_refused() -> None:
-    change = {"op": "rename", "from": "lib", "to": "/etc"}
+    with pytest.raises(ValidationError, match="normalise"):
+        tree_of(members("lib/libx.so.1"), {"op": "rename", "from": "lib", "to": "/etc"})
+
+
+def test_tree_change_to_unprintable_path_is_refused() -> None:
+    change = {"op": "rename", "from": "lib", "to": "lib\u2028"}
     tree = tree_of(members("lib/libx.so.1", links={"lib/libx.so": "libx.so.1"}), change)
     contents = {"x": contents_of(["1"] * 2)}
     with pytest.raises(UnsafePathError):

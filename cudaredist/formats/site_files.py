@@ -1,0 +1,15 @@
+"""Model of the list of a web site's files."""
+
+from pydantic import Field
+
+from cudaredist.formats.base import InnerPath, OwnFile, SchemaVersion
+
+SITE_FILES = "files.json"
+"""The name of the list in the folder of a site."""
+
+
+class SiteFiles(OwnFile):
+    """`files.json`: the files of a web site, so that a later run removes old ones."""
+
+    schema_version: SchemaVersion = Field(default=1, description="Absent: 1")
+    files: tuple[InnerPath, ...] = Field(description="Paths below the folder of the site")
