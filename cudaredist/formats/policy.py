@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import AfterValidator, Field, field_validator
 
 from cudaredist.formats.base import (
     CudaMinor,
@@ -21,6 +22,19 @@ from cudaredist.formats.tables import CapabilityName, PlainCapability
 from cudaredist.wheels import METAPACKAGES
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
+
+
+def _specifier(text: str) -> str:
+    """Check that a text is a range of versions of wheels."""
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise ValueError("expected versions such as >=0.10,<0.11") from error
+    return text
+
+
+Specifier = Annotated[str, AfterValidator(_specifier)]
+"""Versions of wheels, in the form of Requires-Dist."""
 
 
 class Bounds(OwnModel):
@@ -213,6 +227,9 @@ class RequirementPolicy(OwnFile):
     """`policy/requirements.json`: requirements of packages that no manifest states."""
 
     requirements: tuple[Requirement, ...]
+    wheels: dict[str, dict[str, dict[str, Specifier]]] = optional(
+        "Versions in Requires-Dist of wheels: by project, version and required project", {}
+    )
 
 
 class Constraint(Reasoned):

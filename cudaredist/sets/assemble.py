@@ -1,8 +1,12 @@
 """Assembly of a package set."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version as WheelVersion
 
 from cudaredist.errors import IncompleteError, UsageError
 from cudaredist.formats.packageset import (
@@ -16,8 +20,9 @@ from cudaredist.formats.packageset import (
     SetPlatform,
     Status,
 )
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.policy import Bounds, LibraryPolicy
 from cudaredist.hints import again, command_line
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release, manifest_name
 from cudaredist.redists import CUDA
 from cudaredist.sets.distributions import find_distributions, is_old_library, old_library_text
@@ -26,7 +31,7 @@ from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.host_compiler import choose_host
-from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData
+from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData, is_within
 from cudaredist.sets.libraries import (
     external_sonames,
     note,
@@ -41,13 +46,24 @@ from cudaredist.sets.platforms import (
     ORIN_ON_SERVER_BUILD,
     SBSA,
     UNSUPPORTED,
+    select_archive,
     threshold_of,
 )
-from cudaredist.sets.requirements import requirement_problems, requirements_of
+from cudaredist.sets.requirements import (
+    package_problems,
+    requirement_problems,
+    requirements_of,
+)
 from cudaredist.sets.set_coverage import coverage_diagnostics
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.stated_cuda import is_cuda_known
-from cudaredist.sets.version_choice import Choice, choose_releases, is_for_later_cuda
+from cudaredist.sets.version_choice import (
+    Choice,
+    broken_constraints,
+    choose_releases,
+    is_for_later_cuda,
+)
+from cudaredist.wheels import parse_wheel
 from cudaredist.words import listed, shortened
 
 ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
@@ -302,8 +318,68 @@ def _doubtful_versions(
         return
     release, policy = draft.manifest.label, spec.policies.requirements
     for entry in requirements_of(draft.pname, release, spec.target, policy, are_warnings=True):
-        for _, problem in requirement_problems(entry, spec.target, versions_of):
+        for _, problem in requirement_problems(entry, spec.target):
             yield warning("doubtful-version", draft.attr, problem)
+        for name, problem in package_problems(entry, versions_of):
+            bounds = (entry.needs_packages or {})[name]
+            pin = _fitting_pin(name, partial(_is_within, bounds), spec)
+            yield warning("doubtful-version", draft.attr, f"{entry.reason}: {problem}{pin}")
+
+
+def _doubtful_wheels(
+    draft: Draft, drafts: Mapping[str, Draft], spec: SetSpec
+) -> Iterable[Diagnostic]:
+    """Yield a warning for each wheel that the build of a package's wheel does not accept."""
+    version, archive = _wheel_version(draft.archive), draft.archive
+    if version is None or archive is None or archive.project is None:
+        return
+    builds = spec.policies.requirements.wheels.get(archive.project, {})
+    for project, text in builds.get(str(version), {}).items():
+        versions = SpecifierSet(text)
+        for other in drafts.values():
+            other_version = _wheel_version(other.archive)
+            is_project = other.archive is not None and other.archive.project == project
+            if not is_project or other_version is None or not other.is_available:
+                continue
+            if draft.can_use(other) and other_version not in versions:
+                pin = _fitting_pin(other.pname, partial(_is_in, versions), spec)
+                yield warning(
+                    "doubtful-version",
+                    draft.attr,
+                    f"the wheel of {draft.pname} {version} requires {project}{text}, but the set "
+                    f"has {other_version}{pin}",
+                )
+
+
+def _wheel_version(archive: Archive | None) -> WheelVersion | None:
+    """Return the version in the name of a wheel, or None."""
+    if archive is None or archive.project is None:
+        return None
+    wheel = parse_wheel(archive.relative_path.rpartition("/")[2], "")
+    return None if wheel is None else wheel.version
+
+
+def _is_within(bounds: Bounds, archive: Archive) -> bool:
+    return is_within(archive.version, bounds)
+
+
+def _is_in(versions: SpecifierSet, archive: Archive) -> bool:
+    version = _wheel_version(archive)
+    return version is not None and version in versions
+
+
+def _fitting_pin(name: str, fits: Callable[[Archive], bool], spec: SetSpec) -> str:
+    """Return the option that selects a package's newest fitting release, as the end of a text."""
+    redist, data = spec.data.names[name].redist, spec.data
+    if redist is None or redist == CUDA:
+        return ""
+    for label, manifest in sorted(data.manifests.get(redist, {}).items(), reverse=True):
+        package = manifest.packages.get(name)
+        selection = package and select_archive(package, spec.platform, spec.cuda)
+        broken = broken_constraints(redist, label, spec.cuda, spec.policies.constraints)
+        if isinstance(selection, Archive) and fits(selection) and not broken:
+            return f"; to select a version that fits, add `--redist {redist}={label}`"
+    return ""
 
 
 def _old_libraries(draft: Draft, policy: LibraryPolicy) -> Iterable[Diagnostic]:
@@ -348,6 +424,7 @@ def _release_diagnostics(
         if draft.archive is None or draft.redist is None or not draft.is_available:
             continue
         yield from _doubtful_versions(draft, drafts, spec)
+        yield from _doubtful_wheels(draft, drafts, spec)
         if not is_cuda_known(draft, spec):
             text = (
                 f"{draft.pname} {draft.archive.version} has no variants, so nothing states its "

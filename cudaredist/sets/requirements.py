@@ -54,10 +54,18 @@ def requirement_problems(
     for code, problem in target_problems(entry, target):
         yield code, f"{entry.reason}: {problem}"
     if versions_of is not None:
-        for name, bounds in sorted((entry.needs_packages or {}).items()):
-            problem = _package_problem(name, bounds, list(versions_of(name)))
-            if problem:
-                yield "dependency-unavailable", f"{entry.reason}: {problem}"
+        for _, problem in package_problems(entry, versions_of):
+            yield "dependency-unavailable", f"{entry.reason}: {problem}"
+
+
+def package_problems(
+    entry: Requirement, versions_of: Callable[[str], Iterable[Version]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the packages that a requirement needs in another version, with the reasons."""
+    for name, bounds in sorted((entry.needs_packages or {}).items()):
+        problem = _package_problem(name, bounds, list(versions_of(name)))
+        if problem:
+            yield name, problem
 
 
 def target_problems(entry: Requirement, target: SetTarget) -> Iterator[tuple[ReasonCode, str]]:

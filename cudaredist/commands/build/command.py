@@ -178,7 +178,8 @@ def build(options: BuildOptions, session: Session) -> int:
     results = make_sets(specs, data, symbols, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())
     report = write_sets(results, output, skipped=skipped, may_write=not options.check)
-    return session.finish(report, partial(build_text, is_quiet=options.quiet))
+    shown = partial(build_text, is_quiet=options.quiet, with_notes=options.verbose > 0)
+    return session.finish(report, shown)
 
 
 def _read_data(store: "Store", options: BuildOptions) -> "SetData":
@@ -211,7 +212,8 @@ def _build_declared(
         specs = [spec for group in groups for spec in group.specs]
         _require_one(specs, str(output))
     report = write_sets(attempts, output, may_write=not options.check, is_complete=True)
-    return session.finish(report, partial(build_text, is_quiet=options.quiet))
+    shown = partial(build_text, is_quiet=options.quiet, with_notes=options.verbose > 0)
+    return session.finish(report, shown)
 
 
 def _require_one(matches: "Sequence[object]", target: str) -> None:

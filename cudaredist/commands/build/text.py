@@ -9,17 +9,22 @@ from cudaredist.sets.assemble import OLDER_RELEASE
 from cudaredist.words import plural
 
 
-def build_text(report: BuildReport, *, is_quiet: bool = False) -> Iterator[str]:
+def build_text(
+    report: BuildReport, *, is_quiet: bool = False, with_notes: bool = False
+) -> Iterator[str]:
     """Yield each package set with its own diagnostics, then those that several sets share.
 
-    With `is_quiet`, yield only the sets that failed.
+    With `is_quiet`, yield only the sets that failed. With `with_notes`, yield diagnostics of the
+    level note, too.
     """
     if is_quiet:
         for outcome in report.sets:
             if outcome.error is not None:
                 yield f"cuda {outcome.cuda} {outcome.platform}: {outcome.error.message}"
         return
-    counts = Counter(line for outcome in report.sets for line in _diagnostics(outcome))
+    counts = Counter(
+        line for outcome in report.sets for line in _diagnostics(outcome, with_notes=with_notes)
+    )
     for release in report.skipped:
         yield f"cuda {release.cuda:<8} {'':<14} {'skipped':<11} {release.reason}"
     for outcome in report.sets:
@@ -34,7 +39,8 @@ def build_text(report: BuildReport, *, is_quiet: bool = False) -> Iterator[str]:
         requested = (*outcome.capabilities, *outcome.requested)
         if requested:
             yield f"    requested: {', '.join(requested)}"
-        yield from (f"    {line}" for line in _diagnostics(outcome) if counts[line] == 1)
+        lines = _diagnostics(outcome, with_notes=with_notes)
+        yield from (f"    {line}" for line in lines if counts[line] == 1)
     yield from (f"{n} sets: {line}" for line, n in sorted(counts.items()) if n > 1)
     statuses = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
@@ -46,7 +52,9 @@ def build_text(report: BuildReport, *, is_quiet: bool = False) -> Iterator[str]:
     yield f"package sets: {total or 'none'}{index}{where}"
 
 
-def _diagnostics(outcome: SetOutcome) -> list[str]:
+def _diagnostics(outcome: SetOutcome, *, with_notes: bool) -> list[str]:
     """Return the diagnostics of a set to show, without duplicates."""
-    shown = (x for x in outcome.diagnostics if x.level != "note" or x.code == OLDER_RELEASE)
+    shown = (
+        x for x in outcome.diagnostics if with_notes or x.level != "note" or x.code == OLDER_RELEASE
+    )
     return list(dict.fromkeys(f"{x.level}: {x.subject}: {x.text}" for x in shown))

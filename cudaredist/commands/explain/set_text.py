@@ -53,6 +53,9 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     yield ""
     missing = ((m.package, m.status, m.reason) for m in summary.missing)
     yield from columns([("missing", "status", "reason"), *missing])
+    if summary.diagnostics:
+        yield ""
+    yield from (f"{x.level}: {x.subject}: {x.text}" for x in summary.diagnostics)
 
 
 def _coverage_text(summary: SetSummary) -> Iterator[str]:

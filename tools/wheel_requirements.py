@@ -1,0 +1,65 @@
+"""Write what pinned wheels require: `python -m tools.wheel_requirements`.
+
+`wheels` of `policy/requirements.json` gets the versions in Requires-Dist, for the packages that
+need other redistributables. The wheels are those of the shipped manifests. Run it after
+`download-manifests --channel wheels`. It reads the METADATA of one wheel of each build.
+"""
+
+import json
+from collections.abc import Iterator
+
+from cudaredist.jsontext import canonical_json
+from cudaredist.sources.protocol import Settings
+from cudaredist.sources.wheel_index import WheelIndex
+from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.files import write_file
+from cudaredist.store.read_data import load_manifest
+from cudaredist.wheels import FAMILIES, Wheel, parse_wheel, requirements_on
+
+PROJECTS = {
+    project: redist for redist, each in FAMILIES.items() for project in each.projects.values()
+}
+
+
+PACKAGES = frozenset({"libcublasmp", "libcufftmp", "libcusolvermp", "libnvtiff"})
+"""The packages with wheels that need other redistributables than CUDA."""
+
+
+def pinned_wheels(store: Store) -> Iterator[Wheel]:
+    """Yield one wheel of each project and build in the manifests of these packages."""
+    seen = set()
+    for redist, family in FAMILIES.items():
+        labels = store.manifests(redist).labels() if family.package in PACKAGES else ()
+        for label in labels:
+            for archive in load_manifest(store, redist, label).archives:
+                name = archive.relative_path.rpartition("/")[2]
+                wheel = parse_wheel(name, archive.relative_path)
+                if wheel is not None and (wheel.project, wheel.version) not in seen:
+                    seen.add((wheel.project, wheel.version))
+                    yield wheel
+
+
+def main() -> None:
+    """Read the METADATA of the wheels, and write the policy."""
+    store = Store(shipped_data(), "wheels")
+    path = shipped_data() / "policy" / "requirements.json"
+    wheels = list(pinned_wheels(store))
+    index = WheelIndex(Settings())
+    listed = index.wheels(sorted({wheel.project for wheel in wheels}))
+    by_name = {wheel.file_name: wheel for each in listed.values() for wheel in each}
+    metadata = index.metadata([by_name[wheel.file_name] for wheel in wheels])
+    index.close()
+    required: dict[str, dict[str, dict[str, str]]] = {}
+    for wheel, text in zip(wheels, metadata, strict=True):
+        versions = {
+            project: str(versions)
+            for project, versions in requirements_on("linux-x86_64", text.requires).items()
+            if project in PROJECTS and str(versions)
+        }
+        required.setdefault(wheel.project, {})[str(wheel.version)] = versions
+    document = json.loads(path.read_bytes()) | {"wheels": required}
+    write_file(path, canonical_json(document))
+
+
+if __name__ == "__main__":
+    main()
