@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from cudaredist.errors import CudaRedistError
 from cudaredist.progress import Progress
+from cudaredist.words import without_secrets
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -84,7 +85,7 @@ class Console:
         """Print an error with its details and hint."""
         self._print("error", message)
         for detail in details:
-            self._write(f"    {detail.translate(_ESCAPED)}")
+            self._write("    ", detail)
         if hint:
             self._print("hint", hint)
 
@@ -100,7 +101,7 @@ class Console:
     def note(self, message: str) -> None:
         """Print a note, unless --quiet is set."""
         if not self.is_quiet:
-            self._write(message.translate(_ESCAPED))
+            self._write("", message)
 
     def progress(self, title: str) -> "TerminalProgress":
         """Return the progress of a run. --quiet hides it."""
@@ -116,10 +117,10 @@ class Console:
         prefix = f"{kind}:"
         if self._is_colored:
             prefix = f"\x1b[{_STYLES[kind]}m{prefix}\x1b[0m"
-        self._write(f"{prefix} {message.translate(_ESCAPED)}")
+        self._write(f"{prefix} ", message)
 
-    def _write(self, line: str) -> None:
-        sys.stderr.write(f"{line}\n")
+    def _write(self, prefix: str, message: str) -> None:
+        sys.stderr.write(f"{prefix}{without_secrets(message).translate(_ESCAPED)}\n")
 
 
 class TerminalProgress(Progress):
@@ -195,7 +196,8 @@ class _Handler(logging.StreamHandler[TextIO]):
     """Handler for the current stderr, which rich replaces while it shows bars."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
+        message = without_secrets(record.getMessage())
+        return f"{record.levelname.lower()}: {message}".translate(_CONTROL)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr

@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,9 +24,10 @@ from cudaredist.cli.options import (
     parameters_of,
 )
 from cudaredist.errors import EXIT_BUG, CudaRedistError, UsageError, WriteError, WritingTo
-from cudaredist.hints import again, calling, in_shell
+from cudaredist.hints import again, calling, in_shell, redacted
 from cudaredist.locks import exit_interrupted
 from cudaredist.redists import CUDA, NVIDIA_BASE, REDISTS, Redist, find_redist
+from cudaredist.words import shown, without_secrets
 
 if TYPE_CHECKING:
     from cudaredist.formats.base import Channel
@@ -62,6 +64,7 @@ options. The message and the hint can contain the names of options in braces. Th
 the options' values. In the hint, `{call}` is replaced by the call.
 """
 
+_is_address = re.compile(r"(?:[a-z0-9]+\+)?(?:https?|ftps?|file|git|s3|ssh):/", re.IGNORECASE).match
 _is_secret = re.compile(r"[?#]|//[^/]*@").search
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
     lambda o: o.wheel_base is not None and _is_secret(o.wheel_base),
@@ -101,8 +104,9 @@ def command(
             origins = {(name, _ORIGINS[source.name]) for name, source in sources.items() if source}
             typed = {name for name, origin in origins if origin == "command line"}
             options = kind(**values, typed=frozenset(typed), origins=frozenset(origins))
+            addresses = _addresses_as_paths(context, values)
             with calling(*_call_of(context, typed, values)):
-                raise typer.Exit(_exit_code(function, options, refused))
+                raise typer.Exit(_exit_code(function, options, [*addresses, *refused]))
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         first = inspect.Parameter("context", keyword, annotation=typer.Context)
@@ -110,6 +114,21 @@ def command(
         return run
 
     return decorate
+
+
+def _addresses_as_paths(
+    context: typer.Context, values: Mapping[str, Any]
+) -> Iterator[Refusal[Any]]:
+    """Yield the refusals of addresses in place of paths, which would become names of folders."""
+    for parameter in context.command.params:
+        value = values.get(parameter.name or "")
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, Path) and _is_address(str(path)):
+                name = parameter.opts[0]
+                name = name if name.startswith("-") else name.upper()
+                message = f"{name} is a path, not the address {shown(redacted(str(path)))}"
+                hint = "use a file or folder"
+                yield lambda _: True, message.replace("{", "{{").replace("}", "}}"), hint
 
 
 def _call_of(
@@ -192,7 +211,7 @@ def _exit_code(
 
 def report_bug(console: Console) -> int:
     """Print the current exception, and return its exit code."""
-    traceback.print_exc()
+    sys.stderr.write(without_secrets(traceback.format_exc()))
     hint = "report this bug with the traceback above"
     console.error("internal error in cudaredist", hint=hint)
     return EXIT_BUG

@@ -21,7 +21,7 @@ from cudaredist.primitives import (
     cut,
     path_problem,
 )
-from cudaredist.words import shown
+from cudaredist.words import shown, without_secrets
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as JsonSchemaError
@@ -217,8 +217,9 @@ def plain_message(item: "ErrorDetails") -> str:
         return _path_message(context["pattern"], str(item["input"]))
     expected = _EXPECTED.get(kind.removesuffix("_parsing").removesuffix("_type"))
     if expected is None:
-        return cut(item["msg"], _MESSAGE_LIMIT)
-    return cut(f"expected {expected.format_map(context)}, got {item['input']!r}", _MESSAGE_LIMIT)
+        return cut(without_secrets(item["msg"]), _MESSAGE_LIMIT)
+    value = without_secrets(repr(item["input"]))
+    return cut(f"expected {expected.format_map(context)}, got {value}", _MESSAGE_LIMIT)
 
 
 def schema_problems(document: object, kind: str) -> list[Problem]:
@@ -232,7 +233,7 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
         path = ""
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
-        problems.append(Problem(path, cut(_message_of(error), _MESSAGE_LIMIT)))
+        problems.append(Problem(path, cut(without_secrets(_message_of(error)), _MESSAGE_LIMIT)))
     return sorted(problems)
 
 

@@ -1,18 +1,22 @@
 """Base classes of reports, and errors as data."""
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from cudaredist.errors import EXIT_FINDINGS, CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OutputName, OwnModel
 from cudaredist.formats.features import OutputSize
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
+from cudaredist.words import without_secrets
 
 Kind = TypeVar("Kind", bound=str)
 """The kinds of a command's findings."""
+
+PublicText = Annotated[str, AfterValidator(without_secrets)]
+"""A message without the credentials of its addresses."""
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
@@ -120,12 +124,12 @@ class ErrorReport(OwnModel):
     """An error as data."""
 
     kind: str
-    message: str
-    reason: str = Field(
+    message: PublicText
+    reason: PublicText = Field(
         description="The message without the affected file, equal for equal failures"
     )
-    hint: str | None = None
-    changes: tuple[str, ...] = ()
+    hint: PublicText | None = None
+    changes: tuple[PublicText, ...] = ()
     exit_code: int
 
     @classmethod

@@ -78,3 +78,73 @@ def test_password_in_malformed_address_is_never_shown(
         assert "SECRET" not in result.output, form
         assert "Traceback" not in result.output, form
         assert result.exit_code in {2, 3}, form
+
+
+ADDRESS = "https://u:SECRET@h.example/x"
+_ELSEWHERE = (
+    ("download-manifests", ADDRESS),
+    ("materialize", ADDRESS),
+    ("materialize", "set.json", "--output", "root", "--archives", ADDRESS),
+    ("check", "--data-dir", ADDRESS),
+    ("build", "--output", ADDRESS),
+    ("build", "--cuda", ADDRESS),
+    ("mirror", "sync", ADDRESS),
+    ("runfile", "add", "13.0.2", f"{ADDRESS}?token=SECRET", "x"),
+    ("explain", ADDRESS),
+    ("explain", "cuda", ADDRESS),
+    ("which", ADDRESS),
+    ("which", "--symbol", ADDRESS),
+    ("diff", ADDRESS, ADDRESS),
+    ("drop", ADDRESS),
+    ("audit", ADDRESS),
+    ("validate", ADDRESS),
+    ("schema", ADDRESS),
+    ("export", ADDRESS, "set.json"),
+    (ADDRESS,),
+    ("check", f"--{ADDRESS}"),
+)
+"""Calls with an address as a value that is not an address."""
+
+
+@pytest.mark.parametrize("arguments", _ELSEWHERE, ids=" ".join)
+def test_password_in_an_address_at_another_place_is_never_shown(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    for more in ((), ("--json",)):
+        result = run(*arguments, *more)
+        assert result.exit_code in {1, 2}, result.output
+        assert "SECRET" not in result.output
+    assert list(tmp_path.rglob("*SECRET*")) == []
+    assert not Path("https:").exists()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        f'base-url = "{ADDRESS}"',
+        f'base-url = {{a = "{ADDRESS}"}}',
+        f'base-url = ["{ADDRESS}"]',
+        f'base-url = "https://u:{"x" * 300}SECRET@h.example/"',
+        f'channel = "{ADDRESS}"',
+        f'data-dir = ["{ADDRESS}"]',
+        f'"{ADDRESS}" = 1',
+        f'[versions]\nredist = "{ADDRESS}"',
+    ],
+)
+def test_password_in_a_setting_is_never_shown(run: Run, setting: str) -> None:
+    Path("cudaredist.toml").write_text(f"{setting}\n")
+    for call in (("config",), ("versions", "--json")):
+        result = run(*call)
+        assert result.exit_code == 2, result.output
+        assert "SECRET" not in result.output
+
+
+def test_password_in_a_traceback_is_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(f"a bug with {ADDRESS}")
+
+    monkeypatch.setattr("cudaredist.cli.session.refuse", fail)
+    result = run("versions", "--offline")
+    assert result.exit_code == 70
+    assert "a bug with https://h.example/x" in result.output
+    assert "SECRET" not in result.output

@@ -129,7 +129,7 @@ def compare_in_order(
 
 def is_local_release(text: str) -> bool:
     """Check if an argument is a local release, for example `cuda@12.9.1`."""
-    return "@" in text and not os.path.lexists(text)
+    return "@" in text and "//" not in text and not os.path.lexists(text)
 
 
 def _read(

@@ -22,7 +22,7 @@ from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
 from cudaredist.tables.gpus.gpu_table import known_of_table, make_table
 from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns
-from cudaredist.words import shown
+from cudaredist.words import shown, without_secrets
 
 
 class ReleaseKey(NamedTuple):
@@ -93,7 +93,7 @@ def _report(change: _Change, *, may_write: bool) -> DroppedFile:
 
 def _find(name: str, store: Store) -> ReleaseKey:
     """Return the release that a name means."""
-    redist, _, label = name.partition("@")
+    redist, _, label = without_secrets(name).partition("@")
     known: dict[str, set[str]] = defaultdict(set)
     for own in {*store.redists(), *store.feature_redists()}:
         for folder in (store.manifests(own), store.features(own)):

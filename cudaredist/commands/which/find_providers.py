@@ -27,6 +27,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheels import package_of_project
+from cudaredist.words import without_secrets
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
@@ -111,7 +112,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
         may_have_it = any(each.unread if is_library else each.archives for each in unknown)
         code = EXIT_INCOMPLETE if may_have_it else EXIT_FINDINGS
     return WhichReport(
-        name=name,
+        name=without_secrets(name),
         cuda=search.cuda,
         searched=index.examined_releases(names),
         hits=hits,

@@ -14,6 +14,7 @@ from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
+from cudaredist.words import without_secrets
 
 
 def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
@@ -51,10 +52,10 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         raise UnknownNameError("platform of the tables", platform, platforms)
     hits = _with_archives(hits, index)
     return WhichReport(
-        name=pattern.text,
+        name=without_secrets(pattern.text),
         cuda=search.cuda,
         hits=(),
-        symbol=pattern.text,
+        symbol=without_secrets(pattern.text),
         symbols=tuple(sorted(hits, key=_order)),
         unknown=0,
         suggestions=() if hits else index.similar_symbols(pattern.text),
