@@ -101,6 +101,7 @@ class DeclaredSet(_Settings):
         {},
         description="Release or line by alias of the set, such as cudaPackages_13",
     )
+    allow: list[str] = Field([], description="Releases that policy calls broken, by name")
     allow_missing_features: bool = Field(
         default=False, description="Whether to accept archives with unknown outputs and libraries"
     )

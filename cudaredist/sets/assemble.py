@@ -49,6 +49,7 @@ from cudaredist.sets.platforms import (
     select_archive,
     threshold_of,
 )
+from cudaredist.sets.requested_releases import requested_diagnostics
 from cudaredist.sets.requirements import (
     package_problems,
     requirement_problems,
@@ -100,6 +101,7 @@ def build_set(spec: SetSpec) -> PackageSet:
     diagnostics += _platform_diagnostics(spec)
     diagnostics += _alias_diagnostics(spec)
     diagnostics += _release_diagnostics(choices, drafts, spec)
+    diagnostics += requested_diagnostics(drafts, spec)
     return PackageSet(
         schema_version=1,
         schema=PACKAGE_SET_FORMAT,
@@ -378,7 +380,8 @@ def _fitting_pin(name: str, fits: Callable[[Archive], bool], spec: SetSpec) -> s
         selection = package and select_archive(package, spec.platform, spec.cuda)
         broken = broken_constraints(redist, label, spec.cuda, spec.policies.constraints)
         if isinstance(selection, Archive) and fits(selection) and not broken:
-            return f"; to select a version that fits, add `--redist {redist}={label}`"
+            option = spec.request.options.redist
+            return f"; to select a version that fits, add `{option} {redist}={label}`"
     return ""
 
 

@@ -35,6 +35,8 @@ class Draft:
     manifest: InputManifest | None = None
     archive: Archive | None = None
     refusals: tuple[tuple[Status, Reason], ...] = ()
+    allowed: tuple[str, ...] = ()
+    """Reasons of policy against the package that the user allows."""
     overlay: tuple[str, ...] = ()
     """Changes by an overlay."""
     outputs: tuple[OutputName, ...] = ("out",)
@@ -98,6 +100,10 @@ class Draft:
             return self
         draft = replace(self, refusals=(*self.refusals, refusal))
         return replace(draft, archive=None) if draft.status in _WITHOUT_ARCHIVE else draft
+
+    def with_allowed(self, text: str) -> Self:
+        """Return the package with a reason against it that the user allows."""
+        return replace(self, allowed=tuple(dict.fromkeys((*self.allowed, text))))
 
     def noted(self, *notes: str) -> Self:
         """Return the package with notes on changes by an overlay."""

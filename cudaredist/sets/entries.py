@@ -136,7 +136,10 @@ def _with_constraints(draft: Draft, manifest: InputManifest, spec: SetSpec) -> D
             draft = draft.refused("unsupported", code, stated.text, stated.source)
     for entry in broken_constraints(manifest.redist, label, spec.cuda, policies.constraints):
         text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
-        draft = draft.refused("broken", code, text, policies.source("constraints", entry))
+        if _is_allowed(draft, spec):
+            draft = draft.with_allowed(text)
+        else:
+            draft = draft.refused("broken", code, text, policies.source("constraints", entry))
         draft = draft.noted(*policies.notes("constraints", entry))
     return draft
 
@@ -230,8 +233,16 @@ def with_requirements(draft: Draft, spec: SetSpec, find: FindVersions | None = N
         draft = draft.noted(*policies.notes("requirements", entry))
         for code, problem in requirement_problems(entry, spec.target, find and versions_of):
             status: Status = "unsupported" if entry.kind == "unsupported" else "broken"
-            draft = draft.refused(status, code, problem, source)
+            if status == "broken" and _is_allowed(draft, spec):
+                draft = draft.with_allowed(problem)
+            else:
+                draft = draft.refused(status, code, problem, source)
     return draft
+
+
+def _is_allowed(draft: Draft, spec: SetSpec) -> bool:
+    """Check if the user allows a package that policy calls broken."""
+    return bool({draft.redist, draft.pname} & spec.request.allow)
 
 
 # -- changes by the user

@@ -12,6 +12,8 @@ class RequestOptions:
     gpu: str = "capabilities"
     forward_compat: str = "forward_compat"
     available_gcc: str = "available_gcc"
+    redist: str = "pins"
+    allow: str = "allow"
     allow_missing_features: str = "allow_missing_features"
     allow_hollow: str = "allow_hollow"
 

@@ -51,6 +51,8 @@ class Request:
     available_gcc: tuple[int, ...] = ()
     wheel_base: str | None = None
     """Base URL of the wheels' paths."""
+    allow: frozenset[str] = frozenset()
+    """The redistributables and packages to use although policy calls them broken."""
     allow_missing_features: bool = False
     allow_hollow: bool = False
     """Whether to build a set without nvcc or cudart."""
@@ -147,6 +149,8 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
     also = tuple(find_manifest(*release, cuda, data) for release in dict.fromkeys(request.also))
     named = None if request.platform is None else _check_platform(request.platform, data)
     platform = named
+    for name in sorted(request.allow - data.manifests.keys() - data.names.keys()):
+        raise UnknownNameError("redistributable or package", name, [*data.manifests, *data.names])
     try:
         platform = _resolve_platform(request, named, cuda, data)
         if not request.allow_hollow and platform not in data.cuda_platforms(cuda):

@@ -255,7 +255,7 @@ class _Chooser:
         ):
             refused = RefusedPin(str(label), entry.reason, is_published=True)
         packages = [
-            self._refused_package(name, manifest) for name in _main_packages(manifest, self.data)
+            self._refused_package(name, manifest) for name in main_packages(manifest, self.data)
         ]
         return packages[0] if packages and all(packages) else refused
 
@@ -326,7 +326,7 @@ class _Chooser:
         for entry in broken_constraints(manifest.redist, manifest.label, cuda, policy):
             return _Refusal(entry.reason, is_unpublished=self._is_unpublished(manifest))
         refusals = []
-        for name in _main_packages(manifest, data):
+        for name in main_packages(manifest, data):
             selection = select_archive(manifest.packages[name], self.target.platform, cuda)
             if isinstance(selection, Absence):
                 is_unpublished = selection.code in _UNPUBLISHED
@@ -345,7 +345,7 @@ class _Chooser:
         target = self.target
         selections = [
             select_archive(manifest.packages[name], target.platform, target.cuda)
-            for name in _main_packages(manifest, self.data)
+            for name in main_packages(manifest, self.data)
         ]
         return all(isinstance(x, Absence) and x.code in _UNPUBLISHED for x in selections)
 
@@ -365,7 +365,7 @@ def is_for_later_cuda(label: Version, cuda: Version) -> bool:
     return label.suffix > cuda.components[:2]
 
 
-def _main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
+def main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
     """Return the packages that decide if a release fits.
 
     That is the product's first package, or else all packages that are not withheld.

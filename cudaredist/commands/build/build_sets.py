@@ -30,6 +30,7 @@ from cudaredist.sets.cross import check_pair
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.symbols import with_symbol_diagnostics
 from cudaredist.sets.request_options import PairOptions, RequestOptions
+from cudaredist.sets.requested_releases import ALLOWED
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
 from cudaredist.sets.spec import (
     RefusedSet,
@@ -49,13 +50,15 @@ Spec: TypeAlias = SetSpec | RefusedSet
 """A set to build, or one that cannot be built."""
 INDEX_NAME = "index.json"
 _SHOWN = 5
-_ALLOWED = frozenset({"features-missing", "hollow"})
+_ALLOWED = frozenset({"features-missing", "hollow", ALLOWED})
 """Findings that only occur if an option allows them."""
 BUILD_OPTIONS = RequestOptions(
     system="--system",
     gpu="--gpu",
     forward_compat="--forward-compat",
     available_gcc="--available-gcc",
+    redist="--redist",
+    allow="--allow",
     allow_missing_features="--allow-missing-features",
     allow_hollow="--allow-hollow",
 )

@@ -85,6 +85,9 @@ class BuildOptions(Options):
         "Folder that overrides the data. Repeatable.", metavar="FOLDER"
     )
     data: Data = field(default_factory=Data)
+    allow: list[str] | None = safety_option(
+        "Use a release that policy calls broken. Repeatable.", metavar="NAME", default=None
+    )
     allow_missing_features: bool = safety_option(
         "Accept archives with unknown outputs and libraries."
     )
@@ -242,6 +245,7 @@ def _request(options: BuildOptions) -> "Request":
         default_gcc=options.default_gcc,
         available_gcc=_majors(options.available_gcc),
         wheel_base=options.wheel_base,
+        allow=frozenset(options.allow or ()),
         allow_missing_features=options.allow_missing_features,
         allow_hollow=options.allow_hollow,
         require_coverage=options.require_coverage,

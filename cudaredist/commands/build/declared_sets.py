@@ -108,6 +108,7 @@ def _group(declared: DeclaredSets, number: int, data: SetData, template: Request
         available_gcc=tuple(entry.available_gcc),
         aliases=entry.aliases,
         alias_fallback=declared.alias_fallback,
+        allow=template.allow | {*entry.allow},
         allow_missing_features=template.allow_missing_features or entry.allow_missing_features,
     )
     try:

@@ -14,6 +14,7 @@ from cudaredist.cli.options import (
     output_option,
     output_path_option,
     read_data_dir_option,
+    safety_option,
     shipped_data_option,
 )
 from cudaredist.cli.session import PUBLIC_BASE_URL, PUBLIC_WHEEL_BASE, Refusal, Session, command
@@ -71,6 +72,7 @@ class ExportOptions(Options):
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
+    strict: bool = safety_option("Exit 1 if a requested release is not in the set.")
     check: bool = check_option()
 
     @property
@@ -196,6 +198,7 @@ def export(options: ExportOptions, session: Session) -> int:
     if paths != [path]:
         return _export_index(path, paths, options, session)
     package_set, sha256 = read_package_set(path)
+    has_all = _warn_about_requests(path, package_set, session)
     if options.selects_addresses:
         package_set = _with_addresses(package_set, options, session)
     host = None
@@ -217,7 +220,17 @@ def export(options: ExportOptions, session: Session) -> int:
     skipped = exporter.skipped(exported)
     if skipped:
         session.console.warning(f"skipped {plural(len(skipped), 'package')} without features")
-    return _finish(files, options, session)
+    return _finish(files, options, session, has_all=has_all)
+
+
+def _warn_about_requests(path: Path, package_set: "PackageSet", session: Session) -> bool:
+    """Warn about requested releases that a set cannot use, and check that there are none."""
+    from cudaredist.sets.requested_releases import UNUSABLE
+
+    unusable = [entry for entry in package_set.diagnostics if entry.code == UNUSABLE]
+    for entry in unusable:
+        session.console.warning(f"{path}: {entry.subject}: {entry.text}")
+    return not unusable
 
 
 def _export_index(
@@ -237,8 +250,10 @@ def _export_index(
             raise UsageError(f"{option} cannot be combined with an index of sets", hint=hint)
     files: dict[str, bytes] = {}
     sets = {}
+    has_all = True
     for path in paths:
         package_set, _ = read_package_set(path)
+        has_all &= _warn_about_requests(path, package_set, session)
         if options.selects_addresses:
             package_set = _with_addresses(package_set, options, session)
         folder = path.relative_to(index.parent).with_suffix("").as_posix()
@@ -249,11 +264,16 @@ def _export_index(
         files |= {f"{folder}/{name}": content for name, content in of_set.items()}
     if options.form == "nix":
         files["default.nix"] = nix_index(sets)
-    return _finish(files, options, session)
+    return _finish(files, options, session, has_all=has_all)
 
 
-def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
-    """Print a file, or write files and report them."""
+def _finish(
+    files: "Files", options: ExportOptions, session: Session, *, has_all: bool = True
+) -> int:
+    """Print a file, or write files and report them.
+
+    `has_all` is whether the set has all requested releases.
+    """
     from cudaredist.commands.export.report import ExportReport
     from cudaredist.commands.export.text import export_text
     from cudaredist.formats.report import ExportedFile
@@ -263,7 +283,7 @@ def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())
-        return EXIT_OK
+        return EXIT_FINDINGS if options.strict and not has_all else EXIT_OK
     written = []
     for name, content in files.items():
         is_named = name == options.exporter.file and not is_folder(options.output)
@@ -273,7 +293,7 @@ def _finish(files: "Files", options: ExportOptions, session: Session) -> int:
         size, sha256 = len(content), sha256_of(content)
         written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
     is_stale = any(file.status == "would-write" for file in written)
-    code = EXIT_FINDINGS if is_stale else EXIT_OK
+    code = EXIT_FINDINGS if is_stale or (options.strict and not has_all) else EXIT_OK
     report = ExportReport(format=options.form, files=tuple(written), exit_code=code)
     return session.finish(report, export_text)
 

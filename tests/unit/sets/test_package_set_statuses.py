@@ -23,8 +23,8 @@ from support.set_inputs import (
 )
 
 from cudaredist.commands.build.build_sets import build_one, specs_for
-from cudaredist.errors import IncompleteError, UsageError
-from cudaredist.formats.packageset import InSet
+from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
+from cudaredist.formats.packageset import InSet, PackageSet
 from cudaredist.formats.policy import Bounds
 from cudaredist.primitives import Version
 from cudaredist.sets.inputs import InputFeatures, SetData, bounds_text, is_within
@@ -298,6 +298,56 @@ def test_requirement_that_warns_changes_no_release_and_status() -> None:
     assert result.redists["cudnn"].release == "9.2.0"
     texts = [each.text for each in result.diagnostics if each.code == "doubtful-version"]
     assert texts == ["Why: requires liby 11 or older, but the set has 12.9.1"]
+
+
+def broken_by_policy() -> SetData:
+    """Return data with a release of cuDNN that policy calls broken for CUDA 12.9."""
+    constraint = rule(redist="cudnn", releases={"min": "9.2.0"}, cuda={"min": "13.0"}, reason="Why")
+    return set_data_of(
+        cuda("12.9.1"),
+        *(Release("cudnn", label, {"cudnn": [LINUX]}) for label in ("9.1.0", "9.2.0")),
+        policies={"constraints": {"constraints": [constraint]}},
+    )
+
+
+def texts_of(result: PackageSet, code: str) -> list[str]:
+    return [f"{each.subject}: {each.text}" for each in result.diagnostics if each.code == code]
+
+
+def test_requested_release_that_is_broken_is_reported_with_option() -> None:
+    result = valid(build(broken_by_policy(), pins={"cudnn": "9.2.0"}))
+    assert result.packages["cudnn"].status == "broken"
+    (text,) = texts_of(result, "requested-unusable")
+    assert text.startswith("cudnn: 9.2.0 was requested, but cudnn is broken: Why")
+    assert text.endswith("; to use it, add `--allow cudnn`")
+
+
+@pytest.mark.parametrize("options", [{"pins": {"cudnn": "9.2.0"}}, {"also": (("cudnn", "9.2.0"),)}])
+def test_requested_release_that_is_unpublished_is_reported(options: dict[str, Any]) -> None:
+    data = set_data_of(
+        cuda("12.9.1"),
+        Release("cudnn", "9.1.0", {"cudnn": [LINUX]}),
+        Release("cudnn", "9.2.0", {"cudnn": [SBSA]}),
+    )
+    result = build(data, **options)
+    (text,) = texts_of(result, "requested-unusable")
+    assert text.startswith("cudnn: 9.2.0 was requested, but cudnn is unsupported: cudnn is not pub")
+    assert "add" not in text
+    assert texts_of(build(data), "requested-unusable") == []
+
+
+def test_allowed_name_must_be_known() -> None:
+    with pytest.raises(UnknownNameError, match="libother"):
+        build(broken_by_policy(), allow=frozenset({"libother"}))
+
+
+def test_allowed_release_is_used_with_reason_as_warning() -> None:
+    allow = frozenset({"cudnn"})
+    result = valid(build(broken_by_policy(), pins={"cudnn": "9.2.0"}, allow=allow))
+    assert result.packages["cudnn"].status == "available"
+    assert texts_of(result, "requested-unusable") == []
+    (text,) = texts_of(result, "allowed-broken")
+    assert text.startswith("cudnn: policy calls it broken, but it is allowed: Why")
 
 
 def test_newest_release_is_selected_if_none_is_supported() -> None:

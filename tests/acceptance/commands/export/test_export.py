@@ -236,3 +236,16 @@ def test_set_without_archives_is_exported(run: Run) -> None:
         "rules_cuda requires cuda_cccl, cuda_cudart, cuda_nvcc"
         in run("export", "bazel", SET).stderr
     )
+
+
+def test_export_reports_requested_release_that_is_not_in_set(run: Run) -> None:
+    text = "10.7.0 was requested, but tensorrt is unsupported: why"
+    unusable = {"level": "warning", "code": "requested-unusable", "subject": "tensorrt"}
+    package_set = example_set(diagnostics=[unusable | {"text": text}])
+    Path("set.json").write_bytes(package_set.canonical())
+    for options, code in (([], 0), (["--strict"], 1), (["--strict", "-o", "sums"], 1)):
+        result = expect_output(run("export", "sha256sums", "set.json", *options), code)
+        assert f"warning: set.json: tensorrt: {text}" in result.stderr
+    Path("set.json").write_bytes(example_set().canonical())
+    result = expect_output(run("export", "sha256sums", "set.json", "--strict"), 0)
+    assert "was requested" not in result.stderr
