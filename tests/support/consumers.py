@@ -6,12 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
-from packageurl import PackageURL
-from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
-from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
-
 from support.running import completed
 
 NIX_SUMMARY = """builtins.mapAttrs (_: package: {
@@ -24,6 +18,11 @@ NIX_SUMMARY = """builtins.mapAttrs (_: package: {
 @cache
 def read_cyclonedx(text: str) -> dict[str, Any]:
     """Return a CycloneDX document after validating it with its library."""
+    # Every worker imports this module, and only one of them runs the test.
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+    from packageurl import PackageURL  # noqa: PLC0415
+
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     bom: dict[str, Any] = json.loads(text)
     known = {component["bom-ref"] for component in bom["components"]}
@@ -42,8 +41,13 @@ def read_cyclonedx(text: str) -> dict[str, Any]:
 
 def read_spdx(text: str) -> dict[str, Any]:
     """Return an SPDX document after validating it with its library."""
+    from spdx_tools.spdx.parser.jsonlikedict import json_like_dict_parser  # noqa: PLC0415
+    from spdx_tools.spdx.validation.document_validator import (  # noqa: PLC0415
+        validate_full_spdx_document,
+    )
+
     bom: dict[str, Any] = json.loads(text)
-    parsed = JsonLikeDictParser().parse(bom)  # type: ignore[no-untyped-call] # not typed there
+    parsed = json_like_dict_parser.JsonLikeDictParser().parse(bom)  # type: ignore[no-untyped-call] # not typed there
     assert [message.validation_message for message in validate_full_spdx_document(parsed)] == []
     return bom
 
