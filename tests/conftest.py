@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import itertools
 import os
 import signal
 import socket
@@ -38,6 +39,8 @@ SAMPLE = REPOSITORY / "examples" / "source"
 
 Run = Callable[..., Result]
 Start = Callable[..., subprocess.Popen[str]]
+
+_CACHE_NUMBERS = itertools.count()
 
 # A shell ignores Ctrl-C in background jobs, and child processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -123,8 +126,18 @@ def _no_audit_hooks_with_coverage() -> Iterator[None]:
         yield
 
 
+def _cache_folder(request: pytest.FixtureRequest) -> Path:
+    """Return the path of a cache folder that no other test uses."""
+    if "tmp_path" in request.fixturenames:
+        folder: Path = request.getfixturevalue("tmp_path")
+        return folder / "cache"
+    # Most tests need no folder, and creating one takes as long as a small test.
+    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+    return factory.getbasetemp() / "caches" / str(next(_CACHE_NUMBERS))
+
+
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("CUDAREDIST_", "GITHUB_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -132,7 +145,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(_cache_folder(request)))
     # No test survives a power failure, and a slow disk would take most of the time.
     monkeypatch.setattr(os, "fsync", lambda _: None)
 

@@ -1,5 +1,7 @@
 """Models of the policy files."""
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -37,6 +39,32 @@ Specifier = Annotated[str, AfterValidator(_specifier)]
 """Versions of wheels, in the form of Requires-Dist."""
 
 
+class SetPolicy(OwnFile):
+    """Base class of the policies of package sets."""
+
+    @cached_property
+    def entries(self) -> tuple[tuple[str, OwnModel], ...]:
+        """The policy and the models in it, with their paths from the policy.
+
+        Each content of a policy is read once, and its models are listed once.
+        """
+        return tuple(_models(self, ""))
+
+
+def _models(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:
+    """Yield a model and its nested models, with their paths."""
+    if isinstance(value, OwnModel):
+        yield path, value
+        for name in type(value).model_fields:
+            yield from _models(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _models(entry, f"{path}.{name}")
+    elif isinstance(value, tuple):
+        for number, entry in enumerate(value):
+            yield from _models(entry, f"{path}[{number}]")
+
+
 class Bounds(OwnModel):
     """An inclusive range of versions. As a bound, `12.9` includes all 12.9.x."""
 
@@ -65,7 +93,7 @@ class OldestJetson(Reasoned):
     capability: PlainCapability
 
 
-class PlatformPolicy(OwnFile):
+class PlatformPolicy(SetPolicy):
     """`policy/platforms.json`: platforms, and the choice between the two for ARM."""
 
     platforms: dict[str, PlatformEntry]
@@ -109,7 +137,7 @@ class LastBranch(Reasoned):
     branch: str
 
 
-class DriverPolicy(OwnFile):
+class DriverPolicy(SetPolicy):
     """`policy/drivers.json`: the drivers for CUDA releases and GPUs, as NVIDIA documents them."""
 
     lowest: dict[str, LowestDriver] = Field(description="By CUDA major")
@@ -119,7 +147,7 @@ class DriverPolicy(OwnFile):
     ptx: dict[str, ReleasePtx] = optional("By CUDA minor", {})
 
 
-class NamePolicy(OwnFile):
+class NamePolicy(SetPolicy):
     """`policy/names.json`: aliases of package sets and packages, renames and splits."""
 
     sets: "SetAliases"
@@ -163,7 +191,7 @@ class WithheldEntry(Reasoned):
     )
 
 
-class WithheldPolicy(OwnFile):
+class WithheldPolicy(SetPolicy):
     """`policy/withheld.json`: packages that sets deliberately omit."""
 
     withheld: dict[str, WithheldEntry]
@@ -192,7 +220,7 @@ class Normalisation(Reasoned):
     )
 
 
-class OutputPolicy(OwnFile):
+class OutputPolicy(SetPolicy):
     """`policy/outputs.json`: unsplit packages, propagated outputs, tree changes."""
 
     collapse: dict[str, Collapse]
@@ -223,7 +251,7 @@ class Requirement(Reasoned):
     needs_packages: dict[str, Bounds] | None = optional("Compatible versions of other packages")
 
 
-class RequirementPolicy(OwnFile):
+class RequirementPolicy(SetPolicy):
     """`policy/requirements.json`: requirements of packages that no manifest states."""
 
     requirements: tuple[Requirement, ...]
@@ -240,7 +268,7 @@ class Constraint(Reasoned):
     cuda: Bounds
 
 
-class ConstraintPolicy(OwnFile):
+class ConstraintPolicy(SetPolicy):
     """`policy/constraints.json`: compatible CUDA releases of redistributables."""
 
     constraints: tuple[Constraint, ...]
@@ -319,7 +347,7 @@ class Preload(Reasoned):
     )
 
 
-class LibraryPolicy(OwnFile):
+class LibraryPolicy(SetPolicy):
     """`policy/libraries.json`: external, loaded and optional libraries, and dependencies."""
 
     external: tuple[External, ...]
@@ -364,7 +392,7 @@ class LicenseText(License):
     files: tuple[HexSha256, ...] = Field(description="SHA-256 of each file with this text")
 
 
-class LicensePolicy(OwnFile):
+class LicensePolicy(SetPolicy):
     """`policy/licenses.json`: licenses by text, package, redistributable or manifest's word."""
 
     texts: dict[HexSha256, LicenseText] = optional(
@@ -388,7 +416,7 @@ class PackageMeta(Reasoned):
     fhs_exempt: bool | None = optional("Whether its files may contain paths such as /usr")
 
 
-class MetaPolicy(OwnFile):
+class MetaPolicy(SetPolicy):
     """`policy/meta.json`: home pages, main programs, exemptions."""
 
     redists: dict[RedistName, PackageMeta]
@@ -431,7 +459,7 @@ class WheelPolicy(OwnFile):
         return releases
 
 
-class FixupPolicy(OwnFile):
+class FixupPolicy(SetPolicy):
     """`policy/fixups.json`: a user's changes, and addresses of added packages."""
 
     fixups: tuple[Fixup, ...]

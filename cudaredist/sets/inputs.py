@@ -79,7 +79,11 @@ class Policies:
     def entries(self) -> tuple[tuple[str, OwnModel], ...]:
         """All policies and their entries, with their paths."""
         subjects = (field.name for field in fields(self) if field.name in POLICY_MODELS)
-        return tuple(chain.from_iterable(_entries(getattr(self, name), name) for name in subjects))
+        return tuple(
+            (f"{subject}{path}", entry)
+            for subject in subjects
+            for path, entry in getattr(self, subject).entries
+        )
 
     def is_overlaid(self, entry: OwnModel | None) -> bool:
         """Check if an overlay defines the entry."""
@@ -396,17 +400,3 @@ def _mistyped(what: str, name: str, known: Collection[str], path: str) -> Iterat
 def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem:
     error = UnknownNameError(what, name, known)
     return Problem(path, f"{error.message}; {error.hint}")
-
-
-def _entries(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:
-    """Yield a model and its nested models, with their paths."""
-    if isinstance(value, OwnModel):
-        yield path, value
-        for name in type(value).model_fields:
-            yield from _entries(getattr(value, name), f"{path}.{name}")
-    elif isinstance(value, dict):
-        for name, entry in value.items():
-            yield from _entries(entry, f"{path}.{name}")
-    elif isinstance(value, tuple):
-        for number, entry in enumerate(value):
-            yield from _entries(entry, f"{path}[{number}]")

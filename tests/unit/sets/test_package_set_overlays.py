@@ -97,6 +97,9 @@ def test_policy_is_read_once_for_each_content(base: Store, overlay: Path) -> Non
     before, again = (read(base, overlay).policies for _ in range(2))
     assert again.libraries is before.libraries
     assert again.fixups is before.fixups
+    assert again.fixups.entries is before.fixups.entries
+    paths = [path for path, _ in before.fixups.entries]
+    assert paths == ["", ".fixups[0]", ".fixups[0].cuda"]
     put_policy(overlay, "fixups", fixups=[fixup("libx", broken="hangs")])
     changed = read(base, overlay).policies
     assert changed.libraries is before.libraries

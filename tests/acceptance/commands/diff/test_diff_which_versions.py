@@ -51,8 +51,9 @@ def folder_with_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ask(run: Run, folder_with_data: Path) -> Run:
+def ask(run: Run, folder_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command on that data folder and cache."""
+    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(folder_with_data / "cache"))
     options = ("--data-dir", folder_with_data / "data")
     archives = {"which": ("--channel", "redist")}
     return lambda command, *more: run(command, *options, *archives.get(command, ()), *more)

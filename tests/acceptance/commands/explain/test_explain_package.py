@@ -25,6 +25,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "data"
 
 
+@pytest.fixture(autouse=True)
+def _one_index(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all tests use the cache of the data folder, so that its index is created once."""
+    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(data.parent / "cache"))
+
+
 def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Path) -> None:
     call = ("explain", "package", "libcublas", "--data-dir", data)
     lines = expect_output(run(*call), 0).stdout.splitlines()
