@@ -1,5 +1,6 @@
 """Fixtures and rules of all tests: a clean environment and no network."""
 
+import copy
 import functools
 import gc
 import itertools
@@ -111,6 +112,17 @@ def _headers_and_templates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cudaredist.commands.update.table_run.read_header", read_once)
         patch.setattr("cudaredist.commands.site.render_site.Environment", CompiledEnvironment)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _files_settle_soon() -> Iterator[None]:
+    """Let an index keep the states of files that changed 10 ms ago, the precision of their times.
+
+    With 2 seconds, each command of a test would create the index of the test's files again.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cudaredist.store.index_database._SETTLED_NS", 10**7)
         yield
 
 
@@ -300,9 +312,14 @@ def process(run: Run, server: FaultServer) -> Run:
 @pytest.fixture
 def made_set(run: Run) -> MadeSet:
     """Write a package set to `set.json` and its archives to `source`."""
-    package_set = put_packages(MadeSet())
+    package_set = copy.deepcopy(_small_set())
     package_set.put()
     return package_set
+
+
+@functools.cache
+def _small_set() -> MadeSet:
+    return put_packages(MadeSet())
 
 
 @pytest.fixture

@@ -72,8 +72,22 @@ def test_lost_message_of_a_wrong_call_keeps_its_exit_code(tmp_path: Path, redire
 
 
 @needs("sh")
-@pytest.mark.parametrize("words", ["schema lock", "--version", "build --help", "", "--help"])
-@pytest.mark.parametrize("redirection", [f"> {FULL}", ">&-"])
+@pytest.mark.parametrize(
+    ("words", "redirection"),
+    [
+        ("schema lock", f"> {FULL}"),
+        ("--version", ">&-"),
+        ("build --help", f"> {FULL}"),
+        ("", ">&-"),
+        ("--help", f"> {FULL}"),
+        # The same texts with the other redirection.
+        pytest.param("schema lock", ">&-", marks=pytest.mark.slow),
+        pytest.param("--version", f"> {FULL}", marks=pytest.mark.slow),
+        pytest.param("build --help", ">&-", marks=pytest.mark.slow),
+        pytest.param("", f"> {FULL}", marks=pytest.mark.slow),
+        pytest.param("--help", ">&-", marks=pytest.mark.slow),
+    ],
+)
 def test_output_that_cannot_be_written_exits_3(
     tmp_path: Path, words: str, redirection: str
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError
+from cudaredist.formats import symbol_tables
 from cudaredist.formats.symbol_tables import ExportGroup, Symbols
 from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder
 from cudaredist.tables.symbols.symbol_check import LinkedLibrary, check_symbols
@@ -193,10 +194,13 @@ def test_broken_packed_names_are_refused(packed: str) -> None:
         group.symbols()
 
 
-def test_packed_names_above_limit_are_refused() -> None:
-    bomb = base64.b64encode(bz2.compress(bytes(65 << 20))).decode()
+def test_packed_names_above_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = base64.b64encode(bz2.compress(bytes(1 << 20))).decode()
+    assert ExportGroup(packed=packed).symbols() == ["\0" * (1 << 20)]
+    assert symbol_tables._UNPACKED_LIMIT <= 64 << 20
+    monkeypatch.setattr(symbol_tables, "_UNPACKED_LIMIT", (1 << 20) - 1)
     with pytest.raises(InvalidFileError):
-        ExportGroup(packed=bomb).symbols()
+        ExportGroup(packed=packed).symbols()
 
 
 # -- patterns

@@ -133,11 +133,11 @@ def test_validate_of_deeply_nested_file_exits_5(run: Run) -> None:
 
 
 def test_validate_limits_number_of_warnings(run: Run) -> None:
-    document = json.loads(manifest()) | {f"key_{n}": n for n in range(5000)}
+    document = json.loads(manifest()) | {f"key_{n}": n for n in range(500)}
     result = run("validate", write("redistrib_12.9.1.json", json.dumps(document).encode()))
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) < 110
-    assert "warning: and 4900 more" in result.stdout
+    assert "warning: and 400 more" in result.stdout
 
 
 # -- schema
