@@ -40,11 +40,11 @@ def read_cubins(content: FileContent, skipped: Iterable[tuple[int, int]]) -> Dev
             if hits > _CUBIN_LIMIT:
                 message = f"device code not read to the end: more than {_CUBIN_LIMIT:,} cubins"
                 raise UnreadableError(message)
-            found = _architecture_and_size(content.read(position, _HEADER.size))
-            if found is None or position + found[1] > content.size:
+            cubin = _architecture_and_size(content.read(position, _HEADER.size))
+            if cubin is None or position + cubin[1] > content.size:
                 position += len(_MAGIC)
                 continue
-            name, size = found
+            name, size = cubin
             counts[name] += 1
             sizes[name] += size
             position += size

@@ -161,7 +161,9 @@ class ElfSymbols:
         places = self._numbers("I", data)[:: size // 4]
         outside = None
         if max(places) >= len(self._strings):
-            outside = next(n for n, place in enumerate(places) if place >= len(self._strings))
+            outside = next(
+                number for number, place in enumerate(places) if place >= len(self._strings)
+            )
             if is_exact:
                 raise unreadable("a name is outside their table")
         sections = self._numbers("H", data)[section // 2 :: size // 2]

@@ -197,14 +197,17 @@ class PeReader(Reader):
     def _read_imports(self) -> None:
         entries = whole_entries(_IMPORT, self._directory(_IMPORTS, "imports"))
         # Without the table of names, the one that the loader fills has the names until then.
-        names = ((n, table or thunks) if n and thunks else None for table, n, thunks in entries)
+        names = (
+            (name, table or thunks) if name and thunks else None for table, name, thunks in entries
+        )
         self._need(_IMPORTS, "imports", names)
 
     def _read_delayed(self) -> None:
         # Old linkers wrote absolute addresses.
         data = self._directory(_DELAYED, "delayed imports")
         entries = (
-            (0 if f & _IS_RELATIVE else self._base, *at) for f, *at in whole_entries(_DELAY, data)
+            (0 if flags & _IS_RELATIVE else self._base, *at)
+            for flags, *at in whole_entries(_DELAY, data)
         )
         names = ((name - base, table - base) if name else None for base, name, table in entries)
         self._need(_DELAYED, "delayed imports", names)

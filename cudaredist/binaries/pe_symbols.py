@@ -79,7 +79,10 @@ class PeSymbols:
         places = _numbers("<I", self._table(names_at, 4 * names_count))
         numbers = list(_numbers("<H", self._table(ordinals_at, 2 * names_count)))
         unnamed = functions.keys() - set(numbers)
-        for place, number in [*zip(places, numbers, strict=True), *((0, n) for n in unnamed)]:
+        for place, number in [
+            *zip(places, numbers, strict=True),
+            *((0, number) for number in unnamed),
+        ]:
             if number in functions:
                 # The address of a forwarder is that of the name of a function in another DLL.
                 is_forward = address <= functions[number] < address + size

@@ -48,7 +48,9 @@ def derive(facts: Facts) -> WholeFeatures:
     tree = build_tree(members)
     placed = place_all(tree.files)
     versions = _versions_in_lib(tree.files)
-    binaries = {path: e.binary for path, e in sorted(tree.files.items()) if e.binary is not None}
+    binaries = {
+        path: entry.binary for path, entry in sorted(tree.files.items()) if entry.binary is not None
+    }
     machine, machine_notes = _machine(binaries)
     libraries, programs = _libraries_and_programs(tree, placed)
     listing, unlisted = _list_files(placed)
@@ -75,8 +77,12 @@ def derive(facts: Facts) -> WholeFeatures:
         files=listing,
         unlisted=unlisted,
         missing_headers=missing,
-        unread_headers=sum(bool(e.header and e.header.unread) for e in tree.files.values()),
-        license_files={path: e.sha256 for path, e in sorted(tree.files.items()) if e.sha256},
+        unread_headers=sum(
+            bool(entry.header and entry.header.unread) for entry in tree.files.values()
+        ),
+        license_files={
+            path: entry.sha256 for path, entry in sorted(tree.files.items()) if entry.sha256
+        },
         # Notes quote names in the archive, and no data file may contain control characters.
         notes=tuple(map(printable, shortened(notes))),
     )
@@ -86,7 +92,10 @@ def _sizes(placed: Mapping[str, Placed]) -> dict[OutputName, OutputSize]:
     sizes: dict[OutputName, list[int]] = defaultdict(list, {"out": []})
     for entry, output in placed.values():
         sizes[output].append(entry.size)
-    return {output: OutputSize(files=len(s), bytes=sum(s)) for output, s in sorted(sizes.items())}
+    return {
+        output: OutputSize(files=len(of_output), bytes=sum(of_output))
+        for output, of_output in sorted(sizes.items())
+    }
 
 
 def _list_files(placed: Mapping[str, Placed]) -> tuple[FileNames, int]:

@@ -82,7 +82,8 @@ def is_legacy(document: object) -> bool:
         any(_stored_outputs({name: platforms}))
         for name, platforms in packages
         # In a manifest, a package also has strings, so it does not match.
-        if isinstance(platforms, dict) and all(isinstance(v, dict) for v in platforms.values())
+        if isinstance(platforms, dict)
+        and all(isinstance(entry, dict) for entry in platforms.values())
     )
 
 

@@ -81,7 +81,11 @@ def missing_headers(
                 ways = includers[name]
                 whole = join_conditions(reached[path], condition)
                 ways[path] = min(ways.get(path, whole), whole, key=_rank)
-    notes = [f"{path}: includes not read: {h.unread}" for path, h in headers.items() if h.unread]
+    notes = [
+        f"{path}: includes not read: {lines.unread}"
+        for path, lines in headers.items()
+        if lines.unread
+    ]
     missing: dict[str, dict[str, str]] = {}
     room = _LIMIT
     for name in sorted(includers):

@@ -104,7 +104,9 @@ def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
             if output in declared:
                 break
     return {
-        path: Placed(entry, next((o for o in preferred[path] if o in declared), "out"))
+        path: Placed(
+            entry, next((output for output in preferred[path] if output in declared), "out")
+        )
         for path, entry in files.items()
     }
 

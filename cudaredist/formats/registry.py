@@ -180,7 +180,9 @@ def _read_policy(data: bytes, model: type[OwnModel]) -> OwnModel:
 
 
 def _kind_name(model: type[OwnModel]) -> str:
-    return next(k.name for k in FILE_KINDS.values() if k.path.endswith(f".{model.__name__}"))
+    return next(
+        kind.name for kind in FILE_KINDS.values() if kind.path.endswith(f".{model.__name__}")
+    )
 
 
 def _validated(data: bytes, model: type[_OwnModel], name: str) -> _OwnModel:

@@ -80,7 +80,9 @@ def _releases(
         labels = by_support.get(support)
         if not labels:
             continue
-        unstated = [str(x) for x in labels if stated_drivers(x, system, policy).native is None]
+        unstated = [
+            str(label) for label in labels if stated_drivers(label, system, policy).native is None
+        ]
         reason = None
         if support in {"native", "some"} and unstated:
             names = ", ".join(unstated)
@@ -150,16 +152,16 @@ def _runs(driver: Version, known: Sequence[Version], system: System, policy: Dri
     forward = _packages_for(str(driver.components[0]), policy) if system == "linux" else {}
     refused = by_support.get("none", [])
     # NVIDIA documents the packages of a release months later.
-    unstated = [x for x in refused if forward and x.line not in policy.forward]
+    unstated = [label for label in refused if forward and label.line not in policy.forward]
     parts = {
         "with all features": by_support.get("native", []),
         "with limited features": by_support.get("minor", []),
         "perhaps with limited features": by_support.get("some", []),
-        "with cuda_compat": [x for x in refused if x.line in forward],
+        "with cuda_compat": [label for label in refused if label.line in forward],
         "with cuda_compat is not documented": unstated,
     }
-    words = [f"{', '.join(_spans(x, known))} {how}" for how, x in parts.items() if x]
-    never = [x for x in refused if x.line not in forward and x not in unstated]
+    words = [f"{', '.join(_spans(labels, known))} {how}" for how, labels in parts.items() if labels]
+    never = [label for label in refused if label.line not in forward and label not in unstated]
     spans = ", ".join(_spans(never, known))
     if not words:
         return f"no known CUDA release ({spans})" if spans else "no known CUDA release"

@@ -117,8 +117,10 @@ def _bound_in_words(compiler: str, end: str, value: int | None, answer: Compiler
 
 
 def _siblings(label: str, compat: NvccCompat) -> tuple[str, ...]:
-    line, others = parse_label(label).line, sorted(map(parse_label, compat.releases))
-    return tuple(str(x) for x in others if x.line == line and str(x) != label)
+    line, releases = parse_label(label).line, sorted(map(parse_label, compat.releases))
+    return tuple(
+        str(release) for release in releases if release.line == line and str(release) != label
+    )
 
 
 def _other_answers(

@@ -173,7 +173,7 @@ class CoverageRules:
 
         `cuda` is the CUDA major that the package is built for, if it is known.
         """
-        amounts = ((tuple(f.modules.items()), tuple(f.unpacked.items())) for f in files)
+        amounts = ((tuple(file.modules.items()), tuple(file.unpacked.items())) for file in files)
         used = tuple(filter(None, (self._modules(*of_file) for of_file in amounts)))
         return {
             name: self._coverage(used, Capability.parse(name).base, cuda) for name in capabilities

@@ -55,7 +55,7 @@ def known_of_table(gpus: Gpus) -> dict[str, KnownGpus]:
 def known_to(minor: str, gpus: Gpus) -> list[str]:
     """Return the capabilities that the ptxas of a CUDA release knows."""
     entries = gpus.capabilities.items()
-    return [name for name, e in entries if is_between(minor, e.first_cuda, e.last_cuda)]
+    return [name for name, entry in entries if is_between(minor, entry.first_cuda, entry.last_cuda)]
 
 
 def merge_gpus(base: Gpus, local: Gpus, policy: GpuPolicy) -> Gpus:
@@ -148,7 +148,9 @@ class _TableMaker:
             dont_default_after=fact_of(facts, "dont_default_after"),
             products=overlay.products,
             policy=facts,
-            runs_on=tuple(str(n) for n in gpus if name.ptx_runs_on(n, is_family=n in family)),
+            runs_on=tuple(
+                str(gpu) for gpu in gpus if name.ptx_runs_on(gpu, is_family=gpu in family)
+            ),
         )
 
 
@@ -171,7 +173,9 @@ def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
     minors = sorted({parse_label(label).line for label in gpus.sources}, key=Version.parse)
     if not minors or Version.parse(minors[-1]) < Version.parse(cuda_minor):
         raise UnknownNameError("CUDA release of the table", cuda_minor, minors)
-    supported = (name for name, e in gpus.capabilities.items() if is_supported(e, cuda_minor))
+    supported = (
+        name for name, entry in gpus.capabilities.items() if is_supported(entry, cuda_minor)
+    )
     return tuple(sorted(supported, key=Capability.parse))
 
 

@@ -110,7 +110,10 @@ def _end_of_image(head: bytes) -> int | None:
                 return None
             # 24 bytes of header, the optional one, then 40 bytes for each section.
             first = place + 24 + size + 16
-            ends = (sum(struct.unpack_from("<II", head, first + 40 * n)) for n in range(count))
+            ends = (
+                sum(struct.unpack_from("<II", head, first + 40 * section))
+                for section in range(count)
+            )
             return max(ends, default=0)
     except struct.error:
         _refuse("truncated in its header")

@@ -123,7 +123,10 @@ def _newest_of(compiler: str, answers: Mapping[str, CompilerAnswer]) -> int:
 def _evaluate(
     header: Header, compiler: str, simulation: Simulation, *, gcc: int, clang: int
 ) -> CompilerAnswer:
-    outcomes = {n: header.run(simulation.macros(n, gcc, clang)) for n in simulation.versions}
+    outcomes = {
+        version: header.run(simulation.macros(version, gcc, clang))
+        for version in simulation.versions
+    }
     accepted = [version for version, outcome in outcomes.items() if not outcome.errors]
     if not any(simulation.own in outcome.tested for outcome in outcomes.values()):
         note = f"the header does not test {simulation.own}, so another compiler's check applies"
@@ -163,8 +166,10 @@ def _check_is_one_span(
 def _with_minor(header: Header, simulation: Simulation, major: int) -> str:
     """Return the oldest accepted version of Clang with its minor number."""
     macros = simulation.macros(major, 0, 0)
-    minors = (n for n in range(9) if not header.run(macros | {"__clang_minor__": n}).errors)
-    return f"{major}.{next(minors, 9)}"
+    accepted = (
+        minor for minor in range(9) if not header.run(macros | {"__clang_minor__": minor}).errors
+    )
+    return f"{major}.{next(accepted, 9)}"
 
 
 def visual_studio(msc_ver: int) -> str | None:

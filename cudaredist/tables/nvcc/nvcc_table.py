@@ -62,7 +62,11 @@ def make_compat(releases: Mapping[str, NvccRelease], policy: NvccPolicy) -> Nvcc
 
     If a header of such a minor is known, it replaces the documentation.
     """
-    read = {label: r for label, r in releases.items() if isinstance(r.source, HeaderSource)}
+    read = {
+        label: release
+        for label, release in releases.items()
+        if isinstance(release.source, HeaderSource)
+    }
     documented = {minor: _documented(unseen) for minor, unseen in policy.unseen_releases.items()}
     return _table(documented | read)
 
@@ -77,9 +81,15 @@ def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
 
 def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
     """Return the table of releases. Headers replace the documentation of their minors."""
-    read = {label: r for label, r in releases.items() if isinstance(r.source, HeaderSource)}
-    minors = {parse_label(label).line for label in read}
-    used = {n: r for n, r in releases.items() if n in read or parse_label(n).line not in minors}
+    of_headers = {
+        label for label, release in releases.items() if isinstance(release.source, HeaderSource)
+    }
+    minors = {parse_label(label).line for label in of_headers}
+    used = {
+        label: release
+        for label, release in releases.items()
+        if label in of_headers or parse_label(label).line not in minors
+    }
     return NvccCompat(schema_version=1, releases=used)
 
 
@@ -138,7 +148,8 @@ def hold_back(
         }
         table = table.model_copy(update={"releases": entries})
         kinds = {"changed"} if accept_new else {"changed", "goes-down"}
-        finding = next((f for f in findings(old, table) if f.kind in kinds), None)
+        serious = (finding for finding in findings(old, table) if finding.kind in kinds)
+        finding = next(serious, None)
         if finding is None:
             return table, left_out
         # One at a time: leaving out a release can add findings and remove others.

@@ -116,7 +116,9 @@ class SymbolColumns:
         bits_by_provider: list[dict[str, int]] = []
         for entry in table.providers:
             provider = Provider.of(entry)
-            columns.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
+            columns.unread |= {
+                Column(provider, label, archive) for label, archive in entry.unread.items()
+            }
             bits: dict[str, int] = {}
             for label in sorted(entry.releases, key=parse_label):
                 bits[label] = columns._add_column(Column(provider, label, entry.releases[label]))
@@ -170,8 +172,11 @@ class SymbolColumns:
         """Combine two tables. If both have an archive, this table's column is used."""
         merged = SymbolColumns(self.soname)
         archives = {column.archive for column in (*self.columns, *self.unread)}
-        merged.unread = self.unread | {c for c in lower.unread if c.archive not in archives}
-        merged._copy_columns(lower, [one for one in lower.columns if one.archive not in archives])
+        unread = {column for column in lower.unread if column.archive not in archives}
+        merged.unread = self.unread | unread
+        merged._copy_columns(
+            lower, [column for column in lower.columns if column.archive not in archives]
+        )
         merged._copy_columns(self, self.columns)
         return merged
 
@@ -237,7 +242,10 @@ class SymbolColumns:
     def bits_by_provider(self) -> dict[Provider, list[tuple[str, int]]]:
         """Return the releases of each provider in ascending order, as label and bit."""
         bits: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
-        for column in sorted(self.columns, key=lambda c: (c.provider, parse_label(c.label))):
+        columns = sorted(
+            self.columns, key=lambda column: (column.provider, parse_label(column.label))
+        )
+        for column in columns:
             bits[column.provider].append((column.label, self.columns[column]))
         return bits
 
