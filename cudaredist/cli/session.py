@@ -241,9 +241,10 @@ class Session(contextlib.ExitStack):
         is_layered: bool = True,
         is_channel_used: bool = True,
         reads_features: bool = False,
+        with_unexamined: bool = False,
         redists: Collection[str] = (CUDA,),
     ) -> "Store":
-        """Return the data to read.
+        """Return the data to read, `with_unexamined` with all shipped releases.
 
         The channel is the selected one, or redist if there is a base URL. Otherwise, it is that of
         the data folder's manifests of `redists`, with `reads_features` only of those with feature
@@ -259,6 +260,7 @@ class Session(contextlib.ExitStack):
             use_shipped=data.shipped_data,
             is_layered=is_layered,
             reads_features=reads_features,
+            with_unexamined=with_unexamined,
             redists=redists,
         )
         if is_channel_used:
@@ -274,7 +276,9 @@ class Session(contextlib.ExitStack):
         from cudaredist.store.facts_index import Index
         from cudaredist.store.locate import channels_to_read, describe_all, store_to_read
 
-        store = store_to_read(data.data_dir, data.channel, use_shipped=data.shipped_data)
+        store = store_to_read(
+            data.data_dir, data.channel, use_shipped=data.shipped_data, with_unexamined=True
+        )
         channels = channels_to_read(store, data.channel)
         self.console.note(describe_all(store.of_channel(channels[0]), channels))
         cache = open_cache(cache_dir)

@@ -479,11 +479,15 @@ def _alias_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
 
 def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
     packages = [f"{draft.attr} ({draft.missing})" for draft in missing]
+    command = command_line("process-manifests")
+    if any(draft.manifest is not None and draft.manifest.is_shipped for draft in missing):
+        # Shipped manifests must be downloaded before.
+        command = f"{command_line('download-manifests')} && {command}"
     option = spec.request.options.allow_missing_features
     return IncompleteError(
         f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
         f"{'; '.join(shortened(packages, _SHOWN))}",
-        hint=f"run `{command_line('process-manifests')}` to create them, or use {option}",
+        hint=f"run `{command}` to create them, or use {option}",
     )
 
 

@@ -134,6 +134,8 @@ class InputManifest:
     is_overlay: bool
     packages: Mapping[str, Package]
     """By name."""
+    is_shipped: bool = False
+    """Whether it is in the shipped data only."""
     is_edited: bool = False
     """Whether it differs from the bytes that the lock recorded."""
     entry: LockEntry | None = None

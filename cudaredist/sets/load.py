@@ -79,7 +79,7 @@ def read_set_data(
         runfiles=read_runfiles(runfiles).runfiles,
         inputs=tuple(inputs),
         shipped_wheels=shipped_wheels if store.channel == "redist" else lambda _: (),
-        archives_of_cuda=partial(_archives_of_cuda, store.of_channel("redist")),
+        archives_of_cuda=partial(_archives_of_cuda, store.with_unexamined().of_channel("redist")),
     )
 
 
@@ -146,7 +146,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
             folder = store.manifests(redist)
             for label in folder.labels():
                 data = folder.read(label)
-                if data is None or _is_unexamined_below(store, redist, label):
+                if data is None:
                     continue
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
@@ -158,20 +158,12 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
                     manifest=manifest,
                     sha256=sha256,
                     is_overlay=store is not stores[0],
+                    is_shipped=store.layer_of(redist, label).root == shipped_data(),
                     packages={package.name: package for package in manifest.packages},
                     entry=entry,
                     is_edited=entry is not None and entry.sha256 != sha256,
                 )
     return manifests
-
-
-def _is_unexamined_below(store: Store, redist: str, label: Version) -> bool:
-    """Check if only a lower layer has a release, without features.
-
-    A set cannot contain it, and it must not displace a release of the data folder.
-    """
-    layer = store.layer_of(redist, label)
-    return layer.root != store.root and not layer.features(redist).path_of(label).exists()
 
 
 def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:

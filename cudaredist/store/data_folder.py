@@ -49,9 +49,11 @@ class _LabelFolder:
         path: Path,
         base: "_LabelFolder | None" = None,
         is_of_base: Callable[[Version], bool] = lambda _: False,
+        only: "_LabelFolder | None" = None,
     ) -> None:
+        """Open a folder. It has only labels that the folder `only` has, too."""
         self.path = path
-        self._base, self._is_of_base = base, is_of_base
+        self._base, self._is_of_base, self._only = base, is_of_base, only
 
     def path_of(self, label: Version) -> Path:
         """Return the path for a label's file."""
@@ -60,6 +62,11 @@ class _LabelFolder:
         usual, *others = (self.path / f"{prefix}{label}.json" for prefix in self.prefixes)
         return next((path for path in others if path.exists() and not usual.exists()), usual)
 
+    def has(self, label: Version) -> bool:
+        """Check if a label has a file."""
+        is_left_out = self._only is not None and not self._only.has(label)
+        return not is_left_out and self.path_of(label).exists()
+
     def labels(self) -> tuple[Version, ...]:
         """Return the labels of the files, in ascending order."""
         below = () if self._base is None else self._base.labels()
@@ -67,6 +74,12 @@ class _LabelFolder:
 
     def files(self) -> Iterator[tuple[Version, str]]:
         """Yield the label and name of each file in this layer, in any order."""
+        selected = None if self._only is None else {label for label, _ in self._only.files()}
+        for label, name in self._all_files():
+            if selected is None or label in selected:
+                yield label, name
+
+    def _all_files(self) -> Iterator[tuple[Version, str]]:
         for name in filter(lambda name: name.endswith(".json"), names_in(self.path)):
             for prefix in filter(name.startswith, self.prefixes):
                 try:
@@ -103,8 +116,9 @@ class ManifestFolder(_LabelFolder):
         base: "_LabelFolder | None" = None,
         is_of_base: Callable[[Version], bool] = lambda _: False,
         recorded: Callable[[Version], LockEntry | None] = lambda _: None,
+        only: "_LabelFolder | None" = None,
     ) -> None:
-        super().__init__(path, base, is_of_base)
+        super().__init__(path, base, is_of_base, only)
         self.recorded = recorded
         """The lock's entry of a label."""
 
@@ -149,11 +163,18 @@ class Store:
     """
 
     def __init__(
-        self, root: Path, channel: Channel = "redist", base: "Store | None" = None
+        self,
+        root: Path,
+        channel: Channel = "redist",
+        base: "Store | None" = None,
+        *,
+        examined_only: bool = False,
     ) -> None:
         self.root = root
         self.channel = channel
         self.base = base
+        self.examined_only = examined_only
+        """Whether releases without a feature file are left out."""
 
     def _folder(self, part: str) -> Path:
         """Return the folder of the channel's manifests or features."""
@@ -164,11 +185,20 @@ class Store:
     def layers(self) -> "tuple[Store, ...]":
         """Each layer as a data folder without a base, this folder first."""
         below = () if self.base is None else self.base.layers
-        return (Store(self.root, self.channel), *below)
+        return (Store(self.root, self.channel, examined_only=self.examined_only), *below)
 
     def of_channel(self, channel: Channel) -> "Store":
         """Return the same data with the releases of a channel."""
-        return Store(self.root, channel, self.base and self.base.of_channel(channel))
+        base = self.base and self.base.of_channel(channel)
+        return Store(self.root, channel, base, examined_only=self.examined_only)
+
+    def only_examined(self) -> "Store":
+        """Return the same data without releases that have no feature file."""
+        return Store(self.root, self.channel, self.base, examined_only=True)
+
+    def with_unexamined(self) -> "Store":
+        """Return the same data with all releases of the lower layers."""
+        return Store(self.root, self.channel, self.base and self.base.with_unexamined())
 
     def in_other_channel(self) -> "Store":
         """Return the same data with the releases of the other channel."""
@@ -182,7 +212,7 @@ class Store:
 
     def _is_of_base(self, redist: str, label: Version) -> bool:
         """Check if the base has a release, and this folder adds nothing to it."""
-        if self.base is None or not self.base.manifests(redist).path_of(label).exists():
+        if self.base is None or not self.base.manifests(redist).has(label):
             return False
         is_own = Store(self.root, self.channel).manifests(redist).path_of(label).exists()
         return not is_own or self.is_described_below(redist, label)
@@ -196,14 +226,14 @@ class Store:
             return False
         own = Store(self.root, self.channel)
         own_features = own.features(redist).path_of(label)
+        base_features = self.base.features(redist).path_of(label)
         has_own = own_features.exists()
-        if has_own and not may_be_partial(own_features):
+        if not base_features.exists() or (has_own and not may_be_partial(own_features)):
             return False
         own_data = own.manifests(redist).read(label)
         base_data = self.base.manifests(redist).read(label)
         if own_data is None or base_data is None or own_data.rstrip() != base_data.rstrip():
             return False
-        base_features = self.base.features(redist).path_of(label)
         return not has_own or describes_fewer(own_features, base_features)
 
     @property
@@ -239,7 +269,10 @@ class Store:
     def redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with manifests, sorted."""
         below = () if self.base is None else self.base.redists()
-        return tuple(sorted({*self._names_below("manifests", ManifestFolder), *below}))
+        own = self._names_below("manifests", ManifestFolder)
+        if self.examined_only:
+            own = (name for name in own if any(self.manifests(name).files()))
+        return tuple(sorted({*own, *below}))
 
     def sweep(self) -> None:
         """Remove the temporary files of the lock, of tables and of bumps."""
@@ -251,7 +284,8 @@ class Store:
         base = None if self.base is None else self.base.manifests(redist)
         path = self._folder("manifests") / redist
         recorded = partial(self._entry, redist)
-        return ManifestFolder(path, base, partial(self._is_of_base, redist), recorded)
+        only = FeatureFolder(self._folder("features") / redist) if self.examined_only else None
+        return ManifestFolder(path, base, partial(self._is_of_base, redist), recorded, only)
 
     def address_of(self, redist: str, label: Version) -> str | None:
         """Return the path of a manifest on NVIDIA's second server, None if not from there."""

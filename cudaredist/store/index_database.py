@@ -68,7 +68,7 @@ class IndexDatabase:
     ) -> None:
         """Open the database, and replace the rows of changed files."""
         self.stores = {
-            (layer_of(layer.root), channel): layer.of_channel(channel)
+            (layer_of(layer.root), channel): Store(layer.root, channel)
             for layer in store.layers
             for channel in get_args(Channel)
         }

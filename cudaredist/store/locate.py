@@ -52,11 +52,14 @@ def store_to_read(
     use_shipped: bool = True,
     is_layered: bool = True,
     reads_features: bool = False,
+    with_unexamined: bool = False,
     redists: Collection[str] = (CUDA,),
 ) -> Store:
     """Return the data folder to read, over the shipped data.
 
-    The shipped data is left out unless `is_layered` and `use_shipped`.
+    The shipped data is left out unless `is_layered` and `use_shipped`. Below a data folder, it has
+    only the releases that were examined, unless `with_unexamined`: package sets and comparisons
+    would otherwise prefer newer releases without known contents to those of the data folder.
 
     The channel is the given one. If there is none, it is the channel of the folder's manifests of
     `redists`, else that of the shipped data. Without shipped data, it is the channel of all
@@ -69,7 +72,7 @@ def store_to_read(
         return Store(root, channel or local_channel(root))
     if channel is None:
         channel = _channel_of(root, redists, with_features=reads_features) or local_channel(base)
-    return Store(root, channel, Store(base, channel))
+    return Store(root, channel, Store(base, channel, examined_only=not with_unexamined))
 
 
 def channels_to_read(store: Store, named: Channel | None) -> tuple[Channel, ...]:

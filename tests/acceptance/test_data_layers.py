@@ -200,7 +200,7 @@ def test_local_release_hides_no_shipped_release(run: Run) -> None:
     local = run(*question)
     assert local.stdout == before.stdout
     assert local.stderr.startswith(
-        "using --channel wheels of data and the data shipped with cudaredist\n"
+        "using NVIDIA's archives and wheels of data and the data shipped with cudaredist\n"
     )
     assert run("build", "--cuda", "12.9", "--platform", "linux-x86_64").exit_code == 0
     assert run("diff", "cuda@12.9.1", "cuda@13.0.2").exit_code == 0
@@ -210,7 +210,7 @@ def test_local_release_hides_no_shipped_release(run: Run) -> None:
 
 def test_local_release_overrides_shipped_release(run: Run) -> None:
     call = ("which", "libcublas.so.13", "--json")
-    before = {hit["release"] for hit in json.loads(shipped(run, *call).stdout)["hits"]}
+    before = wheels_with_hits(shipped(run, *call))
     put_wheels()
     for kind, name in (("manifests", "redistrib"), ("features", "feature")):
         path = Path("data", kind, "wheels/cuda", f"{name}_13.0.2.json")
@@ -218,8 +218,13 @@ def test_local_release_overrides_shipped_release(run: Run) -> None:
         packages = document if kind == "manifests" else document["packages"]
         del packages["libcublas"]
         path.write_text(json.dumps(document))
-    local = {hit["release"] for hit in json.loads(run(*call).stdout)["hits"]}
-    assert before - local == {"13.0.2"}
+    assert before - wheels_with_hits(run(*call)) == {"13.0.2"}
+
+
+def wheels_with_hits(result: Result) -> set[str]:
+    """Return the releases of wheels in the report of which."""
+    hits = json.loads(result.stdout)["hits"]
+    return {hit["release"] for hit in hits if hit["channel"] == "wheels"}
 
 
 @pytest.mark.parametrize(
@@ -264,12 +269,13 @@ def test_diff_takes_the_channel_that_has_both_releases(run: Run) -> None:
     "call",
     [
         "build --cuda 13.0 --output set.json",
-        "which libcublas.so.13 --cuda 13.0 --channel redist",
-        "diff cuda@12.9.1 cuda@13.0.2 --channel redist",
+        "which libcublas.so.13 --cuda 13.0 --channel redist --no-shipped-data",
+        "diff cuda@12.9.1 cuda@13.0.2 --channel redist --no-shipped-data",
     ],
 )
 def test_release_of_other_channel_is_named(run: Run, call: str) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "12.9.1")
+    put_wheels()
     result = run(*call.split())
     expect_error(result, 2, "no local release of cuda is called '13.0", "--channel redist")
     assert "--channel wheels has it: run `cudaredist " in result.stderr
@@ -343,10 +349,15 @@ def test_manifests_without_features_hide_no_shipped_data(
     run: Run, question: tuple[str, ...]
 ) -> None:
     before = shipped(run, *question)
-    put_unexamined_release()
+    put_unexamined_release("12.8.7")
     after = run(*question)
     assert after.exit_code == before.exit_code
-    lines = (line for line in before.stdout.splitlines()[1:] if "older rows" not in line)
+    changed = ("older rows", "archives not examined")
+    lines = [
+        line
+        for line in before.stdout.splitlines()[1:]
+        if not any(words in line for words in changed)
+    ]
     assert set(lines) <= set(after.stdout.splitlines())
     assert run(*question, "--channel", "redist").stdout != before.stdout
 
@@ -359,7 +370,7 @@ def put_unexamined_release(
     """Store a manifest of NVIDIA's archives without features."""
     path = Path(f"data/manifests/cuda/redistrib_{label}.json")
     path.parent.mkdir(parents=True)
-    packages = ("cuda_cudart", "cuda_gdb", "libcublas")
+    packages = ("cuda_cudart", "cuda_example", "cuda_gdb", "libcublas")
     path.write_bytes(manifest(label, packages=packages, platforms=platforms, versions=versions))
 
 
@@ -376,7 +387,13 @@ def test_library_of_unexamined_archive_is_known_by_the_wheel_of_its_version(
     put_unexamined_release("12.9.7", ("linux-x86_64", "linux-aarch64"), versions)
     report = json.loads(expect_output(run(*question, *channel, "--json"), 0).stdout)
     hits = [hit for hit in (*report["hits"], *report["symbols"]) if hit["channel"] == "redist"]
-    assert [(hit["platform"], hit["is_by_wheel"]) for hit in hits] == [("linux-x86_64", True)]
+    assert all(hit["is_by_wheel"] for hit in hits)
+    platforms = {
+        hit["platform"]
+        for hit in hits
+        if hit.get("release") == "12.9.7" or "12.9.7" in hit.get("examined", ())
+    }
+    assert platforms == {"linux-x86_64"}
     text = run(*question, *channel).stdout
     assert "archives (by wheel)" in text
     assert (
@@ -388,41 +405,46 @@ def test_library_of_unexamined_archive_is_known_by_the_wheel_of_its_version(
 
 @pytest.mark.parametrize(
     "question",
-    [
-        ("which", "libcublas.so.12", "--channel", "redist"),
-        ("which", "cublas.h", "--channel", "redist"),
-        ("which", "libcublas_static.a"),
-    ],
+    [("which", "cublas.h", "--channel", "redist"), ("which", "libcublas_static.a")],
     ids=lambda words: words[1],
 )
-def test_wheel_tells_only_about_libraries_of_the_same_version(
-    run: Run, question: tuple[str, ...]
-) -> None:
+def test_wheel_tells_only_about_libraries(run: Run, question: tuple[str, ...]) -> None:
     """Wheels have the headers, too, but other files of archives can have other places."""
-    version = "12.9.9.9" if question[1] == "libcublas.so.12" else "12.9.1.4"
-    put_unexamined_release(versions={"libcublas": version})
+    put_unexamined_release(versions={"libcublas": "12.9.1.4"})
     result = run(*question)
     assert result.exit_code == 3
     assert "is unknown: no examined archive or wheel has it" in result.stdout
 
 
+def test_wheel_tells_only_about_archives_of_the_same_version(run: Run) -> None:
+    call = ("which", "libcublas.so.12", "--channel", "redist", "--json")
+    before = {hit["release"] for hit in json.loads(shipped(run, *call).stdout)["hits"]}
+    put_unexamined_release(versions={"libcublas": "12.9.9.9"})
+    after = {hit["release"] for hit in json.loads(run(*call).stdout)["hits"]}
+    assert before - after == {"12.9.1"}
+
+
 def test_file_of_archive_that_was_not_examined_is_unknown(run: Run) -> None:
     """Wheels have no static libraries, so that only the archive can have this file."""
     call = ("which", "libcublas_static.a")
-    assert run(*call).exit_code == 1
-    put_unexamined_release()
     result = run(*call)
     assert result.exit_code == 3
     assert "is unknown: no examined archive or wheel has it" in result.stdout
+    commands = "`cudaredist download-manifests && cudaredist process-manifests`"
+    assert f"not examined; run {commands}" in result.stdout
+    put_unexamined_release()
+    result = run(*call)
+    assert result.exit_code == 3
     assert "not examined; run `cudaredist process-manifests`" in result.stdout
+    assert run(*call, "--channel", "wheels").exit_code == 1
 
 
 def test_package_in_local_manifest_alone_is_not_denied(run: Run) -> None:
     put_unexamined_release()
-    result = run("explain", "package", "cuda_gdb")
+    result = run("explain", "package", "cuda_example")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (
         0,
-        "cuda_gdb: NVIDIA's archives of cuda 12.9.1; none of the known wheels",
+        "cuda_example: NVIDIA's archives of cuda 12.9.1; none of the known wheels",
     )
     assert "no local manifest" not in result.stdout
 
@@ -434,7 +456,7 @@ def test_build_names_archives_if_platform_has_no_wheels(run: Run) -> None:
     assert "not published" not in result.output
     put_unexamined_release(platforms=("linux-aarch64",))
     output = expect_output(run(*call), 2).output
-    assert "has no wheels for linux-aarch64, but NVIDIA's manifest has archives of 3 packages" in (
+    assert "has no wheels for linux-aarch64, but NVIDIA's manifest has archives of 4 packages" in (
         output
     )
     assert "&& cudaredist build --cuda 12.9.1 --platform linux-aarch64 --channel redist`" in output
@@ -453,7 +475,7 @@ def test_set_of_wheels_names_archive_of_package_without_wheel(run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("12.9.7", "CUDA 12.9.7 (NVIDIA's archives, 2025-06-04): 3 packages for linux-sbsa"),
+        ("12.9.7", "CUDA 12.9.7 (NVIDIA's archives, 2025-06-04): 4 packages for linux-sbsa"),
         ("12.7.0", "CUDA 12.7.0 is not in the data"),
         ("twelve", "no CUDA release is called 'twelve'"),
     ],
@@ -471,12 +493,13 @@ def test_questions_about_archives_have_their_hashes(run: Run) -> None:
     (archive,) = [
         row
         for row in json.loads(run("explain", "package", "cuda_cudart", "--json").stdout)["archives"]
-        if (row["channel"], row["platform"]) == ("redist", "linux-x86_64")
+        if (row["channel"], row["release"]) == ("redist", "12.9.1")
+        and row["platform"] == "linux-x86_64"
     ]
     document = json.loads(Path("data/manifests/cuda/redistrib_12.9.1.json").read_bytes())
     assert archive["sha256"] == document["cuda_cudart"]["linux-x86_64"]["sha256"]
     query = """
-        SELECT channel, sha256 FROM releases JOIN archives ON release = releases.id
+        SELECT channel, sha256 FROM current_releases JOIN archives ON release = current_releases.id
         WHERE package = 'cuda_cudart' AND label = '12.9.1' AND platform = 'linux-x86_64'"""
     rows = json.loads(run("query", query, "--format", "json").stdout)
     assert ["redist", archive["sha256"]] in rows["rows"]

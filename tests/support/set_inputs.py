@@ -341,7 +341,7 @@ def put_data(root: Path, *releases: Release) -> Store:
         (folder / f"redistrib_{release.label}.json").write_bytes(release.manifest)
         if release.features is not None:
             _put_features(root, release)
-    return Store(root, base=Store(shipped_data()))
+    return Store(root, base=Store(shipped_data(), examined_only=True))
 
 
 def _put_features(root: Path, release: Release) -> None:

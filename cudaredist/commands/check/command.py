@@ -80,6 +80,9 @@ def check(options: CheckOptions, session: Session) -> int:
 
     network = options.network
     store = session.read_store(options.data, network.base_url, is_layered=False)
+    if store.root == shipped_data():
+        # The shipped manifests of archives are for questions. Nobody examines or updates them.
+        store = store.only_examined()
     limits = closure_limits(options.max_closure or ())
     use_shipped = options.data.shipped_data
     layered = store_to_read(options.data.data_dir, store.channel, use_shipped=use_shipped)

@@ -78,7 +78,12 @@ def diff(options: DiffOptions, session: Session) -> int:
             redist, _, label = text.partition("@")
             releases.append((redist, label))
     redists = {redist for redist, _ in releases} or {CUDA}
-    store = session.read_store(options.data, is_channel_used=False, redists=redists)
+    store = session.read_store(
+        options.data,
+        is_channel_used=False,
+        with_unexamined=options.data.channel is not None,
+        redists=redists,
+    )
     if releases:
         if options.data.channel is None:
             store = with_releases(store, releases)

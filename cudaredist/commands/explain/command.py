@@ -103,6 +103,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
             options.data,
             is_channel_used=options.subject == "gpu",
             reads_features=options.subject == "gpu",
+            with_unexamined=options.subject != "gpu",
         )
         cache = open_cache(options.cache_dir)
         progress = session.progress("indexing")
@@ -138,7 +139,7 @@ def _show_driver(options: ExplainOptions, session: Session) -> None:
     from cudaredist.store.data_folder import Store
     from cudaredist.tables.explain_driver import driver_answer, explain_driver
 
-    store = session.read_store(options.data, is_channel_used=False)
+    store = session.read_store(options.data, is_channel_used=False, with_unexamined=True)
     policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
     layers = (layer for layer in (store, store.base) if layer is not None)
     stores = (Store(layer.root, channel) for layer in layers for channel in get_args(Channel))

@@ -1,7 +1,7 @@
 """explain package: report a package in all local releases and platforms."""
 
 import posixpath
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
-from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
+from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.base import Channel
@@ -27,7 +27,7 @@ from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.library_names import key_of
 from cudaredist.sets.load import read_policies
-from cudaredist.sets.metadata import archive_address, find_text
+from cudaredist.sets.metadata import UNKNOWN_TEXT, archive_address, find_license, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.similar_names import listed_names
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
@@ -53,6 +53,15 @@ _PACKAGES_OF_REDIST = Question(
 )
 
 
+_PACKAGES_OF_CHANNEL = Question(
+    _Package,
+    """
+    SELECT DISTINCT package FROM packages JOIN releases ON id = release
+    WHERE redist = ? AND channel = ?
+    ORDER BY package""",
+)
+
+
 def explain_package(name: str, index: Index, platform: str | None = None) -> PackageReport:
     """Return a package's releases, with the contents and needs of archives.
 
@@ -71,9 +80,83 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
             address = store.address_of(place.redist, place.label)
             url = archive_address(place.redist, place.archive, urls, address)
             explained.append(own.model_copy(update={"url": url}))
+    projects = {one.archive.project for one in archives if one.archive.package != name}
+    is_project = canonicalize_name(name) in projects
+    channels: tuple[Channel, ...] = ("wheels",) if is_project else index.channels
     return PackageReport(
-        asked=name, channels=index.channels, archives=tuple(explained), reasons=reasons
+        asked=name,
+        channels=channels,
+        other_packages=_other_packages(name, channels, archives, index),
+        archives=tuple(explained),
+        licenses=tuple(dict.fromkeys(_licenses(archives, index))),
+        reasons=reasons,
     )
+
+
+def _other_packages(
+    name: str,
+    channels: Iterable[Channel],
+    archives: Collection[IndexedArchive],
+    index: Index,
+) -> dict[Channel, tuple[str, ...]]:
+    """Return the packages of a product in channels without a package of its name.
+
+    cuQuantum, for example, is one archive, but a wheel for each library.
+    """
+    packages: dict[Channel, tuple[str, ...]] = {}
+    for channel in set(channels).difference(one.channel for one in archives):
+        own = tuple(row.package for row in index.ask(_PACKAGES_OF_CHANNEL, name, channel))
+        if own:
+            packages[channel] = own
+    return packages
+
+
+def _licenses(
+    archives: Mapping[IndexedArchive, ExplainedArchive], index: Index
+) -> Iterator[PackageLicense]:
+    """Yield the license of the newest release in each channel and product."""
+    policy = read_own_file(index.store.read_policy("licenses"), LicensePolicy)
+    words = manifest_licenses(index, {one.archive.package for one in archives})
+    newest = {(one.channel, one.redist): (one, own) for one, own in archives.items()}
+    for one, own in newest.values():
+        package = one.archive.package
+        word = words.get((one.channel, one.redist, str(one.label), package))
+        texts = (text for text in policy.texts.values() if text.title == own.license_text)
+        terms = next(texts, find_license(package, one.redist, word, policy))
+        is_named = terms is not policy.default
+        is_known = is_named and own.license_text != UNKNOWN_TEXT
+        yield PackageLicense(
+            name=terms.short_name if is_named else word,
+            redistributable=terms.redistributable if is_known else None,
+            reason=terms.reason if is_known else None,
+        )
+
+
+class _ManifestLicense(NamedTuple):
+    channel: Channel
+    redist: str
+    label: str
+    package: str
+    license: str | None
+
+
+_MANIFEST_LICENSES = Question(
+    _ManifestLicense,
+    """
+    SELECT channel, redist, label, package, license
+    FROM packages JOIN current_releases ON release = current_releases.id
+    WHERE package IN (SELECT value FROM json_each(?))""",
+)
+
+
+def manifest_licenses(
+    index: Index, packages: Collection[str]
+) -> dict[tuple[Channel, str, str, str], str | None]:
+    """Return the licenses by channel, redistributable, label and package."""
+    return {
+        (row.channel, row.redist, row.label, row.package): row.license
+        for row in index.ask(_MANIFEST_LICENSES, packages)
+    }
 
 
 def _no_archives(name: str, platform: str, known: Collection[str], index: Index) -> UsageError:

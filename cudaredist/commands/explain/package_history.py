@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 from cudaredist.cli.text import columns
 from cudaredist.commands.explain.explain_package import (
     architecture_order,
+    manifest_licenses,
     package_archives,
 )
 from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
@@ -56,7 +57,7 @@ def archive_histories(
     for combination in count:
         for group in combination:
             combinations[group].add(combination)
-    licenses = _licenses(index, {one.archive.package for one in own})
+    licenses = manifest_licenses(index, {one.archive.package for one in own})
     previous: dict[tuple[object, ...], set[_Combination] | None] = {}
     for one, facts in own.items():
         archive = one.archive
@@ -146,33 +147,6 @@ def groups_of_names(
         own |= {name: (*containing[name], group) for name in own.keys() & containing.keys()}
         containing |= own
     return containing
-
-
-class _License(NamedTuple):
-    channel: Channel
-    redist: str
-    label: str
-    package: str
-    license: str | None
-
-
-_LICENSES = Question(
-    _License,
-    """
-    SELECT channel, redist, label, package, license
-    FROM packages JOIN current_releases ON release = current_releases.id
-    WHERE package IN (SELECT value FROM json_each(?))""",
-)
-
-
-def _licenses(
-    index: Index, packages: Collection[str]
-) -> dict[tuple[Channel, str, str, str], str | None]:
-    """Return the licenses by channel, redistributable, label and package."""
-    return {
-        (row.channel, row.redist, row.label, row.package): row.license
-        for row in index.ask(_LICENSES, packages)
-    }
 
 
 def _key(one: IndexedArchive) -> str:

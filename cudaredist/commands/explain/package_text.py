@@ -1,11 +1,14 @@
 """Reports of `explain package` as text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from cudaredist.cli.text import columns, megabytes
-from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
+from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
 from cudaredist.formats.base import CHANNEL_TITLES
 from cudaredist.grouping import grouped
+from cudaredist.primitives import Version
+from cudaredist.similar_names import listed_names
 from cudaredist.words import shortened
 
 _ROWS = 12
@@ -15,44 +18,28 @@ _SHOWN = 3
 
 
 def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[str]:
-    """Yield where a package exists, its newest version and its needs, then releases and facts.
+    """Yield where a package exists, its newest version and license, then releases and facts.
 
     The date of a version is that of its first release. Without `has_all`, only the newest releases
     are listed.
     """
-    labels = grouped(
-        ((a.redist, CHANNEL_TITLES[a.channel], a.version, a.id.place), a.release)
-        for a in report.archives
-    )
     newest = {(a.channel, a.redist, a.id.place): a for a in report.archives}
     if report.archives:
         yield f"{report.asked}: {'; '.join(_places(report))}"
     for reason in report.reasons:
         yield f"not in package sets: {reason.text} ({reason.source})"
+    older: list[str] = []
     for own in grouped((archive.channel, archive) for archive in newest.values()).values():
-        yield from _newest(own)
-    if labels:
+        first, *others = _newest(own)
+        yield from first
+        older += chain.from_iterable(others)
+    yield from dict.fromkeys(map(_license, report.licenses))
+    yield from _needs(newest.values())
+    yield from older
+    if report.archives:
         yield ""
-        dates = {(a.redist, CHANNEL_TITLES[a.channel], a.release): a.date for a in report.archives}
-        rows = [
-            (*key, dates[*key[:2], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
-            for key, releases in labels.items()
-        ]
-        hidden = 0 if has_all else max(0, len(rows) - _ROWS)
-        head = ("redist", "kind", "version", "platform", "date", "releases")
-        yield from columns([head, *rows[hidden:]])
-        if hidden:
-            yield f"{hidden:,} older rows: see them with --all"
-    for archive in newest.values():
-        yield ""
-        name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
-        kind = CHANNEL_TITLES[archive.channel]
-        yield f"{name} for {archive.id.place}, {kind}"
-        if not archive.is_examined:
-            yield "  not examined"
-        for title, words in _facts(archive).items():
-            if words:
-                yield f"  {title}: {words}"
+        yield from _releases(report.archives, has_all=has_all)
+    yield from _blocks(newest.values())
 
 
 def _places(report: PackageReport) -> Iterator[str]:
@@ -61,37 +48,101 @@ def _places(report: PackageReport) -> Iterator[str]:
         own = [archive for archive in report.archives if archive.channel == channel]
         kind = "NVIDIA's archives" if channel == "redist" else "wheels"
         if not own:
-            yield f"none of the known {'archives' if channel == 'redist' else 'wheels'}"
+            others = listed_names(report.other_packages.get(channel, ()))
+            none = f"none of the known {'archives' if channel == 'redist' else 'wheels'}"
+            yield f"{none}, but of its parts: {others}" if others else none
         for redist, labels in grouped((archive.redist, archive.release) for archive in own).items():
             ends = dict.fromkeys((labels[0], labels[-1]))
             yield f"{kind} of {redist} {' to '.join(ends)}"
 
 
-def _newest(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
-    """Yield the versions that are the newest on some platforms, with the needs of the newest.
+def _newest(archives: Iterable[ExplainedArchive]) -> list[list[str]]:
+    """Return lines for each version that is the newest on some platforms, the newest first.
 
-    For a single archive, yield its address and hash, too.
+    A single archive has its address and hash.
     """
     versions = grouped(((a.package, a.version, a.redist, a.release, a.date), a) for a in archives)
     lines = []
-    for (package, version, redist, release, date), own in reversed(versions.items()):
+    for (package, version, redist, release, date), own in versions.items():
         day = f", {date}" if date else ""
         places = ", ".join(sorted(archive.id.place for archive in own))
-        lines.append(f"{package} {version} ({redist} {release}{day}) for {places}")
-    yield from lines[:1]
-    newest = [*versions.values()][-1] if versions else []
-    if len(versions) == len(newest) == 1:
-        yield f"{newest[0].url or newest[0].relative_path} sha256 {newest[0].sha256 or 'unknown'}"
-    if needs := sorted({name for archive in newest for name in archive.depends}):
-        yield f"needs {', '.join(needs)}"
-    yield from lines[1:]
+        kind = CHANNEL_TITLES[own[0].channel]
+        line = f"{package} {version} ({redist} {release}{day}) for {places}, {kind}"
+        address = f"{own[0].url or own[0].relative_path} sha256 {own[0].sha256 or 'unknown'}"
+        is_single = len(versions) == len(own) == 1
+        lines.append((Version.parse(release), [line, address] if is_single else [line]))
+    lines.sort(key=lambda pair: pair[0], reverse=True)
+    return [own for _, own in lines]
+
+
+def _license(terms: PackageLicense) -> str:
+    """Return the name of a license, and whether it permits redistribution."""
+    permission = {
+        True: "may be redistributed",
+        False: "may not be redistributed",
+        None: "whether it may be redistributed is unknown",
+    }[terms.redistributable]
+    return f"license: {terms.name or 'unknown'}; {permission}"
+
+
+def _needs(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
+    """Yield the packages that the newest examined release needs, NVIDIA's archives first."""
+    examined = grouped((a.channel, a) for a in archives if a.is_examined)
+    for channel, own in examined.items():
+        release = max(Version.parse(archive.release) for archive in own)
+        of_release = [archive for archive in own if archive.release == str(release)]
+        needs = sorted({name for archive in of_release for name in archive.depends})
+        if needs:
+            yield f"needs {', '.join(needs)} ({CHANNEL_TITLES[channel]} {release})"
+        return
+
+
+def _releases(archives: Sequence[ExplainedArchive], *, has_all: bool) -> Iterator[str]:
+    """Yield a table of the versions, the newest last."""
+    order = sorted(archives, key=lambda a: (a.redist, Version.parse(a.release)))
+    labels = grouped(
+        ((a.redist, CHANNEL_TITLES[a.channel], a.version, a.id.place), a.release) for a in order
+    )
+    dates = {(a.redist, CHANNEL_TITLES[a.channel], a.release): a.date for a in archives}
+    rows = [
+        (*key, dates[*key[:2], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
+        for key, releases in labels.items()
+    ]
+    hidden = 0 if has_all else max(0, len(rows) - _ROWS)
+    head = ("redist", "kind", "version", "platform", "date", "releases")
+    yield from columns([head, *rows[hidden:]])
+    if hidden:
+        yield f"{hidden:,} older rows: see them with --all"
+
+
+def _blocks(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
+    """Yield the facts of archives. Builds with the same facts have one block."""
+    order = sorted(archives, key=lambda a: Version.parse(a.release), reverse=True)
+    order.sort(key=lambda a: a.channel)  # `redist` comes first
+    blocks = grouped(
+        ((a.package, a.version, a.redist, a.release, a.channel, tuple(_facts(a).items())), a)
+        for a in order
+    )
+    for (package, version, redist, release, channel, facts), own in blocks.items():
+        places = ", ".join(sorted(archive.id.place for archive in own))
+        title = f"{package} {version} ({redist} {release}) for {places}, {CHANNEL_TITLES[channel]}"
+        yield from ("", title)
+        if not own[0].is_examined:
+            yield "  not examined"
+        for name, words in facts:
+            if words:
+                yield f"  {name}: {words}"
+        for archive in own:
+            name = "archive" if len(own) == 1 else archive.id.place
+            yield f"  {name}: {archive.url or archive.relative_path}"
+            if archive.sha256:
+                yield f"  SHA-256: {archive.sha256}"
 
 
 def _facts(archive: ExplainedArchive) -> dict[str, str]:
+    """Return the facts that several builds can have in common."""
     sizes = (f"{name} {megabytes(files.size)}" for name, files in archive.outputs.items())
     return {
-        "archive": archive.url or archive.relative_path,
-        "SHA-256": archive.sha256 or "",
         "license text": archive.license_text or "",
         "outputs": ", ".join(sizes),
         "sonames": " ".join(archive.sonames),

@@ -113,6 +113,14 @@ class ExplainedArchive(ArchiveName):
     )
 
 
+class PackageLicense(OwnModel):
+    """The license of a package's newest release."""
+
+    name: str | None = Field(description="Policy's name, else the manifest's. Null: unknown")
+    redistributable: bool | None = Field(description="Null: unknown")
+    reason: str | None = Field(description="Policy's reason. Null: policy does not know it")
+
+
 class PackageReport(Answer):
     """The result of explain package."""
 
@@ -120,8 +128,16 @@ class PackageReport(Answer):
     kind: Literal["package"] = "package"
     asked: str
     channels: tuple[Channel, ...] = Field(description="Channels that were searched")
+    other_packages: dict[Channel, tuple[str, ...]] = Field(
+        default={},
+        description="Packages of the product with this name, by channels without such a package",
+    )
     archives: tuple[ExplainedArchive, ...] = Field(
         description="Under all names of the package, NVIDIA's archives before wheels"
+    )
+    licenses: tuple[PackageLicense, ...] = Field(
+        default=(),
+        description="Licenses of the newest releases of each channel, NVIDIA's archives first",
     )
     reasons: tuple[Reason, ...] = Field(
         default=(), description="Why package sets omit it on every platform"

@@ -98,31 +98,34 @@ def find_providers(name: str, search: Search) -> WhichReport:
     if platform is not None and platform not in platforms:
         raise UnknownNameError("platform in the local manifests", platform, platforms)
     hits, is_beginning = _named_or_beginning(search, name)
-    elsewhere: set[str] = set()
+    others: tuple[WhichHit, ...] = ()
     if platform is not None and not hits:
         others, _ = _named_or_beginning(replace(search, platform=None), name)
-        elsewhere = {hit.platform for hit in others}
     packages = () if hits else _of_package(name, search)
-    unknown = search.unexamined()
-    outside = None if elsewhere else _outside_provider(name, index.store)
+    # The package with a file on one platform is that with the file on the others.
+    providers = {hit.package for hit in hits or others}
+    # A package is not a file, and the manifests have the answer to it.
+    unknown = [] if packages and not providers else search.unexamined(providers)
+    outside = None if others else _outside_provider(name, index.store)
     code = EXIT_OK
     if not hits and outside is None:
         # All libraries of examined archives are known.
         is_library = _library.search(name)
         may_have_it = any(each.unread if is_library else each.archives for each in unknown)
         code = EXIT_INCOMPLETE if may_have_it else EXIT_FINDINGS
+    scope = {release.redist for release in unknown} if providers else redists
     return WhichReport(
         name=without_secrets(name),
         cuda=search.cuda,
         searched=index.examined_releases(names),
         hits=hits,
         is_beginning=is_beginning,
-        elsewhere=tuple(sorted(elsewhere)),
+        elsewhere=tuple(sorted({hit.platform for hit in others})),
         package=tuple(sorted({one.platform for one in packages})),
         outside=outside,
         unknown=sum(release.archives for release in unknown),
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
-        hint=inspect_command(unknown, redists, platform),
+        hint=inspect_command(unknown, sorted(scope), platform),
         exit_code=code,
     )
 
@@ -230,5 +233,12 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
     """Return the sonames that begin with a name, else those that it may misspell."""
     prefix = posixpath.basename(name).lower()
     matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
-    similar = matches or misspelled_names(prefix, sonames)
+    similar = matches or [
+        soname for soname in misspelled_names(prefix, sonames) if _is_alike(prefix, soname)
+    ]
     return tuple(sorted(similar, key=natural_order))
+
+
+def _is_alike(name: str, soname: str) -> bool:
+    """Check if two names of libraries are alike without their versions."""
+    return bool(misspelled_names(name.partition(".")[0], [soname.partition(".")[0]]))

@@ -90,7 +90,9 @@ class WhichReport(Report):
     symbols: tuple[SymbolHit, ...] = Field(
         default=(), description="With --symbol, the releases that export each symbol"
     )
-    unknown: int = Field(description="Number of archives with unknown files")
+    unknown: int = Field(
+        description="Number of archives with unknown files, of the packages with hits if any"
+    )
     suggestions: tuple[str, ...] = Field(
         default=(), description="Similar names of libraries or symbols, if there are no hits"
     )

@@ -76,10 +76,18 @@ class Search:
             if self.is_usable(row.channel, row.redist, row.label, row.archive.id):
                 yield row
 
-    def unexamined(self) -> list[Unexamined]:
-        """Return the releases with selected archives whose contents are not known."""
+    def unexamined(self, packages: Collection[str] = ()) -> list[Unexamined]:
+        """Return the releases with selected archives whose contents are not known.
+
+        `packages` limits them to archives of these packages.
+        """
         condition = "TRUE" if self.platform is None else "platform = ?"
-        values = () if self.platform is None else (self.platform,)
+        values: tuple[str | Collection[object], ...] = ()
+        if self.platform is not None:
+            values = (self.platform,)
+        if packages:
+            condition += " AND package IN (SELECT value FROM json_each(?))"
+            values = (*values, packages)
         releases = self.index.unexamined(self.redists, condition, *values)
         # Of a CUDA release, and of redistributables that are usable with it.
         return [release for release in releases if self._has_usable(release)]

@@ -55,7 +55,7 @@ def ask(run: Run, folder_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Ru
     """Run a command on that data folder and cache."""
     monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(folder_with_data / "cache"))
     options = ("--data-dir", folder_with_data / "data")
-    archives = {"which": ("--channel", "redist")}
+    archives = {"which": ("--channel", "redist", "--no-shipped-data")}
     return lambda command, *more: run(command, *options, *archives.get(command, ()), *more)
 
 
@@ -180,16 +180,18 @@ def test_broken_file_is_named_in_error(
 @pytest.mark.parametrize(
     "call",
     [
-        ("diff", "cuda@12.9.1", "cuda@12.9.2"),
-        ("which", "x.h"),
-        ("build", "--cuda", "12.9", "--platform", "linux-x86_64"),
-        *(
-            (command, "--data-dir", REPOSITORY / "data", "--check")
-            for command in ("bump", "process-manifests", "update-gpus", "update-nvcc-compat")
-        ),
+        ("diff", "cuda@12.9.1", "cuda@12.9.2", "--no-shipped-data"),
+        ("which", "x.h", "--no-shipped-data"),
+        ("build", "--cuda", "12.9", "--platform", "linux-x86_64", "--no-shipped-data"),
+        ("bump", "--check"),
+        ("process-manifests", "--check"),
+        ("update-gpus", "--check"),
+        ("update-nvcc-compat", "--check"),
     ],
 )
 def test_missing_local_manifests_suggest_other_channel(run: Run, call: tuple[str, ...]) -> None:
+    name = "manifests/wheels/cuda/redistrib_12.9.1.json"
+    put(Path(), {f"data/{name}": (REPOSITORY / "data" / name).read_bytes()})
     expect_error(run(*call, "--channel", "redist"), 2, "no local manifests", "--channel wheels`")
 
 
@@ -209,7 +211,6 @@ def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_dat
 
 
 def test_diff_of_two_files_prints_no_channel_note(run: Run) -> None:
-    """The shipped data has only the wheels channel."""
     put(Path(), {f"{name}/redistrib_12.9.1.json": manifest() for name in ("old", "new")})
     result = run("diff", "old/redistrib_12.9.1.json", "new/redistrib_12.9.1.json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -276,7 +277,7 @@ def test_which_reports_variants_of_other_redists(ask: Run) -> None:
     [
         (("libnothing.so",), 1, "no local package provides libnothing.so"),
         (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
-        (("x", "--cuda", "11.8"), 2, "no local release of cuda is called '11.8'"),
+        (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA '11.8'"),
         (("x", "--cuda", ""), 2, "no local manifest of CUDA ''"),
         (("x", "--cuda", "twelve"), 2, "hint: local releases: 12.9.1, 12.9.2"),
         (("",), 2, "which requires a file, a soname or --symbol"),
@@ -388,7 +389,7 @@ def aged(folder_with_data: Path) -> Path:
 
 
 def test_which_header_in_outdated_features_is_unknown(run: Run, aged: Path) -> None:
-    options = ("--data-dir", aged, "--channel", "redist")
+    options = ("--data-dir", aged, "--channel", "redist", "--no-shipped-data")
     result = run("which", "cublas_v2.h", *options)
     expect_output(result, 3, "the provider of cublas_v2.h is unknown: no examined archive or wheel")
     assert "no local package provides" not in result.stdout
@@ -400,7 +401,8 @@ def test_which_hint_about_unknown_archives_works(
     run: Run, folder_with_data: Path, aged: Path
 ) -> None:
     """Run the hint's command with the source of these archives."""
-    call = ("which", "cublas_v2.h", "--data-dir", aged, "--redist", "cuda", "--channel", "redist")
+    options = ("--redist", "cuda", "--channel", "redist", "--no-shipped-data")
+    call = ("which", "cublas_v2.h", "--data-dir", aged, *options)
     unknown = report(run(*call, "--json"))
     words = shlex.split(unknown["hint"])[1:]
     assert run(*words, "-q", "--base-url", folder_with_data / "source").exit_code == 0
@@ -493,18 +495,19 @@ def test_versions_reports_redists_missing_upstream(upstream: FaultServer, run: R
                 "linux-x86_64"
             ],
         ),
-        ("cuda_nvcc.so", ["no local package provides cuda_nvcc.so"]),
+        ("cuda_nvcc.so --channel wheels", ["no local package provides cuda_nvcc.so"]),
     ],
 )
 def test_which_names_platforms_with_file(run: Run, name: str, lines: list[str]) -> None:
     """On the shipped data."""
-    result = expect_output(run("which", name, "--platform", "windows-x86_64"), 1)
+    result = expect_output(run("which", *name.split(), "--platform", "windows-x86_64"), 1)
     assert result.stdout.splitlines() == lines
 
 
 def test_which_names_project_of_wheel(run: Run) -> None:
     document = json.loads(run("which", "libcublas.so.13", "--json").stdout)
-    assert {hit["project"] for hit in document["hits"]} == {"nvidia-cublas"}
+    projects = {(hit["channel"], hit["project"]) for hit in document["hits"]}
+    assert projects == {("redist", None), ("wheels", "nvidia-cublas")}
     document = json.loads(run("which", "--symbol", "ncclAlltoAll", "--json").stdout)
     projects = {(hit["variant"], hit["project"]) for hit in document["symbols"]}
     assert projects == {("cuda12", "nvidia-nccl-cu12"), ("cuda13", "nvidia-nccl-cu13")}

@@ -35,27 +35,29 @@ def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Pat
     call = ("explain", "package", "libcublas", "--data-dir", data)
     lines = expect_output(run(*call), 0).stdout.splitlines()
     assert lines[:3] == [
-        "libcublas: NVIDIA's archives of cuda 12.9.1; wheels of cuda 11.8.0 to 13.5.0",
-        "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64",
+        "libcublas: NVIDIA's archives of cuda 11.4.2 to 13.4.2; wheels of cuda 11.8.0 to 13.5.0",
+        "libcublas 13.8.0.4 (cuda 13.4.2, 2026-09-16) for linux-sbsa, linux-x86_64, "
+        "windows-arm64, windows-x86_64, archives",
         "libcublas 13.10.0.20 (cuda 13.5.0, 2026-11-04) for linux-sbsa, linux-x86_64, "
-        "windows-arm64, windows-x86_64",
+        "windows-arm64, windows-x86_64, wheels",
     ]
-    lines = expect_output(run(*call, "--channel", "redist"), 0).stdout.splitlines()
-    assert lines[:6] == [
+    lines = expect_output(run(*call, "--no-shipped-data"), 0).stdout.splitlines()
+    assert lines[:7] == [
         "libcublas: NVIDIA's archives of cuda 12.9.1",
-        "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64",
+        "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64, archives",
+        "license: CUDA EULA; whether it may be redistributed is unknown",
         "",
         "redist  kind      version   platform      date        releases",
         "cuda    archives  12.9.1.5  linux-sbsa    2025-06-04  12.9.1",
         "cuda    archives  12.9.1.5  linux-x86_64  2025-06-04  12.9.1",
     ]
-    assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-x86_64, archives" in lines
+    assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-sbsa, linux-x86_64, archives" in lines
     assert "  sonames: libcublas.so.12 libcublasLt.so.12" in lines
     assert "  needed libraries: libc.so.6 libcublasLt.so.12 libcuda.so.1" in lines
 
 
 def test_explain_package_names_dependencies(run: Run, data: Path) -> None:
-    call = ("explain", "package", "libcusolver", "--data-dir", data, "--channel", "redist")
+    call = ("explain", "package", "libcusolver", "--data-dir", data, "--no-shipped-data")
     document = json.loads(run(*call, "--json").stdout)
     assert (document["kind"], document["asked"]) == ("package", "libcusolver")
     (archive,) = document["archives"]
@@ -67,8 +69,10 @@ def test_explain_package_names_dependencies(run: Run, data: Path) -> None:
 def test_explain_package_without_features_reports_not_examined(run: Run, data: Path) -> None:
     shutil.copytree(data, "copy")
     Path("copy/features/cuda/feature_12.9.1.json").unlink()
-    result = run("explain", "package", "libcublas", "--data-dir", "copy")
-    assert result.stdout.count("  not examined\n") == 2
+    result = run("explain", "package", "libcublas", "--data-dir", "copy", "--no-shipped-data")
+    lines = result.stdout.splitlines()
+    block = lines.index("libcublas 12.9.1.5 (cuda 12.9.1) for linux-sbsa, linux-x86_64, archives")
+    assert lines[block + 1] == "  not examined"
 
 
 @pytest.mark.parametrize(
@@ -99,9 +103,9 @@ def test_explain_package_answers_for_a_project_alone(run: Run, project: str, ans
             "did you mean nvidia-cublas or nvidia-cublas-cu11 or nvidia-cublas-cu12?",
         ),
         ("cuda", "'cuda' is a product, not a package", "or for a release `cudaredist explain cuda"),
-        ("cuquantum", "'cuquantum' is a product, not a package", "cudensitymat, cupauliprop"),
+        ("nvpl", "'nvpl' is a product, not a package", "nvpl_blas, nvpl_common"),
         (
-            "libnpp --platform linux-aarch64",
+            "libnpp --platform linux-aarch64 --channel wheels",
             "no local release of libnpp is for linux-aarch64",
             "NVIDIA has no wheels for linux-aarch64: for its archives, run `cudaredist download",
         ),
@@ -141,8 +145,13 @@ def test_explain_package_knows_every_package_of_set(data: Path) -> None:
     ("name", "line"),
     [
         ("mft", "not in package sets: purpose unclear; contains FHS paths (policy/withheld.json)"),
-        ("tensorrt", "not in package sets: no local manifest contains tensorrt (manifests)"),
-        ("cccl", "cuda    wheels  13.3.5.0.6  linux-x86_64    2026-11-04  13.5.0"),
+        (
+            "cuquantum",
+            "cuquantum: NVIDIA's archives of cuquantum 0.1.0 to 26.09.0; none of the known wheels, "
+            "but of its parts: cudensitymat, cupauliprop, custabilizer, custatevec, cutensornet",
+        ),
+        ("tensorrt", "license: TensorRT EULA; may not be redistributed"),
+        ("cccl", "cuda    wheels    13.3.5.0.6  linux-x86_64    2026-11-04  13.5.0"),
     ],
 )
 def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line: str) -> None:
@@ -177,13 +186,13 @@ def test_history_of_shipped_data_has_symbols_and_changes(run: Run) -> None:
     assert archive["license"] == "NVIDIA Proprietary Software"
     plain = json.loads(run("explain", "package", "nccl", "--json").stdout)["archives"]
     assert [sum(o["size"] for o in a["outputs"].values()) for a in plain] == [
-        a["size"] for a in document["archives"]
+        a["size"] or 0 for a in document["archives"]
     ]
 
 
 def test_history_without_symbols_is_unknown(run: Run, data: Path) -> None:
     call = ("explain", "package", "libcublas", "--history", "--data-dir", data)
-    result = run(*call, "--channel", "redist")
+    result = run(*call, "--no-shipped-data")
     assert [line.split()[4:7] for line in result.stdout.splitlines() if "12.9.1" in line] == [
         ["-", "-", "-"],
         ["-", "-", "-"],

@@ -89,7 +89,7 @@ def test_sizes_of_code_are_those_of_features(tmp_path: Path, case: str) -> None:
     put(tmp_path, {"features/cuda/feature_13.0.2.json": features})
     put(tmp_path, {"manifests/cuda/redistrib_13.0.2.json": b"{}"})
     package_set = PackageSet.model_validate_json(json.dumps(document))
-    store = Store(tmp_path, base=Store(shipped_data()))
+    store = Store(tmp_path, base=Store(shipped_data(), examined_only=True))
     code = library_code(package_set, {"libx": ["lib/libx.so.1"]}, store)
     assert code is not None
     assert (code.size, code.unused_size, len(code.unknown)) == (size, unused, unknown)

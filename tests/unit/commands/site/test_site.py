@@ -79,7 +79,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
 
 def site_of(root: Path, *sets: PackageSet) -> dict[str, bytes]:
     """Return the files of the site of a data folder and sets, with the shipped tables."""
-    return site_contents(Store(root, base=Store(shipped_data())), *sets)
+    return site_contents(Store(root, base=Store(shipped_data(), examined_only=True)), *sets)
 
 
 def write_manifests(root: Path, *labels: str, folder: str = "cuda", **fields: Any) -> None:
