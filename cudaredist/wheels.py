@@ -165,7 +165,7 @@ class WheelPlatform(NamedTuple):
 
 
 def _linux(machine: str) -> WheelPlatform:
-    tags = [f"manylinux_2_{n}_{machine}" for n in range(5, 45)]
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(5, 45)]
     tags += [f"manylinux{year}_{machine}" for year in ("1", "2010", "2014")]
     environment = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
     return WheelPlatform(tuple(tags), environment | {"platform_machine": machine})
@@ -355,7 +355,9 @@ def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -
     on_platform = [wheel for wheel in wheels if wheel.rank_on(platform) is not None]
     candidates = [wheel for wheel in on_platform if wheel.version == Version(lowest_text)]
     if not candidates:
-        fitting = [w for w in on_platform if w.version in versions and not w.is_yanked]
+        fitting = [
+            wheel for wheel in on_platform if wheel.version in versions and not wheel.is_yanked
+        ]
         lowest = min((wheel.version for wheel in fitting), default=None)
         candidates = [wheel for wheel in fitting if wheel.version == lowest]
     return min(

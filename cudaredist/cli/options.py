@@ -155,7 +155,11 @@ folder_option = partial(_option, "Folders")
 
 def complete_redist(incomplete: str) -> list[tuple[str, str]]:
     """Complete the name of a redistributable in a shell."""
-    return [(r.name, r.title) for r in REDISTS.values() if r.name.startswith(incomplete)]
+    return [
+        (redist.name, redist.title)
+        for redist in REDISTS.values()
+        if redist.name.startswith(incomplete)
+    ]
 
 
 def complete_platform(incomplete: str) -> list[str]:

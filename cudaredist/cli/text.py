@@ -45,7 +45,9 @@ def megabytes(size: int) -> str:
 
 def counted(counts: Mapping[_Word, int]) -> str:
     """Return the numbers that are not zero with their words."""
-    return ", ".join(f"{n} {word.replace('-', ' ')}" for word, n in counts.items() if n)
+    return ", ".join(
+        f"{number} {word.replace('-', ' ')}" for word, number in counts.items() if number
+    )
 
 
 def flag(value: bool) -> str:
@@ -79,7 +81,10 @@ def annotations(messages: Iterable[tuple[str, Mapping[str, str], str]]) -> Itera
 
 def escape_markdown(text: str) -> str:
     """Escape Markdown and unprintable characters."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in printable(text))
+    return "".join(
+        f"\\{character}" if character in "\\`*_[]<>|" else character
+        for character in printable(text)
+    )
 
 
 def _data(text: str) -> str:

@@ -77,8 +77,10 @@ def bazel(exported: ExportedSet) -> Files:
 
 
 def _cross_toolkit(exported: ExportedSet, host: PackageSet) -> bytes:
-    manifest = next((i for i in host.inputs if (i.kind, i.name) == ("manifest", CUDA)), None)
-    archive = next((p.archive for p in ExportedSet(host).packages if p.attr == "cuda_nvcc"), None)
+    manifests = (entry for entry in host.inputs if (entry.kind, entry.name) == ("manifest", CUDA))
+    manifest = next(manifests, None)
+    packages = ExportedSet(host).packages
+    archive = next((package.archive for package in packages if package.attr == "cuda_nvcc"), None)
     if manifest is None or manifest.overlay or archive is None or archive.url is None:
         raise UsageError(
             "rules_cuda requires NVIDIA's manifest for a cross toolkit, but this set has another",
@@ -88,7 +90,7 @@ def _cross_toolkit(exported: ExportedSet, host: PackageSet) -> bytes:
     return filled_template(
         "cuda-cross.MODULE.bazel",
         title=exported.title,
-        platforms=[s.platform.redist_system for s in (host, exported.package_set)],
+        platforms=[one.platform.redist_system for one in (host, exported.package_set)],
         manifest=manifest,
         url=f"{archive.url.removesuffix(archive.relative_path)}redistrib_{manifest.label}.json",
     )

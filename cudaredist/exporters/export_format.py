@@ -87,7 +87,9 @@ class ExportedSet:
     def opened(self, attr: str) -> list[str]:
         """Return the packages with libraries that a package opens and requires, sorted."""
         depends = self.package_set.packages[attr].depends
-        return sorted({d.attr for d in depends if d.kind == "dlopen" and not d.is_optional})
+        return sorted(
+            {entry.attr for entry in depends if entry.kind == "dlopen" and not entry.is_optional}
+        )
 
     def optional_dependencies(self, attr: str) -> list[str]:
         """Return the packages that a package can do without, sorted."""
@@ -103,12 +105,12 @@ class ExportedSet:
     @cached_property
     def without_libraries(self) -> frozenset[str]:
         """The available packages with unknown libraries."""
-        return frozenset(p.attr for p in self.packages if not p.entry.contents)
+        return frozenset(package.attr for package in self.packages if not package.entry.contents)
 
     @cached_property
     def unexamined(self) -> frozenset[str]:
         """The available packages with unknown outputs."""
-        whole = {p.attr for p in self.packages if p.entry.outputs == ("out",)}
+        whole = {package.attr for package in self.packages if package.entry.outputs == ("out",)}
         return self.without_libraries & whole
 
     def require_addresses(self) -> None:

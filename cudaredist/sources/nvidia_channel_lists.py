@@ -58,7 +58,9 @@ class NvidiaChannelLists:
                     self._products = error
         if isinstance(self._products, CudaRedistError):
             raise self._products
-        return self._products is None or any(product in x for x in self._products.values())
+        return self._products is None or any(
+            product in products for products in self._products.values()
+        )
 
 
 def labels_by_nvidia_channel(entries: Iterable[NvidiaChannelRelease]) -> dict[str, tuple[str, ...]]:

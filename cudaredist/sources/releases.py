@@ -100,7 +100,9 @@ def release_documents(manifests: Iterable[ListedManifest]) -> dict[str, bytes]:
         name: [{"product": product} for product in sorted(names)]
         for name, names in products.items()
     }
-    documents = {releases_path(product): canonical_json(x) for product, x in releases.items()}
+    documents = {
+        releases_path(product): canonical_json(document) for product, document in releases.items()
+    }
     return {NVIDIA_CHANNELS_PATH: canonical_json(nvidia_channels), **documents}
 
 

@@ -114,7 +114,9 @@ class WheelIndex:
 
         A wheel is read if no index states its hash.
         """
-        contents = {w: self._once(self._contents, w) for w in wheels if not w.sha256}
+        contents = {
+            wheel: self._once(self._contents, wheel) for wheel in wheels if not wheel.sha256
+        }
         return [
             wheel._replace(sha256=contents[wheel].result().sha256) if wheel in contents else wheel
             for wheel in wheels
@@ -122,11 +124,13 @@ class WheelIndex:
 
     def sizes(self, wheels: Sequence[Wheel]) -> list[int | None]:
         """Return the sizes of wheels, None if unknown."""
-        return [future.result() for future in [self._once(self._size, w) for w in wheels]]
+        futures = [self._once(self._size, wheel) for wheel in wheels]
+        return [future.result() for future in futures]
 
     def metadata(self, wheels: Sequence[Wheel]) -> list[Metadata]:
         """Return the metadata of wheels, avoiding complete downloads."""
-        return [future.result() for future in [self._once(self._metadata, w) for w in wheels]]
+        futures = [self._once(self._metadata, wheel) for wheel in wheels]
+        return [future.result() for future in futures]
 
     def stream(self, wheel: Wheel, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a wheel's bytes."""
@@ -214,7 +218,7 @@ class WheelIndex:
         return Metadata(
             summary=(headers.get("Summary") or wheel.project).strip(),
             # Some texts begin with a line of asterisks.
-            license=next((x for x in lines if x.strip("*")), "unknown")[:_LICENSE_LIMIT],
+            license=next((line for line in lines if line.strip("*")), "unknown")[:_LICENSE_LIMIT],
             requires=requires,
         )
 

@@ -141,7 +141,9 @@ class WheelSource:
         family = _family(redist)
         if family.package:
             return []
-        wheels = [w for builds in self._builds(family).values() for w in builds.get(label, ())]
+        wheels = [
+            wheel for builds in self._builds(family).values() for wheel in builds.get(label, ())
+        ]
         if not wheels:
             raise NotAtSourceError(INDEX, f"no {', '.join(family.projects.values())} {label}")
         return self._index.verified(wheels)
@@ -229,7 +231,9 @@ def _between(
     Early-access versions, and the same build in a new wheel (`.post1`), are not included.
     """
     versions = (wheel.version for wheel in wheels if not wheel.is_yanked)
-    later = (v for v in versions if pin < v < following and not v.is_prerelease)
+    later = (
+        version for version in versions if pin < version < following and not version.is_prerelease
+    )
     return [version for version in later if version.release != pin.release]
 
 
@@ -289,8 +293,8 @@ def _warn_about_newer(
     """Warn about wheels newer than the newest release."""
     newer = []
     for project, pin in sorted(pins.items()):
-        released = (w for w in wheels[project] if not w.is_yanked)
-        versions = [w.version for w in released if not w.version.is_prerelease]
+        released = (wheel.version for wheel in wheels[project] if not wheel.is_yanked)
+        versions = [version for version in released if not version.is_prerelease]
         if max(versions, default=pin) > pin:
             newer.append(f"{project} {max(versions)}")
     if newer:
