@@ -218,6 +218,10 @@ class Needed(OwnModel):
     output: OutputName
     satisfied_by: InSet | OutsideSet | None
     kind: Literal["needed", "dlopen"]
+    is_optional: bool = optional(
+        "Whether most functions work without the library that it opens. Absent: they do not",
+        default=False,
+    )
 
 
 class Opened(OwnModel):

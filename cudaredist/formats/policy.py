@@ -272,6 +272,9 @@ class ConstraintPolicy(SetPolicy):
     """`policy/constraints.json`: compatible CUDA releases of redistributables."""
 
     constraints: tuple[Constraint, ...]
+    first_wheels: dict[str, dict[str, VersionText]] = optional(
+        "First release with wheels, by redistributable and CUDA major", {}
+    )
 
 
 Owner = Literal[

@@ -27,9 +27,9 @@ class Closure(NamedTuple):
 def closure_of(package_set: PackageSet, attr: str) -> Closure | None:
     """Return the run-time closure of an available package, None if a size is unknown.
 
-    It has the output with the package's libraries, and the outputs of the packages on which it
-    depends at run time. Headers, static libraries and programs do not count, unless they are in the
-    same output.
+    It has the outputs with the package's libraries (on Windows, `bin`), and the outputs of the
+    packages on which it depends at run time. Headers, static libraries and programs do not count,
+    unless they are in the same output.
     """
     required = _reached(package_set, attr, with_optional=False)
     everything = _reached(package_set, attr, with_optional=True)
@@ -48,7 +48,9 @@ def _reached(
 ) -> set[tuple[str, OutputName]]:
     """Return the outputs of packages that a package needs at run time."""
     packages = package_set.packages
-    pending = [(attr, resolve(("lib",), packages[attr].outputs))]
+    own = packages[attr]
+    outputs = {library.output for library in own.provides if not library.stub}
+    pending = [(attr, output) for output in outputs or {resolve(("lib",), own.outputs)}]
     reached: set[tuple[str, OutputName]] = set()
     while pending:
         place = pending.pop()

@@ -6,7 +6,7 @@ in an older release.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -35,9 +35,17 @@ class CudaEvidence(NamedTuple):
 class CudaMajors:
     """The CUDA majors of releases, by the variants in manifests."""
 
-    def __init__(self, releases_of: Callable[[str], Iterable[StatedRelease]]) -> None:
-        """Use a function that returns the known releases of a redistributable."""
+    def __init__(
+        self,
+        releases_of: Callable[[str], Iterable[StatedRelease]],
+        first_wheels: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        """Use a function that returns the known releases of a redistributable.
+
+        `first_wheels` has the first release with wheels by redistributable and CUDA major.
+        """
         self._releases_of = cache(lambda redist: tuple(releases_of(redist)))
+        self._first_wheels = first_wheels
 
     def refusal(
         self, redist: str, label: Version, archive: ArchiveId, cuda: Version
@@ -58,7 +66,27 @@ class CudaMajors:
                 path = f"{redist}/{manifest_name(release.label)}"
                 source = f"shipped wheels {path}" if release.is_wheel else path
                 return CudaEvidence(text, source)
-        return None
+        return self._before_first_wheels(redist, label, archive.package, cuda)
+
+    def _before_first_wheels(
+        self, redist: str, label: Version, package: str, cuda: Version
+    ) -> CudaEvidence | None:
+        """Return the evidence that a release is older than the first wheels for a CUDA major.
+
+        Only a product with earlier wheels for an older major shows that.
+        """
+        releases = self._first_wheels.get(redist, {})
+        firsts = {int(major): Version.parse(first) for major, first in releases.items()}
+        first = firsts.get(cuda.components[0])
+        if first is None or label >= first:
+            return None
+        if not any(other < first for major, other in firsts.items() if major < cuda.components[0]):
+            return None
+        text = (
+            f"{package} of {redist} {label} has no variants, and the first wheels for CUDA "
+            f"{cuda.components[0]} are those of {first}"
+        )
+        return CudaEvidence(text, "policy/constraints.json")
 
     def is_stated(self, redist: str, label: Version, package: str, cuda: Version) -> bool:
         """Check if wheels of the same version are for the CUDA major of a release."""

@@ -17,7 +17,8 @@ def choose_host(spec: SetSpec) -> HostCompiler:
     """
     cuda, compat, default = spec.cuda, spec.data.nvcc, spec.request.default_gcc
     try:
-        answers = compat.releases[newest_release(cuda.line, compat)].compilers
+        label = str(cuda) if str(cuda) in compat.releases else newest_release(cuda.line, compat)
+        answers = compat.releases[label].compilers
     except UnknownNameError as error:
         message = f"nvcc_compat.json has no compilers for CUDA {cuda.line}"
         raise UsageError(message, hint=f"run `{command_line('update-nvcc-compat')}`") from error

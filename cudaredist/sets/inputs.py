@@ -235,7 +235,7 @@ class SetData:
                 yield StatedRelease(label, entry.manifest, is_wheel=False)
             yield from self.shipped_wheels(redist)
 
-        return CudaMajors(releases_of)
+        return CudaMajors(releases_of, self.policies.constraints.first_wheels)
 
     @cached_property
     def cuda_labels(self) -> list[Version]:

@@ -190,7 +190,10 @@ class _Connection:
         for load in sorted(opens, key=attrgetter("is_optional")):
             by = load.satisfied_by
             if isinstance(by, InSet) and by.attr != draft.attr:
-                depends.setdefault((by.attr, by.output, "dlopen"), _opened_depends(by, load))
+                entry = _opened_depends(by, load)
+                key = (entry.attr, entry.output, entry.kind)
+                if key not in depends or not load.is_optional:
+                    depends[key] = entry
         return replace(draft, opens=opens, depends=_in_order(depends.values()))
 
     def _opened(self, draft: Draft) -> Iterator[Opened]:
@@ -247,7 +250,9 @@ class _Connection:
 
         Also return a diagnostic for each missing dependency that does not break the package.
         """
-        depends = {(d.attr, d.output, d.kind): d for d in (*_library_depends(draft), *by_headers)}
+        # Required ones are last: one required library makes the dependency required.
+        by_libraries = sorted(_library_depends(draft), key=attrgetter("is_optional"), reverse=True)
+        depends = {(d.attr, d.output, d.kind): d for d in (*by_libraries, *by_headers)}
         diagnostics = []
         for header in lacking:
             text = f"{header.by_path} includes {header.name}, which is only in "
@@ -361,7 +366,8 @@ def _loaded(libraries: Sequence[Provided], rules: Iterable[LoadedLibrary]) -> It
     for rule in rules:
         for library in libraries:
             if not library.stub and stem_of(library.soname) == rule.by:
-                yield _need(rule.loads, library.path, library.output, "dlopen")
+                need = _need(rule.loads, library.path, library.output, "dlopen")
+                yield need.model_copy(update={"is_optional": rule.is_optional})
 
 
 def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "dlopen"]) -> Needed:
@@ -374,7 +380,7 @@ def _library_depends(draft: Draft) -> Iterator[Depends]:
         by = need.satisfied_by
         if isinstance(by, InSet) and by.attr != draft.attr:
             kind: Literal["runtime", "dlopen"] = "runtime" if need.kind == "needed" else "dlopen"
-            yield Depends(attr=by.attr, output=by.output, kind=kind)
+            yield Depends(attr=by.attr, output=by.output, kind=kind, is_optional=need.is_optional)
 
 
 def _opened_depends(by: InSet, load: Opened) -> Depends:

@@ -55,7 +55,7 @@ class UsableWithCuda:
         self._store = store
         self._constraints = read_own_file(store.read_policy("constraints"), ConstraintPolicy)
         self._requirements = read_own_file(store.read_policy("requirements"), RequirementPolicy)
-        self._majors = CudaMajors(self._releases)
+        self._majors = CudaMajors(self._releases, self._constraints.first_wheels)
 
     def has(self, redist: str, label: Version, archive: ArchiveId) -> bool:
         """Check if an archive is usable with the CUDA release."""

@@ -241,9 +241,11 @@ def _shipped() -> SetData:
 
 
 def _changed_policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
-    changed: dict[str, Any] = {}
+    constraints = _shipped().policies.constraints.model_copy(update={"first_wheels": {}})
+    changed: dict[str, Any] = {"constraints": constraints}
     for subject, change in changes.items():
         shipped = json.loads((shipped_data() / "policy" / f"{subject}.json").read_bytes())
+        shipped.pop("first_wheels", None)
         document = json.dumps(load.merge_policy(shipped, change))
         changed[subject] = POLICY_MODELS[subject].model_validate_json(document)
     return replace(_shipped().policies, **changed)
@@ -252,7 +254,10 @@ def _changed_policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
 def set_data_of(
     *releases: Release, policies: Mapping[str, dict[str, Any]] | None = None, **more: Any
 ) -> SetData:
-    """Return the inputs of sets: releases and the shipped policies with changes."""
+    """Return the inputs of sets: releases and the shipped policies with changes.
+
+    Like the shipped wheels, the first wheels of products are left out.
+    """
     by_place = {(release.redist, parse_label(release.label)): release for release in releases}
     manifests: dict[str, dict[Version, InputManifest]] = {}
     for (redist, label), release in by_place.items():

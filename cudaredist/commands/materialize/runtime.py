@@ -129,7 +129,7 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
         for need in (load for load in loads if load.by_path == path):
             by = need.satisfied_by
             if isinstance(by, InSet):
-                if isinstance(need, Opened) and need.is_optional:
+                if need.is_optional:
                     optional[need.soname] = None
                 else:
                     pending.append((by.attr, need.soname))

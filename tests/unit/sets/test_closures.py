@@ -69,6 +69,18 @@ def test_kinds_of_dependencies(
     assert (closure.size, closure.optional) == (required * size, optional * size)
 
 
+def test_closure_on_windows_has_own_dlls() -> None:
+    package_set = depending(a_set(), "libb")
+    libb = package_set.packages["libb"]
+    dll = libb.provides[0].model_copy(update={"output": "bin"})
+    contents = libb.contents | {"bin": libb.contents["lib"]}
+    changes = {"provides": (dll,), "outputs": (*libb.outputs, "bin"), "contents": contents}
+    packages = package_set.packages | {"libb": libb.model_copy(update=changes)}
+    closure = closure_of(package_set.model_copy(update={"packages": packages}), "libb")
+    assert closure is not None
+    assert closure.outputs == {"bin": contents["bin"].bytes}
+
+
 def test_circle_of_packages_ends() -> None:
     edge = Depends(attr="liba", output="lib", kind="runtime")
     closure = closure_of(depending(a_set(), "libb", edge), "liba")

@@ -67,6 +67,30 @@ def test_pinned_release_is_refused_with_file_of_wheels() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "firsts", "status"),
+    [
+        ("2.2.0", {"12": "1.6.2", "13": "2.3.0"}, "unsupported"),
+        ("2.3.0", {"12": "1.6.2", "13": "2.3.0"}, "available"),
+        ("2.2.0", {"12": "2.3.0", "13": "2.3.0"}, "available"),
+        ("2.2.0", {"13": "2.3.0"}, "available"),
+        ("2.2.0", {"12": "1.6.2"}, "available"),
+    ],
+)
+def test_release_before_first_wheels_for_a_major_is_for_older_ones(
+    label: str, firsts: dict[str, str], status: str
+) -> None:
+    policies = {"constraints": {"first_wheels": {"cutensor": firsts}}}
+    data = set_data_of(cuda("13.0.2"), cutensor(label), policies=policies)
+    entry = package(data, "libcutensor", cuda="13.0.2", pins={"cutensor": label})
+    assert entry.status == status
+    if status == "unsupported":
+        assert entry.reasons[0].text == (
+            f"libcutensor of cutensor {label} has no variants, and the first wheels for CUDA 13 "
+            "are those of 2.3.0"
+        )
+
+
+@pytest.mark.parametrize(
     ("label", "later", "status"),
     [
         ("2.1.0", "2.2.0", "unsupported"),

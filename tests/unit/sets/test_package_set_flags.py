@@ -322,6 +322,15 @@ def test_gcc_is_selected_from_available_versions(
     assert low <= selected <= high
 
 
+def test_host_compilers_are_those_of_patch_release() -> None:
+    data = set_data_of(cuda("12.2.0"), cuda("12.2.2"))
+    newest = {label: host(label, None, data=data).clang for label in ("12.2.0", "12.2.2")}
+    assert {label: clang and clang.max for label, clang in newest.items()} == {
+        "12.2.0": 15,
+        "12.2.2": 16,
+    }
+
+
 def test_unavailable_gcc_names_accepted_range() -> None:
     with pytest.raises(
         UsageError, match="accepts GCC 6 to 13, but the available versions are 4, 14"

@@ -277,6 +277,27 @@ def test_loaded_libraries_come_from_policy() -> None:
     assert depends == {("cuda_nvrtc", "dlopen"), ("cuda_cudart", "header")}
 
 
+@pytest.mark.parametrize("other_opens", [(), ("libnvrtc.so.12",)])
+def test_loaded_library_that_policy_calls_optional_is_optional(
+    other_opens: tuple[str, ...],
+) -> None:
+    blas = {
+        "lib/libcublasLt.so.12": elf("libcublasLt.so.12"),
+        "lib/libnvblas.so.12": elf("libnvblas.so.12", opens=other_opens),
+    }
+    loaded = rule(
+        package="libcublas", by="libcublasLt", loads="libnvrtc", is_optional=True, reason="why"
+    )
+    package_set = built(
+        {"cuda_nvrtc": library("libnvrtc.so.12"), "libcublas": features_of(blas)},
+        policies={"libraries": {"loaded": [loaded]}},
+    )
+    entry = package_set.packages["libcublas"]
+    assert [need.is_optional for need in entry.needs if need.kind == "dlopen"][:1] == [True]
+    (depends,) = (d for d in entry.depends if d.attr == "cuda_nvrtc")
+    assert depends.is_optional == (not other_opens)
+
+
 def test_opened_libraries_are_dependencies() -> None:
     nvrtc = library("libnvrtc.so.12")
     names = ("libcuda.so.1", "libnvrtc.so.12")
