@@ -76,7 +76,10 @@ ANSWERS = {
     "which libcublas_static.a": ["is unknown", " archives not examined; run "],
     # Which cuDNN releases exist, and since when?
     "explain package cudnn": ["cudnn 9.28.1.4 (cudnn 9.28.1, 2026-11-06)"],
-    "versions --redist cudnn --offline": ["35 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)"],
+    "versions --redist cudnn --offline": [
+        "cudnn, archives: 32 releases, 8.5.0 (2024-03-15) to 9.27.0 (2026-09-29)",
+        "cudnn, wheels: 35 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)",
+    ],
     # Is my data fresh?
     "check --offline": ["0 findings, 0 notes: exit 0, nothing to report"],
     # How large is a minimal root for cuBLAS, and a toolkit 12.8?

@@ -64,7 +64,7 @@ class Inventory:
     def lines(self) -> tuple[LineReport, ...]:
         """The release lines, compared with upstream's."""
         listed = None if self.listing is None else self.listing.labels
-        return line_reports(self.redist.name, self.labels, listed)
+        return line_reports(self.store.channel, self.redist.name, self.labels, listed)
 
     def finding(
         self, kind: FindingKind, message: str, label: Version | None = None, **more: object

@@ -50,17 +50,27 @@ def versions(options: VersionsOptions, session: Session) -> int:
         cudaredist versions --redist cuda --redist cudnn  # needs network
         cudaredist versions --redist cudnn --format renovate  # needs network
 
-    Only listings are downloaded. A release line is stale if upstream has a newer release, which is
+    The releases of the data folder are of NVIDIA's archives and of wheels, and each row names its
+    kind. Upstream is the source of one kind: that of the data folder, or of --channel. Only
+    listings are downloaded. A release line is stale if upstream has a newer release, which is
     not an error here. To fail on stale lines, use the command `check`.
 
     Two formats are for update bots and require one --redist: renovate (for a custom data source)
     and newest (for nvchecker), which prints only the newest release.
     """
-    from cudaredist.commands.versions.list_versions import read_versions
+    from cudaredist.commands.versions.list_versions import read_versions, with_other_channel
     from cudaredist.commands.versions.report import versions_renovate, versions_text
+    from cudaredist.store.locate import describe_all, describe_data
 
     network = options.network
-    store = session.read_store(options.data, network.base_url, is_layered=False)
+    store = session.read_store(
+        options.data, network.base_url, is_layered=False, is_channel_used=False
+    )
+    named = options.data.channel or ("redist" if network.base_url else None)
+    others = [] if named or options.format != "text" else [store.in_other_channel()]
+    others = [other for other in others if other.redists()]
+    channels = [one.channel for one in (store, *others)]
+    session.console.note(describe_all(store, channels) if others else describe_data(store, named))
     redists = find_redists(options.redist, store.channel)
     bases = session.connect(network, store.channel)
     report = read_versions(
@@ -71,6 +81,10 @@ def versions(options: VersionsOptions, session: Session) -> int:
         is_explicit=bool(options.redist),
         nvidia_channels=options.nvidia_channels.names,
     )
+    for other in others:
+        other_redists = find_redists(options.redist, other.channel)
+        workers = session.workers("listing", options.jobs)
+        report = with_other_channel(report, read_versions(other, other_redists, None, workers))
     texts = {
         "text": versions_text,
         "renovate": versions_renovate,

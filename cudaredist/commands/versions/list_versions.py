@@ -4,8 +4,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from cudaredist.commands.versions.report import LineReport, LineStatus, VersionsReport
+from cudaredist.commands.versions.report import (
+    ChannelReleases,
+    LineReport,
+    LineStatus,
+    VersionsReport,
+)
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
+from cudaredist.formats.base import Channel
 from cudaredist.formats.report import ErrorReport
 from cudaredist.hints import again
 from cudaredist.primitives import PREVIEW, Version
@@ -24,6 +30,7 @@ _Value = TypeVar("_Value")
 
 
 def line_reports(
+    channel: Channel,
     redist: str,
     local: Sequence[Version],
     listed: Sequence[Version] | None,
@@ -55,6 +62,7 @@ def line_reports(
             status = "local-only"
         reports.append(
             LineReport(
+                channel=channel,
                 redist=redist,
                 line=line,
                 held=None if newest is None else str(newest),
@@ -117,13 +125,14 @@ def read_versions(
         errors |= _failures(answer, is_expected=is_expected)
         upstream = _published(answer, local, pre=pre)
         if local or upstream:
-            lines += line_reports(redist.name, local, upstream, previews)
+            lines += line_reports(store.channel, redist.name, local, upstream, previews)
         known = local if sources is None else upstream
         selected = (label for label in known or () if pre or label not in previews)
         releases[redist.name] = tuple(map(str, selected))
     if sources is not None and not errors:
         errors |= _unknown(nvidia_channels, of_nvidia_channels)
     return VersionsReport(
+        channel=store.channel,
         lines=tuple(lines),
         releases=_without_empty(releases),
         dates=_without_empty(dates),
@@ -133,6 +142,15 @@ def read_versions(
         hint=_nothing_local(store, redists) if sources is None and not lines else None,
         errors=tuple(errors[message] for message in sorted(errors)),
         exit_code=worst_exit_code(error.exit_code for error in errors.values()),
+    )
+
+
+def with_other_channel(report: VersionsReport, other: VersionsReport) -> VersionsReport:
+    """Add the local releases of the other channel. NVIDIA's archives come before wheels."""
+    lines = sorted((*report.lines, *other.lines), key=lambda line: (line.redist, line.channel))
+    releases = ChannelReleases(channel=other.channel, releases=other.releases, dates=other.dates)
+    return report.model_copy(
+        update={"lines": tuple(lines), "other": releases, "hint": None if lines else report.hint}
     )
 
 

@@ -1,13 +1,13 @@
 """The report of versions."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from cudaredist.cli.text import columns, nvidia_channel_lines
-from cudaredist.formats.base import OwnModel, optional
+from cudaredist.formats.base import CHANNEL_TITLES, Channel, OwnModel, optional
 from cudaredist.formats.report import ErrorReport, Report
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.words import plural
@@ -18,6 +18,7 @@ LineStatus = Literal["current", "stale", "new", "not-held", "local-only", "unkno
 class LineReport(OwnModel):
     """A release line of a redistributable, compared to upstream."""
 
+    channel: Channel
     redist: str
     line: str
     held: str | None = Field(description="Newest local label. Null: none")
@@ -34,10 +35,23 @@ class LineReport(OwnModel):
         return self.status in {"stale", "new"}
 
 
+class ChannelReleases(OwnModel):
+    """The local releases of a channel."""
+
+    channel: Channel
+    releases: dict[str, tuple[str, ...]] = Field(
+        description="Local releases by redistributable, oldest first"
+    )
+    dates: dict[str, dict[str, str]] = Field(
+        description="Day of local releases, by redistributable and release"
+    )
+
+
 class VersionsReport(Report):
     """The result of versions."""
 
     command: Literal["versions"] = "versions"
+    channel: Channel = Field(description="The channel of `releases`, whose source was asked")
     lines: tuple[LineReport, ...]
     releases: dict[str, tuple[str, ...]] = Field(
         description="Releases upstream (offline: local releases), oldest first. Absent: unknown"
@@ -51,6 +65,9 @@ class VersionsReport(Report):
     )
     moved: dict[str, dict[str, str]] = Field(
         default={}, description="Local releases that left their channel, by redistributable"
+    )
+    other: ChannelReleases | None = Field(
+        default=None, description="Of the other channel, which is never asked. Null: not selected"
     )
     absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
     hint: str | None = Field(
@@ -68,15 +85,18 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
     if report.hint is not None:
         yield report.hint
         return
-    if len(report.releases) <= _DESCRIBED:
-        yield from (_sentence(redist, report) for redist in report.releases)
-    rows = [("redist", "line", "local", "date", "upstream", "state")]
+    own = ChannelReleases(channel=report.channel, releases=report.releases, dates=report.dates)
+    kinds = [own] if report.other is None else [own, report.other]
+    yield from _sentences(sorted(kinds, key=lambda kind: kind.channel))  # `redist` comes first
+    dates_of = {kind.channel: kind.dates for kind in kinds}
+    rows = [("redist", "kind", "line", "local", "date", "upstream", "state")]
     for line in report.lines:
         newest = line.upstream or line.held
         mark = " (early access)" if newest in line.early_access else ""
         local, upstream = line.held or "-", line.upstream or "-"
-        date = report.dates.get(line.redist, {}).get(local, "-")
-        rows.append((line.redist, line.line, local, date, upstream, f"{line.status}{mark}"))
+        date = dates_of[line.channel].get(line.redist, {}).get(local, "-")
+        kind = CHANNEL_TITLES[line.channel]
+        rows.append((line.redist, kind, line.line, local, date, upstream, f"{line.status}{mark}"))
     yield from columns(rows)
     for redist, nvidia_channels in report.channels.items():
         yield from nvidia_channel_lines(redist, nvidia_channels)
@@ -86,11 +106,23 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
         yield f"not at this source: {', '.join(report.absent)}"
 
 
-def _sentence(redist: str, report: VersionsReport) -> str:
+def _sentences(kinds: Sequence[ChannelReleases]) -> Iterator[str]:
+    """Yield a sentence for each kind of few redistributables."""
+    names = sorted({redist for kind in kinds for redist in kind.releases})
+    for redist in names if len(names) <= _DESCRIBED else ():
+        for kind in kinds:
+            labels, dates = kind.releases.get(redist, ()), kind.dates.get(redist, {})
+            if labels:
+                yield _sentence(redist, kind.channel, labels, dates)
+
+
+def _sentence(
+    redist: str, channel: Channel, labels: Sequence[str], dates: Mapping[str, str]
+) -> str:
     """Return the number of known releases, the oldest and the newest with their dates."""
-    labels, dates = report.releases[redist], report.dates.get(redist, {})
-    named = [f"{x} ({dates[x]})" if x in dates else x for x in (labels[:1] + labels[-1:])]
-    return f"{redist}: {plural(len(labels), 'release')}, {' to '.join(dict.fromkeys(named))}"
+    named = [f"{x} ({dates[x]})" if x in dates else x for x in (*labels[:1], *labels[-1:])]
+    count = plural(len(labels), "release")
+    return f"{redist}, {CHANNEL_TITLES[channel]}: {count}, {' to '.join(dict.fromkeys(named))}"
 
 
 def versions_renovate(report: VersionsReport) -> Iterator[str]:

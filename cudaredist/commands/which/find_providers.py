@@ -112,6 +112,8 @@ def find_providers(name: str, search: Search) -> WhichReport:
         # All libraries of examined archives are known.
         is_library = _library.search(name)
         may_have_it = any(each.unread if is_library else each.archives for each in unknown)
+        # No path in an archive has a folder without a name, as addresses have.
+        may_have_it = may_have_it and "//" not in name
         code = EXIT_INCOMPLETE if may_have_it else EXIT_FINDINGS
     scope = {release.redist for release in unknown} if providers else redists
     return WhichReport(

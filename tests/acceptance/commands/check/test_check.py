@@ -467,16 +467,16 @@ def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
 
 
 def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None:
-    for call in (
-        "check --offline --redist cuda --all",
-        "versions --offline",
-        "build --cuda 13.0 --platform linux-x86_64 --check",
+    wheels = "using --channel wheels of the data shipped with cudaredist\n"
+    both = "using NVIDIA's archives and wheels of the data shipped with cudaredist\n"
+    for call, note in (
+        ("check --offline --redist cuda --all", wheels),
+        ("versions --offline", both),
+        ("build --cuda 13.0 --platform linux-x86_64 --check", wheels),
     ):
         result = run(*call.split())
         assert "cuda" in result.stdout
-        assert result.stderr.startswith(
-            "using --channel wheels of the data shipped with cudaredist\n"
-        )
+        assert result.stderr.startswith(note)
     # A base URL or a channel option selects the channel, and so do local manifests of both.
     assert "nothing-held" in run("check", "--offline", "--channel", "redist").stdout
     assert "nothing-held" in run("check", "--base-url", server.url).stdout
@@ -484,9 +484,10 @@ def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None
     assert run("versions", "--offline").stderr == "using --channel wheels of data\n"
     server.add_manifests("cuda", {"12.9.1": manifest()})
     run("download-manifests", "--base-url", server.url)
-    both = run("versions", "--offline")
-    assert ("12.9.1" in both.stdout, "nccl" in both.stdout) == (True, False)
-    assert both.stderr == "using --channel redist of data\n"
+    result = run("versions", "--offline")
+    assert ("12.9.1" in result.stdout, "nccl" in result.stdout) == (True, True)
+    assert result.stderr == "using NVIDIA's archives and wheels of data\n"
+    assert run("check", "--offline").stderr.startswith("using --channel redist of data\n")
 
 
 @pytest.mark.parametrize("has_lock", [True, False])

@@ -427,12 +427,15 @@ def test_versions_lists_local_and_upstream_lines(upstream: FaultServer, run: Run
     both = ("--redist", "cuda", "--redist", "cudnn")
     result = run("versions", "--base-url", upstream.url, *both)
     sentences, rows = result.stdout.splitlines()[:2], result.stdout.splitlines()[2:]
-    assert sentences == ["cuda: 3 releases, 12.9.0 to 13.0.2", "cudnn: 1 release, 9.10.2"]
+    assert sentences == [
+        "cuda, archives: 3 releases, 12.9.0 to 13.0.2",
+        "cudnn, archives: 1 release, 9.10.2",
+    ]
     assert [line.split() for line in rows] == [
-        ["redist", "line", "local", "date", "upstream", "state"],
-        ["cuda", "12.9", "12.9.1", "2025-06-04", "12.9.1", "current"],
-        ["cuda", "13.0", "-", "-", "13.0.2", "new"],
-        ["cudnn", "9.10", "-", "-", "9.10.2", "new"],
+        ["redist", "kind", "line", "local", "date", "upstream", "state"],
+        ["cuda", "archives", "12.9", "12.9.1", "2025-06-04", "12.9.1", "current"],
+        ["cuda", "archives", "13.0", "-", "-", "13.0.2", "new"],
+        ["cudnn", "archives", "9.10", "-", "-", "9.10.2", "new"],
     ]
     assert not [path for path in upstream.requests if path.endswith(".json")]
 
@@ -452,11 +455,31 @@ def test_versions_formats_for_bots_list_releases(upstream: FaultServer, run: Run
 
 def test_versions_offline_lists_local_releases(upstream: FaultServer, run: Run) -> None:
     result = run("versions", "--offline")
-    assert result.stdout.startswith("cuda: 1 release, 12.9.1 (2025-06-04)\n")
+    assert result.stdout.startswith("cuda, archives: 1 release, 12.9.1 (2025-06-04)\n")
     assert [line.split() for line in result.stdout.splitlines()][2:] == [
-        ["cuda", "12.9", "12.9.1", "2025-06-04", "-", "unknown"]
+        ["cuda", "archives", "12.9", "12.9.1", "2025-06-04", "-", "unknown"]
     ]
     assert not upstream.requests
+
+
+def test_versions_lists_archives_and_wheels_of_the_folder(run: Run, upstream: FaultServer) -> None:
+    name = "manifests/wheels/cuda/redistrib_12.9.1.json"
+    put(Path(), {f"data/{name}": (REPOSITORY / "data" / name).read_bytes()})
+    result = run("versions", "--offline")
+    assert result.stderr == "using NVIDIA's archives and wheels of data\n"
+    assert [line.split()[:4] for line in result.stdout.splitlines()][3:] == [
+        ["cuda", "archives", "12.9", "12.9.1"],
+        ["cuda", "wheels", "12.9", "12.9.1"],
+    ]
+    document = report(run("versions", "--offline", "--json"))
+    assert (document["channel"], document["releases"]) == ("redist", {"cuda": ["12.9.1"]})
+    assert document["other"]["releases"] == {"cuda": ["12.9.1"]}
+    assert [line["channel"] for line in document["lines"]] == ["redist", "wheels"]
+    # Only the source of one kind is asked, and --channel and --base-url select it.
+    for options in (("--channel", "wheels", "--offline"), ("--base-url", upstream.url)):
+        document = report(run("versions", "--redist", "cuda", *options, "--json"))
+        assert document["other"] is None
+        assert len({line["channel"] for line in document["lines"]}) == 1
 
 
 def test_versions_without_server_exits_3(upstream: FaultServer, run: Run) -> None:
