@@ -229,9 +229,9 @@ class Answers:
             yield ErrorAnswer(kind="gpu", name=None, message=message)
             return
         for gpu in gpus:
-            found = list(self._environment.gpu_findings([gpu]))
-            of_nvidia = [finding for finding in found if self._is_of_nvidia(finding)]
-            others = [finding for finding in found if finding not in of_nvidia]
+            findings = list(self._environment.gpu_findings([gpu]))
+            of_nvidia = [finding for finding in findings if self._is_of_nvidia(finding)]
+            others = [finding for finding in findings if finding not in of_nvidia]
             for finding in others or of_nvidia[:1]:
                 first = self._data.rules.first_cuda(gpu) if self._data.rules else None
                 message = finding.message
@@ -242,7 +242,7 @@ class Answers:
                 titles = [finding.package or "" for finding in rest]
                 message = f"GPUs of capability {gpu} do not run {some_of(titles)} either"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)
-            if not found:
+            if not findings:
                 message = f"GPUs of capability {gpu} run the device code of all packages"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)
 

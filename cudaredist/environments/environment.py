@@ -53,7 +53,7 @@ class JudgedEnvironment:
         """Return each needed library with its file, and one command for all findings."""
         counted = (each.repair for each in findings if each.exit_code)
         fix = self.repairs.combined(repair for repair in counted if repair is not None)
-        found = grouped(
+        uses_by_library = grouped(
             ((use.soname, use.loaded.found_by, use.loaded.display_path, use.loaded.rule), use)
             for use in self.libraries.uses
         )
@@ -73,7 +73,7 @@ class JudgedEnvironment:
                     by=paths_of(use.user for use in uses),
                     undefined=tuple(_lacking_names(uses)),
                 )
-                for (soname, found_by, path, rule), uses in sorted(found.items())
+                for (soname, found_by, path, rule), uses in sorted(uses_by_library.items())
             ),
         )
 

@@ -90,7 +90,7 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
         if is_known and not (symbols and name in users):
             libraries.setdefault(stem_of(name), []).append(name)
     supported = [_cuda_of(number) for number in _find_supported(text)]
-    found = ErrorMessage(
+    parts = ErrorMessage(
         symbols=symbols,
         libraries=tuple(map(tuple, libraries.values())),
         users=users,
@@ -102,10 +102,10 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
         ),
         supported=supported[0] if supported else None,
     )
-    if not (found.symbols or found.libraries or found.is_gpu or found.is_driver):
+    if not (parts.symbols or parts.libraries or parts.is_gpu or parts.is_driver):
         message = "--error: the message names no symbol, library or error of CUDA"
         raise UsageError(message, hint=hint)
-    return found
+    return parts
 
 
 def _first(names: Iterable[str]) -> Names:

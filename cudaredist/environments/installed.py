@@ -70,8 +70,8 @@ class Environment:
     def add_package(self, folder: Path) -> None:
         """Add the package with a metadata folder. Other folders are ignored."""
         if folder.suffix == _DIST_INFO:
-            found = _distribution(folder)
-            self.distributions.setdefault(found.project, found)
+            package = _distribution(folder)
+            self.distributions.setdefault(package.project, package)
 
     def owners(self) -> dict[str, Distribution]:
         """Return the packages of files by path."""
@@ -86,22 +86,22 @@ def find_environment(path: Path) -> Environment | None:
         names = {each.name for each in entries if _may_be_mark(each.name)}
     real = os.path.realpath(path)
 
-    def found(kind: EnvironmentKind, root: str = "/") -> Environment:
+    def environment(kind: EnvironmentKind, root: str = "/") -> Environment:
         return Environment(path=str(path), kind=kind, root=root)
 
     if "pyvenv.cfg" in names:
-        return found("virtual environment")
+        return environment("virtual environment")
     if "conda-meta" in names:
-        return found("conda environment")
+        return environment("conda environment")
     if ".cudaredist.json" in names:
-        return found("toolkit")
+        return environment("toolkit")
     if {"etc", "usr"} <= names:
-        return found("root file system", real)
+        return environment("root file system", real)
     if any(name.endswith(_DIST_INFO) for name in names):
-        return found("packages")
+        return environment("packages")
     libraries = (path / name for name in sorted(names) if name.startswith("lib"))
     has_packages = any(any(each.glob("python3*/site-packages")) for each in libraries)
-    return found("packages") if has_packages else None
+    return environment("packages") if has_packages else None
 
 
 def included_python(environment: Environment) -> str | None:

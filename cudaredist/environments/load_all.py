@@ -66,9 +66,9 @@ def load_each(files: EnvironmentFiles, preloads: Preloads, loader: Loader) -> di
     for file in files.elf_files:
         loaded: dict[str, FoundFile] = {}
         for other in _loaded_elsewhere(file, files, alone):
-            for name, found in alone[other.path].by_name.items():
+            for name, library in alone[other.path].by_name.items():
                 if name in files.cuda:
-                    loaded.setdefault(name, found)
+                    loaded.setdefault(name, library)
         if loaded:
             first = {**loaded, **before[file.path]}
             loadings[file.path] = loader.load(file, first)
@@ -111,8 +111,8 @@ def find_uses(
     scopes: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
     for main in files.elf_files:
         for user, name, loaded in loadings[main.path].needs:
-            found = direct if user is main else indirect
-            found.setdefault((user.path, name), loaded)
+            needs = direct if user is main else indirect
+            needs.setdefault((user.path, name), loaded)
             if loaded.file is not None:
                 scopes[main.path][loaded.path] = loaded.file
     tables = data.tables(sorted(files.cuda))

@@ -117,14 +117,14 @@ class Loader:
             user = queue.popleft()
             loading.files.append(user)
             for name in user.file.binary.needed:
-                found = loaded.get(name) or self._search(name, user)
-                if found is None:
+                library = loaded.get(name) or self._search(name, user)
+                if library is None:
                     continue
-                if name not in loaded and found.file is not None and found.file.is_whole:
-                    loaded.setdefault(found.file.binary.soname or name, found)
-                    queue.append(Loaded(found.file, found.path, user))
-                loaded[name] = found
-                loading.needs.append((user.file, name, found))
+                if name not in loaded and library.file is not None and library.file.is_whole:
+                    loaded.setdefault(library.file.binary.soname or name, library)
+                    queue.append(Loaded(library.file, library.path, user))
+                loaded[name] = library
+                loading.needs.append((user.file, name, library))
         return loading
 
     def open(self, name: str, user: Loaded, loaded: Mapping[str, FoundFile]) -> FoundFile | None:
@@ -137,15 +137,15 @@ class Loader:
             folders = chain((folder for folder, _ in self._searched(user)), self._system)
             listed = (self._real_folder(folder)[1] for folder in folders)
             names = fitting_names(name, chain(loaded, *listed, self._cached or ()))
-        found = (loaded.get(each) or self._search(each, user) for each in names)
-        return next(filter(None, found), None)
+        libraries = (loaded.get(each) or self._search(each, user) for each in names)
+        return next(filter(None, libraries), None)
 
     def open_in_own_folder(self, name: str, user: Loaded) -> FoundFile | None:
         """Return the file for a name in the folder of the file that opens it."""
         folder = posixpath.dirname(user.path)
         names = fitting_names(name, self._real_folder(folder)[1])
-        found = (self._fitting(f"{folder}/{each}", "run-path", user) for each in names)
-        return next(filter(None, found), None)
+        libraries = (self._fitting(f"{folder}/{each}", "run-path", user) for each in names)
+        return next(filter(None, libraries), None)
 
     def _search(self, name: str, user: Loaded) -> FoundFile | None:
         """Return the first file for a name that fits the machine of its user."""
@@ -153,11 +153,11 @@ class Loader:
             return self._fitting(name, "run-path", user)
         paths = [*(self._cached or {}).get(name, ())]
         paths += (f"{folder}/{name}" for folder in self._system)
-        found = chain(
+        libraries = chain(
             (self._fitting(f"{folder}/{name}", by, user) for folder, by in self._searched(user)),
             (self._fitting(path, "system", user) for path in paths),
         )
-        return next(filter(None, found), None)
+        return next(filter(None, libraries), None)
 
     def _searched(self, user: Loaded) -> Iterator[tuple[str, FoundBy]]:
         """Yield the folders that are searched before those of the system."""

@@ -74,15 +74,15 @@ class OpenedLibraries:
     def damaged(self) -> Iterator[DamagedLibrary]:
         """The opened libraries that are not whole ELF files."""
         for user, opened in self._opened.items():
-            for _, found in opened:
-                if found is not None and found.found_by == "damaged":
-                    yield DamagedLibrary.of(user, found, self._loader)
+            for _, library in opened:
+                if library is not None and library.found_by == "damaged":
+                    yield DamagedLibrary.of(user, library, self._loader)
 
     def unopened(self) -> Iterator[Unopened]:
         """Yield the opened libraries to report as missing."""
         for user, opened in self._opened.items():
-            for name, found in opened:
-                missing = self._unopened(user, name) if found is None else None
+            for name, library in opened:
+                missing = self._unopened(user, name) if library is None else None
                 if missing is not None:
                     yield missing
 
@@ -133,11 +133,11 @@ class OpenedLibraries:
     def _found_alone(self, name: str, loading: Loading) -> FoundFile | None:
         """Return the file for an opened name, if no other file loads its user."""
         user = loading.files[0]
-        found = self._loader.open(name, user, loading.by_name)
-        groups = () if found else import_groups(user.file.binary)
+        library = self._loader.open(name, user, loading.by_name)
+        groups = () if library else import_groups(user.file.binary)
         if any(_OWN_PATH in names for names, *_ in groups):
             return self._loader.open_in_own_folder(name, user)
-        return found
+        return library
 
     def _is_in_own_package(self, user: ProgramFile, name: str) -> bool:
         """Check if a package opens a library of its own, which it may do by a path."""
@@ -186,8 +186,8 @@ class OpenedLibraries:
             if loaded.parent is not None and self._loader.open(name, loaded, by_name):
                 return loaded.parent.file
         for main, names in self._opened.items():
-            opened = [found for _, found in names if found is not None]
-            if any(found.file is user for found in opened):
+            opened = [library for _, library in names if library is not None]
+            if any(library.file is user for library in opened):
                 loading = self._loadings[main.path]
                 root = loading.files[0]
                 by_name = {**loading.by_name, **_by_file_name(opened)}
@@ -207,9 +207,9 @@ class OpenedLibraries:
         return contexts
 
 
-def _by_file_name(found: Sequence[FoundFile]) -> dict[str, FoundFile]:
+def _by_file_name(files: Sequence[FoundFile]) -> dict[str, FoundFile]:
     """Return found files by the names of these files."""
-    return {each.path.rpartition("/")[2]: each for each in found}
+    return {each.path.rpartition("/")[2]: each for each in files}
 
 
 def _is_variant(file: ProgramFile) -> bool:

@@ -128,6 +128,6 @@ def _loaded_by(rule: Preload, files: Sequence[ProgramFile]) -> Iterator[tuple[st
         for file in files:
             name = posixpath.basename(file.path)
             if fnmatchcase(name, pattern):
-                found = FoundFile(found_by="preloaded", path=file.path, file=file, rule=text)
-                yield file.binary.soname or name, found
+                library = FoundFile(found_by="preloaded", path=file.path, file=file, rule=text)
+                yield file.binary.soname or name, library
                 break

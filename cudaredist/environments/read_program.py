@@ -266,8 +266,8 @@ def _walk(path: Path, unreadable: dict[str, str]) -> Iterator[os.DirEntry[str]]:
     while folders:
         folder, below = folders.pop(), []
         try:
-            with os.scandir(folder) as found:
-                for each in found:
+            with os.scandir(folder) as entries:
+                for each in entries:
                     if each.is_symlink() or each.is_file(follow_symlinks=False):
                         count += 1
                         if count > _FILES_LIMIT:

@@ -115,12 +115,12 @@ class Repairs:
     @cached_property
     def _pins(self) -> dict[str, dict[str, list[SpecifierSet]]]:
         """The versions that installed packages require, by project and the package's title."""
-        found: dict[str, dict[str, list[SpecifierSet]]] = {}
+        pins_by_project: dict[str, dict[str, list[SpecifierSet]]] = {}
         for package in self._environment.distributions.values():
             for each in self._requirements[package.project]:
-                pins = found.setdefault(project_of(each), {})
+                pins = pins_by_project.setdefault(project_of(each), {})
                 pins.setdefault(package.title, []).append(each.specifier)
-        return found
+        return pins_by_project
 
 
 def _with_all_extras(installs: Iterable[Install]) -> Iterator[Install]:

@@ -37,13 +37,13 @@ def requirements_in_use(packages: Packages, wheels: Collection[str]) -> Requirem
     """
     required = _required_extras(packages, {})
     users = _users_by_project(packages)
-    found: dict[str, Sequence[Requirement]] = {}
+    requirements: dict[str, Sequence[Requirement]] = {}
     for project, package in packages.items():
         extras = required[project]
         if project not in METAPACKAGES:
             extras = extras | _implied_extras(package, packages, wheels, users)
-        found[project] = tuple(requirements_with(package, extras))
-    return found
+        requirements[project] = tuple(requirements_with(package, extras))
+    return requirements
 
 
 def project_of(requirement: Requirement) -> str:
@@ -156,15 +156,15 @@ def requirements_with(package: Distribution, extras: Collection[str] = ()) -> It
 
 def requirements_by_extra(package: Distribution) -> dict[str, list[Requirement]]:
     """Return the requirements that a package has only with an extra, by extra."""
-    found: dict[str, list[Requirement]] = {extra: [] for extra in package.extras}
+    by_extra: dict[str, list[Requirement]] = {extra: [] for extra in package.extras}
     written: dict[str, str] = {canonicalize_name(extra): extra for extra in package.extras}
     for requirement in package.requires:
         if requirement.marker is None:
             continue
         for extra in _extras_of(requirement.marker):
             if extra in written and _is_only_with(requirement.marker, written[extra]):
-                found[written[extra]].append(requirement)
-    return found
+                by_extra[written[extra]].append(requirement)
+    return by_extra
 
 
 def extra_with(package: Distribution, project: str) -> str | None:
@@ -176,16 +176,16 @@ def extra_with(package: Distribution, project: str) -> str | None:
 
 def required_projects(project: str, packages: Packages) -> set[str]:
     """Return the installed projects that an installed project requires, and itself."""
-    found: set[str] = set()
+    projects: set[str] = set()
     queue = [(packages[project], frozenset[str]())]
     while queue:
         user, extras = queue.pop()
-        found.add(user.project)
+        projects.add(user.project)
         for requirement in requirements_with(user, extras):
             other = packages.get(project_of(requirement))
-            if other is not None and other.project not in found:
+            if other is not None and other.project not in projects:
                 queue.append((other, frozenset(requirement.extras)))
-    return found
+    return projects
 
 
 def _projects_by_extra(package: Distribution) -> dict[str, set[str]]:

@@ -43,11 +43,11 @@ def file_majors(
         for file in program
         if file.display_path in loaded or not catalog.is_copy(file)
     }
-    found = _with_loaded(program, by_name, without_copies)
-    if not any(each.single for each in found):
-        found = _with_loaded(program, by_name, stated)
-    if found:
-        return found
+    majors = _with_loaded(program, by_name, without_copies)
+    if not any(each.single for each in majors):
+        majors = _with_loaded(program, by_name, stated)
+    if majors:
+        return majors
     for need in needs:
         majors = majors_of(need.libraries)
         if need.kind == "opened" and majors:
@@ -72,20 +72,20 @@ def _with_loaded(
         if key_of(name) in needs
         for path in needs[key_of(name)].bundled[:1]
     )
-    found = {path: _majors_of(path, names) for path, names in stated.items() if names}
-    queue = list(found)
+    by_path = {path: _majors_of(path, names) for path, names in stated.items() if names}
+    queue = list(by_path)
     while queue:
-        library = found[queue.pop()]
+        library = by_path[queue.pop()]
         for user in users.get(library.path, ()):
-            known = found.get(user)
+            known = by_path.get(user)
             joined = FileMajors(user, library.common, library.single)
             if known is not None:
                 single = {**library.single, **known.single}
                 joined = FileMajors(user, known.common & library.common, single)
             if joined != known:
-                found[user] = joined
+                by_path[user] = joined
                 queue.append(user)
-    return tuple(found[file.display_path] for file in program if file.display_path in found)
+    return tuple(by_path[file.display_path] for file in program if file.display_path in by_path)
 
 
 def major_groups(majors: Sequence[FileMajors]) -> tuple[Majors, ...]:
@@ -109,13 +109,13 @@ def needs_of(
 
     They are the provided libraries that fit these majors, and the missing ones.
     """
-    found: list[LibraryNeed] = []
+    of_part: list[LibraryNeed] = []
     for need in needs:
         by = tuple(path for path in need.by if path not in excluded)
         fitting = tuple(lib for lib in need.libraries if not majors or lib.major in {None, *majors})
         if by and (fitting or need.status == "missing"):
-            found.append(need._replace(by=by, libraries=fitting))
-    return tuple(found)
+            of_part.append(need._replace(by=by, libraries=fitting))
+    return tuple(of_part)
 
 
 def _stated(

@@ -104,12 +104,12 @@ def declared_wheels(
 
 def _fitting_labels(releases: Iterable[RequiredRelease]) -> dict[str, set[tuple[str, Version]]]:
     """Return the redistributables and releases that may have all symbols of each library."""
-    found: dict[str, set[tuple[str, Version]]] = defaultdict(set)
+    labels_of: dict[str, set[tuple[str, Version]]] = defaultdict(set)
     for release in releases:
         for soname, labels in release.fits_of.items():
             fitting = (label for label, fits in labels.items() if fits is not False)
-            found[soname].update((release.redist, label) for label in fitting)
-    return found
+            labels_of[soname].update((release.redist, label) for label in fitting)
+    return labels_of
 
 
 def _reported(declared: Declared, needs: Iterable[LibraryNeed]) -> DeclaredWheel:

@@ -111,7 +111,7 @@ def symbols_by_library(
         for soname in sonames
         if soname in tables
     }
-    found: dict[str, set[Import]] = defaultdict(set)
+    imports: dict[str, set[Import]] = defaultdict(set)
     guessed: set[str] = set()
     for file in program:
         used = map(key_of, (*file.binary.needed, *file.unlinked))
@@ -120,18 +120,18 @@ def symbols_by_library(
             if library:
                 owner = keys.get(key_of(library))
                 if owner is not None:
-                    found[owner].update(Import(name, version, library) for name in names)
+                    imports[owner].update(Import(name, version, library) for name in names)
                 continue
             left = {name for name in names if not _of_cxx_library(name)}
             for soname in needed:
                 taken = left & exported.get(soname, set())
-                found[soname].update(Import(name, version, "") for name in taken)
+                imports[soname].update(Import(name, version, "") for name in taken)
                 guessed |= taken
                 left -= taken
     own = exported_names(program, guessed)
     return {
         soname: {symbol for symbol in symbols if symbol.library or symbol.name not in own}
-        for soname, symbols in found.items()
+        for soname, symbols in imports.items()
     }
 
 
@@ -218,8 +218,8 @@ def _required(redist: str, states: Mapping[str, _LibraryState], majors: Majors) 
     has_all_patches = redist in _WITH_ALL_PATCHES
 
     def names(*labels: Version) -> tuple[str, ...]:
-        found = (name for state in states.values() for name in state.lacking(labels))
-        return tuple(sorted(found)[:_NAMES])
+        missing = (name for state in states.values() for name in state.lacking(labels))
+        return tuple(sorted(missing)[:_NAMES])
 
     return RequiredRelease(
         redist=redist,

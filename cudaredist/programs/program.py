@@ -162,8 +162,10 @@ class Catalog:
     def providers(self, soname: str, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:
         """Return the libraries with a soname, in the order of their releases."""
         named = self._by_name.get(key_of(soname), ())
-        found = (library for library in named if library.platform in platforms)
-        return tuple(sorted(found, key=lambda library: (library.redist, library.label, library)))
+        libraries = (library for library in named if library.platform in platforms)
+        return tuple(
+            sorted(libraries, key=lambda library: (library.redist, library.label, library))
+        )
 
     def has_family(self, name: str) -> bool:
         """Check if a library of this name, of any version, is known."""

@@ -155,14 +155,14 @@ def jetson_findings(
     if rules is None or not platforms:
         return {}
     runs = {gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))}
-    found = {}
+    findings = {}
     for name in gpus:
         gpu = Capability.parse(name)
         if gpu in rules.capabilities and gpu not in runs:
             systems = ", ".join(sorted(platforms))
             message = f"Jetsons of capability {name} do not run it: it is for {systems}"
-            found[name] = Finding("gpu", message)
-    return found
+            findings[name] = Finding("gpu", message)
+    return findings
 
 
 def gpu_findings(
@@ -200,13 +200,13 @@ def _own_gaps(judged: JudgedProgram) -> Callable[[str], GpuGaps | None]:
         rules = judged.data.rules
         if rules is None:
             return None
-        found: list[GpuGaps] = []
+        all_gaps: list[GpuGaps] = []
         for files in judged.programs:
             is_package = all(file.is_packaged for file in files)
             gaps = find_gaps(files, gpu, rules, is_package=is_package)
             if gaps is not None:
-                found.append(gaps)
-        return min(found, key=lambda gaps: (gaps.is_critical, len(gaps.files)), default=None)
+                all_gaps.append(gaps)
+        return min(all_gaps, key=lambda gaps: (gaps.is_critical, len(gaps.files)), default=None)
 
     return gaps_of
 
@@ -284,7 +284,7 @@ def _ptx_findings(judged: JudgedProgram) -> Iterator[Finding]:
     if name is None:
         return
     driver, policy = parse_driver(name, judged.data.drivers), judged.data.drivers
-    found: dict[tuple[Version, Support, bool], dict[str, None]] = defaultdict(dict)
+    paths_by_support: dict[tuple[Version, Support, bool], dict[str, None]] = defaultdict(dict)
     for file in judged.own:
         if file.binary.images is None:
             continue
@@ -295,8 +295,8 @@ def _ptx_findings(judged: JudgedProgram) -> Iterator[Finding]:
             has_machine_code = any(part.startswith("sm_") for part in module.split())
             if support != "native" and _needs_ptx(judged, module):
                 is_warning = has_machine_code and not judged.required.gpus
-                found[ptx, support, is_warning][file.display_path] = None
-    for (ptx, support, is_warning), paths in sorted(found.items()):
+                paths_by_support[ptx, support, is_warning][file.display_path] = None
+    for (ptx, support, is_warning), paths in sorted(paths_by_support.items()):
         release = release_of_ptx(ptx, policy)
         files = f"{some_of(list(paths))} has PTX {ptx}" + (f" of CUDA {release}" if release else "")
         path = next(iter(paths))

@@ -15,7 +15,7 @@ def audited_sizes(
     files: Iterable[ProgramFile], gpus: Collection[str], rules: CoverageRules | None
 ) -> AuditedSizes:
     """Return the sizes of files, largest first, and the device code that some GPUs do not use."""
-    found: list[FileSizes] = []
+    sizes: list[FileSizes] = []
     total = Counter[str]()
     unknown: list[str] = []
     unused = 0
@@ -33,7 +33,7 @@ def audited_sizes(
                 unused_of_file += _unused(part, gpus, rules)
         total.update(code)
         unused += unused_of_file or 0
-        found.append(
+        sizes.append(
             FileSizes(
                 path=file.display_path,
                 size=file.size,
@@ -41,14 +41,14 @@ def audited_sizes(
                 unused=unused_of_file,
             )
         )
-    found.sort(key=lambda each: (-each.size, each.path))
+    sizes.sort(key=lambda each: (-each.size, each.path))
     return AuditedSizes(
-        size=sum(each.size for each in found),
+        size=sum(each.size for each in sizes),
         code={name: total[name] for name in sorted(total, key=natural_order)},
         gpus=tuple(gpus),
         unused=unused if gpus and rules is not None else None,
         unknown=tuple(sorted(unknown)),
-        files=tuple(found),
+        files=tuple(sizes),
     )
 
 

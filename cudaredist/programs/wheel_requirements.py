@@ -32,7 +32,7 @@ def pip_requirements(
         if wheels:
             projects = tuple(sorted({library.project or "" for library in wheels}))
             by_projects.setdefault(projects, []).append((need, wheels))
-    found = []
+    requirements = []
     for projects, part in by_projects.items():
         is_guess = all(need.kind == "opened" for need, _ in part)
         counted = [wheels for need, wheels in part if is_guess or need.kind != "opened"]
@@ -47,7 +47,7 @@ def pip_requirements(
             specifier = _specifier(counted, lowest, labels)
             if any(_lower(part, lowest)[1] for part in counted):
                 lower_bound = "parts"
-        found.append(
+        requirements.append(
             PipRequirement(
                 cuda_major=next(iter(majors)) if len(majors) == 1 else None,
                 project=project,
@@ -58,7 +58,9 @@ def pip_requirements(
                 lower_bound=lower_bound,
             )
         )
-    return tuple(sorted(found, key=lambda pip: (pip.is_guess, pip.project or pip.alternatives[0])))
+    return tuple(
+        sorted(requirements, key=lambda pip: (pip.is_guess, pip.project or pip.alternatives[0]))
+    )
 
 
 def _is_in(library: KnownLibrary, labels: Collection[Version]) -> bool:
