@@ -43,11 +43,11 @@ def file_majors(
         for file in program
         if file.display_path in loaded or not catalog.is_copy(file)
     }
-    majors = _with_loaded(program, by_name, without_copies)
-    if not any(each.single for each in majors):
-        majors = _with_loaded(program, by_name, stated)
-    if majors:
-        return majors
+    of_files = _with_loaded(program, by_name, without_copies)
+    if not any(each.single for each in of_files):
+        of_files = _with_loaded(program, by_name, stated)
+    if of_files:
+        return of_files
     for need in needs:
         majors = majors_of(need.libraries)
         if need.kind == "opened" and majors:
