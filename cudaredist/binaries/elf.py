@@ -187,7 +187,8 @@ class ElfReader(Reader):
         if paths in tags:
             with self.losing("runpath"):
                 text = name(tags[paths], "runpath", _RUN_PATH_LIMIT)
-                folders = tuple(filter(None, text.split(":")))
+                # The loader uses the current folder for an empty entry.
+                folders = tuple(entry or "." for entry in text.split(":")) if text else ()
                 self.found["runpath"] = folders
                 self.found["is_rpath"] = bool(folders) and paths == _DT_RPATH
         with self.losing(*_VERSIONS.values()):

@@ -87,7 +87,8 @@ def test_shared_object_is_distinguished_from_program(
         ({"rpath": "/a:/b"}, ("/a", "/b")),
         ({"rpath": "/a", "runpath": "/b"}, ("/b",)),
         ({"rpath": "/a", "runpath": ""}, ()),
-        ({"runpath": "::/a:"}, ("/a",)),
+        ({"runpath": "::/a:"}, (".", ".", "/a", ".")),
+        ({"runpath": "$ORIGIN:"}, ("$ORIGIN", ".")),
     ],
     ids=str,
 )
