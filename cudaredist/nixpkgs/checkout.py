@@ -9,11 +9,13 @@ from typing import NamedTuple
 from cudaredist.errors import ContentError
 from cudaredist.exporters.export_format import Files
 from cudaredist.grouping import grouped
+from cudaredist.nixpkgs.cells import TableCell
 from cudaredist.nixpkgs.differences import Comparison, Differences
 from cudaredist.nixpkgs.evaluate import evaluate_tables
 from cudaredist.nixpkgs.merge_tables import merged_files
+from cudaredist.nixpkgs.nix_file import NixFile
 from cudaredist.nixpkgs.our_tables import OurTables
-from cudaredist.nixpkgs.releases import IN_NIXPKGS
+from cudaredist.nixpkgs.releases import IN_NIXPKGS, Cell, find_choice
 from cudaredist.nixpkgs.tables import (
     CAPABILITY_PATH,
     NVCC_PATH,
@@ -26,9 +28,13 @@ from cudaredist.nixpkgs.tables import (
 )
 from cudaredist.nixpkgs.target import Target, target_versions
 from cudaredist.primitives import natural_order
+from cudaredist.redists import CUDA
 from cudaredist.store.files import read_file, write_file
 from cudaredist.store.temporary_folders import temporary_folder
 from cudaredist.words import listed
+
+KEEP = "cudaredist: keep"
+"""The comment in a row that records the decision to keep its release."""
 
 
 class _SkippedRelease(NamedTuple):
@@ -86,15 +92,21 @@ class Checkout:
 
         Raises `ContentError` if the folder's files have an unknown format.
         """
-        return Comparison(self.folder, self._update, self.ours).differences
+        differences = Comparison(self.folder, self._update, self.ours).differences
+        return differences._replace(kept=tuple(map(self._with_record, differences.kept)))
+
+    def _with_record(self, cell: TableCell) -> TableCell:
+        """Add the recorded decision to a newer release of nixpkgs."""
+        if not cell.is_downgrade or not self._is_recorded(Cell(*cell.cell.split("."))):
+            return cell
+        return cell.model_copy(update={"reason": f"a comment in its row keeps it; {cell.reason}"})
 
     def merged_files(self) -> Files:
         """Return the changed files. Raises the errors of `differences`."""
         files = merged_files(self._update, self._read)
         rest = self._differences_after(files)
-        skipped = {".".join(release.cell) for release in self._update.target.skipped}
         kept = {cell.cell for cell in rest.kept}
-        unchanged = [cell.cell for cell in rest.cells if cell.cell not in skipped]
+        unchanged = [cell.cell for cell in rest.cells]
         lost = [cell.cell for cell in self.differences.kept if cell.cell not in kept]
         if unchanged or lost:
             problem = f"cannot change {listed(unchanged + lost)}: its files have an unknown format"
@@ -109,10 +121,11 @@ class Checkout:
 
     def skipped_reasons(self) -> list[str]:
         """Return the releases that are older than nixpkgs', with reasons."""
-        reasons = {cell.cell: cell.reason for cell in self.differences.cells}
+        reasons = {cell.cell: cell.reason for cell in self.differences.kept}
         cells = grouped(
             (_SkippedRelease(cell.attribute, cell.redist, old, new), cell)
             for cell, old, new in self._update.target.skipped
+            if not self._is_recorded(cell)
         )
         return [
             f"{release.attribute}.{release.redist} {release.new} "
@@ -120,6 +133,26 @@ class Checkout:
             + reasons.get(".".join(skipped[0]), "")
             for release, skipped in cells.items()
         ]
+
+    @property
+    def skips_pin(self) -> bool:
+        """Whether nixpkgs has a newer release than a pinned one."""
+        choices = (
+            find_choice(self.ours.sets, skipped.cell) for skipped in self._update.target.skipped
+        )
+        return any(
+            choice is not None and choice.mode == "pinned" and skipped.cell.redist != CUDA
+            for choice, skipped in zip(choices, self._update.target.skipped, strict=True)
+        )
+
+    def _is_recorded(self, cell: Cell) -> bool:
+        """Check if a comment in the row of a release records that it stays."""
+        file = NixFile.decode(VERSIONS_PATH, self._read(VERSIONS_PATH) or b"")
+        binding = file.find(cell.attribute, cell.redist)
+        if binding is None:
+            return False
+        end = file.text.find("\n", binding.end)
+        return KEEP in file.text[binding.start : end]
 
     @cached_property
     def _theirs(self) -> NixpkgsTables:

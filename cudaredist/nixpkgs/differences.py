@@ -40,7 +40,7 @@ class Differences(NamedTuple):
     cells: tuple[TableCell, ...]
     """The cells to change."""
     kept: tuple[TableCell, ...]
-    """The cells that only nixpkgs has."""
+    """The cells that only nixpkgs has, and those with a newer release."""
 
     @property
     def exit_code(self) -> int:
@@ -58,14 +58,14 @@ class Comparison:
 
     @property
     def differences(self) -> Differences:
-        """The cells to change, and those that only nixpkgs has."""
+        """The cells to change, and those that stay."""
         tables = list(self._tables_of_rows())
         changed = [cell for table in tables for cell in table.changed()]
         kept = [cell for table in tables for cell in table.kept()]
         return Differences(
             str(self.folder),
             cells=(*changed, *self._changed_releases(), *self._changed_manifests()),
-            kept=(*kept, *self._kept_releases()),
+            kept=(*kept, *self._skipped_releases(), *self._kept_releases()),
         )
 
     def _tables_of_rows(self) -> "Iterator[_TableOfRows]":
@@ -89,15 +89,19 @@ class Comparison:
             )
 
     def _changed_releases(self) -> Iterator[TableCell]:
-        """Yield the labels to change, including those that the update skips."""
-        target = self.update.target
-        skipped = {release.cell: release.new for release in target.skipped}
-        for cell, label in cells_of(target.versions):
-            old, new = self._old_label(cell), skipped.get(cell, label)
-            if new != old:
+        """Yield the labels to change."""
+        for cell, label in cells_of(self.update.target.versions):
+            old = self._old_label(cell)
+            if label != old:
                 reason = self.ours.release_reason(cell, old, label)
-                is_lower = is_downgrade(new, old, find_choice(self.update.sets, cell))
-                yield _cell("releases", cell, old, new, reason, is_downgrade=is_lower)
+                is_lower = is_downgrade(label, old, find_choice(self.update.sets, cell))
+                yield _cell("releases", cell, old, label, reason, is_downgrade=is_lower)
+
+    def _skipped_releases(self) -> Iterator[TableCell]:
+        """Yield the labels that are newer than ours, which the update skips."""
+        for cell, old, new in self.update.target.skipped:
+            reason = self.ours.release_reason(cell, old, old)
+            yield _cell("releases", cell, old, new, reason, is_downgrade=True)
 
     def _kept_releases(self) -> Iterator[TableCell]:
         """Yield the labels of redistributables that our set for a machine does not have."""

@@ -21,4 +21,6 @@ class NixpkgsDiffReport(Report):
     command: Literal["nixpkgs"] = "nixpkgs"
     checkout: str
     cells: tuple[TableCell, ...] = Field(description="The cells to change")
-    kept: tuple[TableCell, ...] = Field(description="The cells that only nixpkgs has")
+    kept: tuple[TableCell, ...] = Field(
+        description="The cells that stay: only nixpkgs has them, or its release is newer"
+    )

@@ -7,7 +7,7 @@ from cudaredist.commands.nixpkgs.options import TableOptions
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from cudaredist.formats.report import ExportedFile
 from cudaredist.hints import again
-from cudaredist.nixpkgs.checkout import Checkout, is_checkout
+from cudaredist.nixpkgs.checkout import KEEP, Checkout, is_checkout
 from cudaredist.nixpkgs.differences import Differences
 from cudaredist.nixpkgs.read_checkout import read_checkout
 from cudaredist.primitives import sha256_of
@@ -37,22 +37,25 @@ def change_files(
 ) -> tuple[tuple[ExportedFile, ...], int]:
     """Change the files of a checkout, or create those of a new folder.
 
-    Returns the files and the exit code. `comparison` is the command that lists the values that
-    only the checkout has.
+    Returns the files and the exit code. `comparison` is the command that lists the values of the
+    checkout that stay.
     """
     checkout = _read_checkout(folder, package_set, options, session)
-    skipped: list[str] = []
+    skips_pin = False
     _print_pin_warnings(checkout, session)
     if not is_checkout(folder) or checkout.is_fresh:
         files = checkout.fresh_files
     else:
         files = checkout.merged_files()
-        skipped = checkout.skipped_reasons()
-        kept = len(checkout.differences.kept)
+        skipped, skips_pin = checkout.skipped_reasons(), checkout.skips_pin
+        kept = sum(not cell.is_downgrade for cell in checkout.differences.kept)
         for text in skipped:
             session.console.warning(f"skipped {text}")
         if skipped:
-            session.console.note(f"to export older releases, run `{again('--replace')}`")
+            session.console.note(
+                f"to keep a release without this warning, add the comment `# {KEEP}` to its row; "
+                f"to export older releases, run `{again('--replace')}`"
+            )
         if kept:
             summary = f"kept {plural(kept, 'value')} that only {folder} has"
             session.console.note(f"{summary}; to list them, run `{comparison}`")
@@ -63,7 +66,7 @@ def change_files(
         size, sha256 = len(content), sha256_of(content)
         written.append(ExportedFile(path=str(path), status=status, size=size, sha256=sha256))
     is_stale = any(file.status == "would-write" for file in written)
-    return tuple(written), EXIT_FINDINGS if is_stale or skipped else EXIT_OK
+    return tuple(written), EXIT_FINDINGS if is_stale or skips_pin else EXIT_OK
 
 
 def _print_pin_warnings(checkout: Checkout, session: Session) -> None:

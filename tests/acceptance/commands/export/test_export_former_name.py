@@ -60,9 +60,9 @@ def test_former_export_reads_configuration_file(run: Run, checkout: Path) -> Non
 
 
 def test_former_export_repeats_its_name_in_hints(run: Run, checkout: Path) -> None:
-    result = run("export", "nixpkgs", "--data-dir", "data", "--only", "x", "--output", "made")
+    result = run("export", "nixpkgs", "--data-dir", "data", "--only", "release", "--output", "made")
     call = "cudaredist export nixpkgs --output made --only releases --data-dir data"
-    expect_error(result, 2, "no table or package set is called 'x'", call)
+    expect_error(result, 2, "no table, package set or redistributable is called 'release'", call)
     result = run("export", "nixpkgs", "--output", "-", "--json")
     expect_error(result, 2, "nixpkgs writes several files")
     assert json.loads(result.stdout)["command"] == "export"

@@ -108,10 +108,8 @@ def test_diff_marks_downgrade(
     assert (cell["cudaredist"] is None) == (changed.get("release", "") is None)
     assert (cell["is_downgrade"], cell["reason"]) == (is_downgrade, reason)
     lines = run("nixpkgs", checkout, "set.json", "--diff").stdout.splitlines()
-    assert any("cudnn.linux" in line and line.endswith(" (downgrade)") for line in lines) == (
-        is_downgrade
-    )
-    assert ("downgrades: 1" in lines[-1]) == is_downgrade
+    newer = '  cudaPackages_13_3.cudnn (linux-x86_64): "9.3.0", not the older "9.2.0"'
+    assert (newer in lines[lines.index("kept") :]) == is_downgrade
 
 
 @needs_nix
@@ -221,12 +219,50 @@ def test_downgrade_of_checkout_is_skipped(run: Run, checkout: Path, option: list
     path = checkout / VERSIONS_PATH
     before = path.read_text()
     result = run("nixpkgs", checkout, "set.json", *option)
-    expect_error(result, 1, "skipped cudaPackages_13_3.cudnn 9.2.0 (linux-x86_64)", "9.3.0")
+    assert result.exit_code == bool(option)
+    assert (
+        "skipped cudaPackages_13_3.cudnn 9.2.0 (linux-x86_64): nixpkgs has 9.3.0" in result.stderr
+    )
     assert "--replace" in result.stderr
     after = path.read_text()
     assert (
         after == before if option else after == before.replace('cuda = "13.3.0"', 'cuda = "13.3.1"')
     )
+
+
+@needs_nix
+def test_newer_release_of_checkout_is_no_difference(run: Run, checkout: Path) -> None:
+    expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data"), 0)
+    result = run("nixpkgs", checkout, "set.json", "--no-shipped-data", "--diff")
+    expect_output(result, 0)
+    assert '  cudaPackages_13_3.cudnn (linux-x86_64): "9.3.0", not the older' in result.stdout
+    # A pinned release that is older than nixpkgs' is a request without a result.
+    package_set = json.loads(Path("set.json").read_bytes())
+    package_set["redists"]["cudnn"]["mode"] = "pinned"
+    Path("set.json").write_text(json.dumps(package_set))
+    expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data"), 1)
+
+
+@needs_nix
+def test_comment_records_that_release_stays(run: Run, checkout: Path) -> None:
+    path = checkout / VERSIONS_PATH
+    text = path.read_text().replace('"9.3.0";', '"9.3.0"; # cudaredist: keep')
+    path.write_text(text)
+    result = run("nixpkgs", checkout, "set.json", "--no-shipped-data")
+    expect_output(result, 0)
+    assert "skipped" not in result.stderr
+    assert '"9.3.0"; # cudaredist: keep' in path.read_text()
+    shown = expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data", "--diff"), 0)
+    assert "      a comment in its row keeps it; the newest local release" in shown.stdout
+
+
+@needs_nix
+def test_diff_has_one_line_for_machines_with_same_answer(run: Run, checkout: Path) -> None:
+    index = write_index(dict.fromkeys(PLATFORMS, "13.3.1"))
+    lines = run("nixpkgs", checkout, index, "--diff").stdout.splitlines()
+    row = [line for line in lines if line.startswith("  cudaPackages_13_3.cuda ")]
+    machines = "(linux-x86_64, linux-sbsa, jetson-orin, jetson-thor)"
+    assert row == [f'  cudaPackages_13_3.cuda {machines}: "13.3.0" -> "13.3.1"']
 
 
 @needs_nix
@@ -275,7 +311,7 @@ def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
     index = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
     assert lines[0] == "compilers"
     assert lines[index + 1].startswith("      Clang: 21 is the newest accepted")
-    assert "cells to change; downgrades: 1; kept: " in lines[-1]
+    assert "cells to change; kept: " in lines[-1]
     assert '  9.9.gcc.maxMajorVersion: "6"' in lines[lines.index("kept") :]
 
 
