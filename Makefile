@@ -35,8 +35,9 @@ $(VENV)/.done: $(VENV)/.tool
 demo: $(VENV)/.tool  ## create a package set from 154 MB of wheels in build/demo (network)
 	$(CLEAN) BIN=$(BIN) sh examples/demo.sh build/demo
 
-# Many tests wait for a slow server, so run two per core.
-FAST := -n $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2)) --dist worksteal \
+# Some tests wait for a server or a program, so run one more than there are cores. Each worker imports
+# all tests, which takes as long as hundreds of them.
+FAST := -n $(shell expr 1 + $$(nproc 2>/dev/null || echo 2)) --dist worksteal \
 	-m "not slow and not network and not real" tests/unit tests/acceptance tests/property
 
 test: setup  ## run the fast tests, offline

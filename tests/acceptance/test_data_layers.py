@@ -341,7 +341,7 @@ def test_bump_check_of_shipped_data_compares_wheels(run: Run, pip_folder: Path) 
     [
         ("which", "libcublas.so.12"),
         ("explain", "package", "libcublas"),
-        ("explain", "gpu", "7.0"),
+        pytest.param(("explain", "gpu", "7.0"), marks=pytest.mark.slow),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

@@ -99,7 +99,14 @@ def test_output_that_cannot_be_written_exits_3(
 
 
 @needs("sh")
-@pytest.mark.parametrize("words", ["export nix - -o n", "audit . --error -", "validate -"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "validate -",
+        pytest.param("export nix - -o n", marks=pytest.mark.slow),
+        pytest.param("audit . --error -", marks=pytest.mark.slow),
+    ],
+)
 def test_closed_standard_input_exits_3(tmp_path: Path, words: str) -> None:
     result = program(words, "<&-", tmp_path)
     assert result.returncode == 3

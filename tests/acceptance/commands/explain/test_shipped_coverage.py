@@ -252,8 +252,13 @@ def test_set_of_default_capabilities_has_code_in_every_package(run: Run) -> None
     [
         ("12.9.2", "13.0.2", set(), {"5.0", "5.2", "6.0", "6.1", "7.0"}),
         # Shares of leftovers for 7.0 changed, which CUDA 13 does not support.
-        ("13.3.1", "13.4.3", set(), set()),
-        (*("12.6.3", "12.9.2"), {"10.0", "10.3", "10.7", "12.0", "12.1"}, set()),
+        pytest.param("13.3.1", "13.4.3", set(), set(), marks=pytest.mark.slow),
+        pytest.param(
+            *("12.6.3", "12.9.2"),
+            {"10.0", "10.3", "10.7", "12.0", "12.1"},
+            set(),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_diff_of_releases_lists_capabilities_of_cusparse(

@@ -31,7 +31,12 @@ def test_former_diff_prints_the_same(run: Run, checkout: Path, options: list[str
 @needs_nix
 @pytest.mark.parametrize(
     "options",
-    [["--replace"], ["--allow-downgrade"], ["--only", "capabilities"], ["--check"]],
+    [
+        pytest.param(["--replace"], marks=pytest.mark.slow),
+        ["--allow-downgrade"],
+        pytest.param(["--only", "capabilities"], marks=pytest.mark.slow),
+        ["--check"],
+    ],
     ids=lambda options: options[0],
 )
 def test_former_export_writes_the_same(run: Run, checkout: Path, options: list[str]) -> None:
