@@ -90,6 +90,11 @@ def _module_text(content: _Content) -> str:
     return " ".join(name if count == 1 else f"{name}*{count}" for name, count in ordered)
 
 
+def _counts_by_text(modules: Counter[_Content]) -> dict[str, int]:
+    """Return the number of modules by their images, sorted."""
+    return dict(sorted((_module_text(module), count) for module, count in modules.items()))
+
+
 class _Entry(NamedTuple):
     """The header of an image, or of several that are compressed together."""
 
@@ -140,7 +145,8 @@ class CodeScanner:
         """The number of containers by section and images."""
         self._ptx: dict[_Content, tuple[int, int]] = {}
         """The newest version of PTX by images."""
-        self._empty = Counter[_Content]()
+        self._empty: dict[tuple[str, bool], Counter[_Content]] = defaultdict(Counter)
+        """The number of containers without kernels by section and images."""
         self._all = _Images()
         self._counts = Counter[str]()
         self._first_damaged = 0
@@ -162,14 +168,19 @@ class CodeScanner:
             for module, times in modules.items():
                 counts.update({architecture: count * times for architecture, count in module})
             ordered = {key: counts[key] for key in sorted(counts, key=natural_order)}
-            yield CodeSection(section=name, is_declared=is_declared, counts=ordered)
+            kernels = modules - self._empty[name, is_declared]
+            yield CodeSection(
+                section=name,
+                is_declared=is_declared,
+                counts=ordered,
+                kernels=_counts_by_text(kernels),
+            )
 
     def images(self) -> DeviceImages | None:
         """Return sizes and modules of all images, None without images."""
-        modules = Counter[str]()
+        modules = Counter[_Content]()
         for section in self._modules.values():
-            for module, times in section.items():
-                modules[_module_text(module)] += times
+            modules.update(section)
         packed, unpacked = self._all.packed, self._all.unpacked
         sizes = {name: (packed[name], unpacked[name]) for name in sorted(self._all.counts)}
         if not sizes:
@@ -178,12 +189,8 @@ class CodeScanner:
             _module_text(module): f"{version[0]}.{version[1]}"
             for module, version in self._ptx.items()
         }
-        empty = {_module_text(module): count for module, count in self._empty.items()}
         return DeviceImages(
-            sizes=sizes,
-            modules=dict(sorted(modules.items())),
-            ptx=dict(sorted(ptx.items())),
-            empty=dict(sorted(empty.items())),
+            sizes=sizes, modules=_counts_by_text(modules), ptx=dict(sorted(ptx.items()))
         )
 
     def _count(self, subject: str, limit: int, more: int = 1) -> None:
@@ -240,7 +247,7 @@ class CodeScanner:
                 self._count("different images", _CONTENT_LIMIT, len(module) + 1)
             self._modules[section][module] += 1
             if not images.has_kernels:
-                self._empty[module] += 1
+                self._empty[section][module] += 1
             if images.ptx > self._ptx.get(module, (0, 0)):
                 self._ptx[module] = images.ptx
             self._all.update(images)

@@ -28,6 +28,11 @@ class CodeSection:
     """Whether the section is one for device code. cuobjdump finds only these."""
     counts: dict[str, int]
     """Number of images by architecture: `sm_90a` machine code, `compute_90` PTX, `lto_90` NVVM."""
+    kernels: dict[str, int] = field(default_factory=dict)
+    """Number of modules with kernels, by the architectures of their images.
+
+    nvcc adds a module without kernels for its default architecture.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +51,6 @@ class DeviceImages:
     """
     ptx: dict[str, str] = field(default_factory=dict)
     """The newest version of the PTX in modules with PTX, such as `8.7`."""
-    empty: dict[str, int] = field(default_factory=dict)
-    """The number of modules without kernels. nvcc adds one for its default architecture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -229,13 +229,12 @@ class Answers:
             yield ErrorAnswer(kind="gpu", name=None, message=message)
             return
         for gpu in gpus:
-            findings = list(self._environment.gpu_findings([gpu]))
+            verdicts = self._environment.gpu_verdicts([gpu])
+            findings = [verdict.finding for verdict in verdicts if verdict.finding is not None]
             of_nvidia = [finding for finding in findings if self._is_of_nvidia(finding)]
             others = [finding for finding in findings if finding not in of_nvidia]
             for finding in others or of_nvidia[:1]:
-                first = self._data.rules.first_cuda(gpu) if self._data.rules else None
-                message = finding.message
-                message += f". Builds for CUDA {first} or later may run on it" if first else ""
+                message = finding.message + self._builds_for(gpu)
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message, path=finding.path)
             rest = of_nvidia if others else of_nvidia[1:]
             if rest:
@@ -245,6 +244,15 @@ class Answers:
             if not findings:
                 message = f"GPUs of capability {gpu} run the device code of all packages"
                 yield ErrorAnswer(kind="gpu", name=gpu, message=message)
+
+    def _builds_for(self, gpu: str) -> str:
+        """Return a sentence on the CUDA releases whose builds may run on a GPU."""
+        rules = self._data.rules
+        first = None if rules is None else rules.first_cuda(gpu)
+        if rules is None or first is None:
+            return ""
+        last = rules.last_cuda(gpu)
+        return f". Builds for CUDA {first} {f'to {last}' if last else 'or later'} may run on it"
 
     def _is_of_nvidia(self, finding: Finding) -> bool:
         """Check if a finding is about a wheel of NVIDIA."""

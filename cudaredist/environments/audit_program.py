@@ -20,6 +20,7 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.programs.declared import declared_wheels
+from cudaredist.programs.gpu_verdicts import program_verdicts, worst_verdicts
 from cudaredist.programs.judge import JudgedProgram
 from cudaredist.programs.program import (
     AuditData,
@@ -44,7 +45,7 @@ from cudaredist.store.symbol_folder import LayeredSymbols, name_in_tables
 from cudaredist.store.table_registry import GPU_TABLE
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
-from cudaredist.tables.gpus.gpu_names import capability_of
+from cudaredist.tables.gpus.gpu_names import capability_of, is_product
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 
@@ -73,8 +74,9 @@ def audit_programs(
     data = _read_data(store, index, None if gpus is None else gpus.table, package_set)
     _check_requirements(required, data.catalog)
     if gpus is not None:
-        names = (capability_of(text, gpus.table) for text in required.gpus)
-        required = required._replace(gpus=tuple(str(Capability.parse(name).base) for name in names))
+        names = {_base_of(text, gpus.table): text for text in required.gpus}
+        titles = (text if is_product(text) else name for name, text in names.items())
+        required = required._replace(gpus=tuple(names), gpu_names=tuple(titles))
     message = None if error is None else parse_message(error, index, data.catalog, data.policy)
     programs = _programs(paths, is_together=is_together)
     readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
@@ -144,20 +146,22 @@ def audit_report(
         [finding.with_reason(required.ignored) for finding in each.findings()]
         for each in environments
     ]
-    of_program = list(program_findings(judged, skipped, loaded))
+    verdicts = program_verdicts(judged)
+    if environments:
+        verdicts = [verdict for each in environments for verdict in each.gpu_verdicts(gpus)]
+    of_program = [verdict.finding for verdict in verdicts if verdict.finding is not None]
+    of_program += program_findings(judged, skipped, loaded)
     declared: list[DeclaredWheel] = []
     if program.declared is not None:
         declared, differences = declared_wheels(judged, program.declared)
         of_program += differences
     if environments:
-        # The findings about loaded files and about each package replace those about all files.
-        replaced = {"missing-library"} if judged.coverage is None else {"missing-library", "gpu"}
-        of_packages = [finding for each in environments for finding in each.gpu_findings(gpus)]
-        others = (finding for finding in of_program if finding.kind not in replaced)
-        of_program = [*of_packages, *others]
+        # The findings about loaded files replace those about all files.
+        of_program = [finding for finding in of_program if finding.kind != "missing-library"]
     findings = [*chain.from_iterable(of_environments)]
     findings += (finding.with_reason(required.ignored) for finding in of_program)
     answers = answers_of(message, environments, data, findings, gpus) if message else ()
+    names = dict(zip(gpus, required.gpu_names or gpus, strict=True))
     codes = [finding.exit_code for finding in findings]
     codes += (error.exit_code for error in program.errors)
     return AuditReport(
@@ -180,6 +184,7 @@ def audit_report(
         glibc=judged.glibc,
         libstdcxx=judged.libstdcxx,
         coverage=judged.coverage,
+        gpus=tuple(verdict.report(names[verdict.gpu]) for verdict in worst_verdicts(verdicts)),
         alternatives=judged.alternatives,
         device_code=tuple(judged.device_code()),
         sizes=audited_sizes(program.files, gpus, data.rules) if required.has_sizes else None,
@@ -190,6 +195,11 @@ def audit_report(
         errors=tuple(program.errors),
         exit_code=worst_exit_code(codes),
     )
+
+
+def _base_of(text: str, gpus: Gpus) -> str:
+    """Return the capability of a GPU's name, without its letter."""
+    return str(Capability.parse(capability_of(text, gpus)).base)
 
 
 def _programs(paths: Sequence[Path], *, is_together: bool) -> list[list[Path]]:

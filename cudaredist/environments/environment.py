@@ -17,12 +17,17 @@ from cudaredist.environments.requirements_in_use import project_of, requirements
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
-from cudaredist.programs.alternatives import codes_of
 from cudaredist.programs.cuda_majors import FileMajors
 from cudaredist.programs.finding import Finding, some_of
+from cudaredist.programs.gpu_coverage import Code, cover
 from cudaredist.programs.gpu_gaps import find_gaps
-from cudaredist.programs.program import AuditData, ProgramFile, majors_of, paths_of
-from cudaredist.programs.program_findings import gpu_findings, jetson_findings
+from cudaredist.programs.gpu_verdicts import (
+    WITHOUT_CODE,
+    GpuVerdict,
+    gpu_verdict,
+    jetson_verdicts,
+)
+from cudaredist.programs.program import AuditData, NvidiaBuild, ProgramFile, majors_of, paths_of
 from cudaredist.programs.repair import Repair
 from cudaredist.programs.report import AuditedEnvironment, LoadedFile
 from cudaredist.programs.run_paths import run_path_fix
@@ -99,32 +104,35 @@ class JudgedEnvironment:
         yield from self._copy_findings()
         yield from self._lost_findings()
 
-    def gpu_findings(self, gpus: Sequence[str]) -> Iterator[Finding]:
-        """Yield a finding for each package whose device code GPUs do not run.
+    def gpu_verdicts(self, gpus: Sequence[str]) -> Iterator[GpuVerdict]:
+        """Yield whether GPUs run the device code of each package.
 
-        NVIDIA's libraries have extra code for some GPUs. For these, it is a finding only if no code
-        of the package runs on a GPU.
+        NVIDIA's libraries have extra code for some GPUs. For these, the answer is only whether any
+        code of the package runs on a GPU.
         """
         rules = self._data.rules
         if rules is None:
+            yield from (GpuVerdict.unknown(name) for name in gpus)
             return
-        jetsons = jetson_findings(gpus, self.files.platforms, rules)
+        jetsons = jetson_verdicts(gpus, self.files.platforms, rules)
         yield from jetsons.values()
         gpus = [name for name in gpus if name not in jetsons]
+        yield from (GpuVerdict(name, "yes", WITHOUT_CODE) for name in gpus)
         packages = grouped(
             (self.owners.title_of(file) or "no package", file) for file in self._files_with_code()
         )
         for title, files in sorted(packages.items()):
-            # Images without kernels are no device code.
-            coverage = rules.cover(codes_of(files), gpus)
-            coverage = {name: part for name, part in coverage.items() if part.value != "host-only"}
-            if self.files.nvidia_files.issuperset(files):
-                coverage = {name: part for name, part in coverage.items() if part.value == "none"}
+            build = NvidiaBuild(None) if self.files.nvidia_files.issuperset(files) else None
+            coverage = cover(Code(files, build), gpus, rules)
             gaps_of = partial(find_gaps, files, rules=rules, is_package=True)
-            for each in gpu_findings(
-                [name for name in gpus if name in coverage], coverage, gaps_of
-            ):
-                yield each._replace(message=f"{title}: {each.message}", package=title)
+            for name in gpus:
+                part = None if coverage is None else coverage[name]
+                # Images without kernels are no device code.
+                is_host = part is not None and part.value == "host-only"
+                if is_host or (build and part and part.value != "none"):
+                    continue
+                verdict = gpu_verdict(name, part, gaps_of, rules)
+                yield verdict.of_package(title)
 
     def packages_with_code(self) -> set[str]:
         """Return the packages with device code, other than NVIDIA's own."""

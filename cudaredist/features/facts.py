@@ -13,7 +13,7 @@ from cudaredist.archives.members import MemberKind
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.formats.base import ExtractKind
 
-FACTS_SCHEMA = 8
+FACTS_SCHEMA = 9
 """Version of the facts. Raise it whenever facts are read differently, to ignore cached ones."""
 
 

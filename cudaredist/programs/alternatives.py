@@ -1,22 +1,18 @@
-"""Coverage of GPUs by a program, and by its files for different CUDA releases."""
+"""Files of a program for different CUDA releases, and their coverage of GPUs."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, get_args
 
-from cudaredist.binaries.file_facts import DeviceImages
-from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.primitives import Platform, Version
-from cudaredist.programs.gpu_gaps import find_gaps
+from cudaredist.programs.gpu_coverage import Code, cover
 from cudaredist.programs.program import ProgramFile, paths_of
 from cudaredist.programs.report import AuditedAlternative
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 
-RUNS = frozenset({"native", "ptx"})
-"""Coverage by device code that runs without a linker."""
 _BEST_FIRST = get_args(CoverageValue)
 _RELEASE = re.compile(r"(?<![a-z])(cu(?:da)?[-_.]?)([0-9]{2}\.?[0-9]?)(?![0-9])", re.IGNORECASE)
 
@@ -77,7 +73,7 @@ def audited_alternatives(
         AuditedAlternative(
             cuda_major=part.cuda_major,
             files=paths_of(part.files),
-            coverage=cover(part.loaded, gpus, rules) or {},
+            coverage=cover(Code(part.loaded), gpus, rules) or {},
         )
         for part in parts
     )
@@ -92,57 +88,6 @@ def gpus_on(
     known = [gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))]
     chosen = {*(known or rules.capabilities), *map(Capability.parse, required)}
     return [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities]
-
-
-def cover(
-    program: Sequence[ProgramFile], gpus: Sequence[str], rules: CoverageRules | None
-) -> dict[str, Coverage] | None:
-    """Return the coverage of GPUs by a program.
-
-    It is unknown if no readable file has device code and another one cannot be read.
-    """
-    if rules is None:
-        return None
-    codes = codes_of(program)
-    native = (file.binary for file in program if file.binary.kind in {"elf", "pe"})
-    if not codes and any("needed" in binary.unread for binary in native):
-        return {name: Coverage(value="unknown") for name in gpus}
-    coverage = rules.cover(codes, gpus)
-    is_package = all(file.is_packaged for file in program)
-    for name, part in coverage.items():
-        gaps = find_gaps(program, name, rules, is_package=is_package)
-        if part.value in RUNS and gaps is not None and gaps.is_critical:
-            lacking = sum(sum(gap.modules.values()) for gap in gaps.files)
-            update = {"value": "partial", "modules": gaps.runs + lacking}
-            coverage[name] = part.model_copy(update=update)
-    return coverage
-
-
-def codes_of(program: Iterable[ProgramFile]) -> list[FileCode]:
-    """Return the device code of each file that has any. All files with only cubins are one."""
-    codes: list[FileCode] = []
-    only_cubins: list[DeviceImages] = []
-    for file in program:
-        images, cubins = file.binary.images, file.binary.cubins
-        if images is not None:
-            codes.append(FileCode.of("lib", _sum([images, cubins] if cubins else [images])))
-        elif cubins is not None:
-            only_cubins.append(cubins)
-    if only_cubins:
-        codes.append(FileCode.of("lib", _sum(only_cubins)))
-    return codes
-
-
-def _sum(parts: Sequence[DeviceImages]) -> DeviceImages:
-    """Return device code of several files or kinds as one."""
-    packed, unpacked, modules = Counter[str](), Counter[str](), Counter[str]()
-    for part in parts:
-        for name, (packed_size, unpacked_size) in part.sizes.items():
-            packed[name] += packed_size
-            unpacked[name] += unpacked_size
-        modules.update(part.modules)
-    sizes = {name: (packed[name], unpacked[name]) for name in packed}
-    return DeviceImages(sizes=sizes, modules=dict(modules))
 
 
 def best_coverage(parts: Iterable[AuditedAlternative]) -> dict[str, Coverage]:

@@ -12,11 +12,11 @@ from cudaredist.programs.alternatives import (
     alternatives,
     audited_alternatives,
     best_coverage,
-    cover,
     fitting,
     gpus_on,
 )
 from cudaredist.programs.cuda_majors import file_majors, major_groups, needs_of
+from cudaredist.programs.gpu_coverage import Code, cover
 from cudaredist.programs.library_names import original_name
 from cudaredist.programs.lowest_release import RequiredRelease, required_releases
 from cudaredist.programs.needs import library_needs
@@ -66,7 +66,9 @@ class JudgedProgram:
         self.majors = file_majors(self.files, self.needs, catalog)
         self.gaps = tuple(run_path_gaps(self.files, self.needs, self.majors))
         self.copies = [file for file in self.files if catalog.is_copy(file)]
-        self.own = [file for file in self.files if not catalog.is_copy(file)] or self.files
+        nvidia = catalog.nvidia_build(self.files)
+        others = [file for file in self.files if not catalog.is_copy(file)]
+        self.own = self.files if nvidia is not None else others or self.files
         platforms = (file.platforms[0] for file in self.files if file.platforms)
         self.platforms = tuple(dict.fromkeys(platforms))
         groups = major_groups(self.majors)
@@ -79,13 +81,13 @@ class JudgedProgram:
         self.requirements: list[PipRequirement] = []
         self._require(groups, labels)
         gpus = gpus_on(self.platforms, required.gpus, data.rules)
-        parts = alternatives(self.own)
+        parts = () if nvidia is not None else alternatives(self.own)
         self.alternatives = audited_alternatives(parts, gpus, data.rules)
         chosen = fitting(parts, self.cuda)
-        self.programs = [part.loaded for part in chosen] or [self.own]
+        self.codes = [Code(part.loaded) for part in chosen] or [Code(self.own, nvidia)]
         """The files with device code that are loaded together, for each alternative."""
         best = best_coverage(audited_alternatives(chosen, gpus, data.rules))
-        self.coverage = best or cover(self.own, gpus, data.rules)
+        self.coverage = best or cover(self.codes[0], gpus, data.rules)
         self.glibc, self.libstdcxx = (_floor(self.files, fact) for fact in ("glibc", "libstdcxx"))
 
     def _require(self, groups: Iterable[Majors], labels: Collection[Version]) -> None:

@@ -1,10 +1,13 @@
 """The files of a program, and the data and requirements that it is compared with."""
 
+import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, TypeAlias
+
+from packaging.utils import canonicalize_name
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import ENDS_EARLY
@@ -140,6 +143,13 @@ class KnownLibrary(NamedTuple):
         return int(digits) if digits.isdecimal() else None
 
 
+class NvidiaBuild(NamedTuple):
+    """A build of NVIDIA's libraries."""
+
+    cuda: int | None
+    """The CUDA major that it is for, if it is known."""
+
+
 def majors_of(libraries: Iterable[KnownLibrary]) -> Majors:
     """Return the CUDA majors of libraries of the toolkit itself."""
     return frozenset(lib.major for lib in libraries if lib.major and lib.redist == "cuda")
@@ -186,6 +196,30 @@ class Catalog:
             return False
         has_version = ".so." in file.name or original_name(file.name) != file.name
         return self.soname_of(file) is not None or (has_version and self.has_family(file.name))
+
+    def nvidia_build(self, files: Sequence[ProgramFile]) -> NvidiaBuild | None:
+        """Return the build of NVIDIA's libraries that files are, None for other programs."""
+        libraries: list[KnownLibrary] = []
+        wheels = {file.member.wheel for file in files if file.member is not None}
+        for wheel in wheels:
+            own = self._of_wheel(posixpath.basename(wheel))
+            if not own:
+                return None
+            libraries += own
+        if any(file.member is None and not self.is_copy(file) for file in files) or not files:
+            return None
+        if not wheels:
+            names = {self.soname_of(file) for file in files}
+            libraries = [lib for name in names for lib in self._by_name.get(name or "", ())]
+        majors = {library.major for library in libraries}
+        return NvidiaBuild(majors.pop() if len(majors) == 1 else None)
+
+    def _of_wheel(self, name: str) -> tuple[KnownLibrary, ...]:
+        """Return the libraries of a wheel, or of all wheels of its project."""
+        project = canonicalize_name(name.partition("-")[0])
+        known = self.wheels(project)
+        same = (lib for lib in known if posixpath.basename(lib.wheel or "") == name)
+        return tuple(same) or known
 
     def projects_with(self, opened: str) -> frozenset[str]:
         """Return the projects of the wheels with a library, of any version if it has none."""
@@ -258,6 +292,8 @@ class AuditRequirements(NamedTuple):
 
     gpus: tuple[str, ...] = ()
     """Capabilities that run its device code."""
+    gpu_names: tuple[str, ...] = ()
+    """Their names in the command, such as `Tesla T4`."""
     max_glibc: str | None = None
     cuda: str | None = None
     """A CUDA release, or a prefix such as `12.9`."""

@@ -2,15 +2,14 @@
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.policy import DriverPolicy
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
-from cudaredist.primitives import Platform, Version
+from cudaredist.primitives import Version
 from cudaredist.programs.finding import Finding, some_of
-from cudaredist.programs.gpu_gaps import GpuGaps, find_gaps
 from cudaredist.programs.judge import JudgedProgram
 from cudaredist.programs.library_names import original_name
 from cudaredist.programs.lowest_release import RequiredRelease
@@ -25,7 +24,6 @@ from cudaredist.tables.driver_support import (
     release_of_ptx,
 )
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.words import listed
 
 
@@ -42,7 +40,10 @@ class Environment(Protocol):
 def program_findings(
     judged: JudgedProgram, skipped: Sequence[str], environments: Sequence[Environment] = ()
 ) -> Iterator[Finding]:
-    """Yield the problems of a program, and the required properties that it lacks."""
+    """Yield the problems of a program, and the required properties that it lacks.
+
+    `gpu_verdicts` has those about required GPUs.
+    """
     mixed = list(_major_findings(judged))
     yield from mixed
     for need in judged.needs:
@@ -56,11 +57,6 @@ def program_findings(
     yield from _copy_findings(judged, environments)
     yield from _unlinked_findings(judged.files, environments)
     yield from _run_path_findings(judged.gaps)
-    gpus = judged.required.gpus
-    jetsons = jetson_findings(gpus, judged.platforms, judged.data.rules)
-    yield from jetsons.values()
-    rest = [name for name in gpus if name not in jetsons]
-    yield from gpu_findings(rest, judged.coverage, _own_gaps(judged))
     yield from _required_findings(judged)
     yield from _driver_findings(judged)
     yield from _ptx_findings(judged)
@@ -148,69 +144,6 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[Finding]:
         yield Finding("run-path", message + listed(paths, 1), paths[0], repair)
 
 
-def jetson_findings(
-    gpus: Iterable[str], platforms: Collection[str], rules: CoverageRules | None
-) -> dict[str, Finding]:
-    """Return a finding for each GPU of a Jetson if the program is for other machines."""
-    if rules is None or not platforms:
-        return {}
-    runs = {gpu for name in platforms for gpu in rules.capabilities_on(Platform(name))}
-    findings = {}
-    for name in gpus:
-        gpu = Capability.parse(name)
-        if gpu in rules.capabilities and gpu not in runs:
-            systems = ", ".join(sorted(platforms))
-            message = f"Jetsons of capability {name} do not run it: it is for {systems}"
-            findings[name] = Finding("gpu", message)
-    return findings
-
-
-def gpu_findings(
-    gpus: Iterable[str],
-    coverage: Mapping[str, Coverage] | None,
-    gaps_of: Callable[[str], GpuGaps | None],
-) -> Iterator[Finding]:
-    """Yield a finding for each GPU that does not run the program, or a warning for some files."""
-    for name in gpus:
-        part = None if coverage is None else coverage.get(name)
-        if part is None:
-            yield Finding("unknown", f"GPUs of capability {name} are unknown")
-            continue
-        gaps = None if part.value == "unknown" else gaps_of(name)
-        subject = f"GPUs of capability {name} do not run"
-        if part.value == "host-only":
-            yield Finding("gpu", f"{subject} it: it has no device code")
-        elif gaps is not None and gaps.files:
-            chosen = [gap for gap in gaps.files if gap.is_critical] or gaps.files
-            titles, path = some_of([gap.title for gap in chosen]), chosen[0].path
-            if not gaps.runs:
-                verb = "must be linked first" if part.value == "lto" else "does not run on them"
-                yield Finding("gpu", f"{subject} it: the code of {titles} {verb}", path)
-            elif gaps.is_critical:
-                yield Finding("gpu", f"{subject} {titles}", path)
-            else:
-                words = f"code for other GPUs only, which those of capability {name} do not run"
-                yield Finding("gpu", f"{words}: {titles}", path, is_warning=True)
-
-
-def _own_gaps(judged: JudgedProgram) -> Callable[[str], GpuGaps | None]:
-    """Return a function that finds the code that a GPU does not run, of the best alternative."""
-
-    def gaps_of(gpu: str) -> GpuGaps | None:
-        rules = judged.data.rules
-        if rules is None:
-            return None
-        all_gaps: list[GpuGaps] = []
-        for files in judged.programs:
-            is_package = all(file.is_packaged for file in files)
-            gaps = find_gaps(files, gpu, rules, is_package=is_package)
-            if gaps is not None:
-                all_gaps.append(gaps)
-        return min(all_gaps, key=lambda gaps: (gaps.is_critical, len(gaps.files)), default=None)
-
-    return gaps_of
-
-
 def _required_findings(judged: JudgedProgram) -> Iterator[Finding]:
     """Yield a finding for a newer glibc, another CUDA release, and each bundled library."""
     limit, glibc, cuda = judged.required.max_glibc, judged.glibc, judged.cuda
@@ -249,7 +182,8 @@ def _cuda_findings(release: RequiredRelease, label: Version, channel: str) -> It
 def _driver_findings(judged: JudgedProgram) -> Iterator[Finding]:
     """Yield a finding for each CUDA release that does not run on the required driver.
 
-    The releases are the required one, or the lowest ones with all libraries and symbols.
+    The releases are the required one, or the lowest ones with all libraries and symbols, or else
+    the one whose compiler wrote the PTX.
     """
     name = judged.required.driver
     if name is None:
@@ -261,6 +195,7 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[Finding]:
         return
     labels = [release.lowest for release in judged.releases if release.redist == "cuda"]
     labels = [judged.cuda] if judged.cuda else labels
+    labels = labels or list(_compiler_labels(files, judged.data.drivers))
     platforms = [file.platforms[0] for file in files if file.platforms] or ["linux"]
     known = sorted({label for label in labels if label is not None})
     if not known and (labels or any(file.binary.device_code for file in judged.own)):
@@ -272,6 +207,15 @@ def _driver_findings(judged: JudgedProgram) -> Iterator[Finding]:
             yield Finding("unknown", words)
         else:
             yield Finding("driver", words, repair=repair)
+
+
+def _compiler_labels(files: Iterable[ProgramFile], policy: DriverPolicy) -> Iterator[Version]:
+    """Yield the CUDA minor of the newest PTX, if it is known."""
+    images = filter(None, (file.binary.images for file in files))
+    versions = [Version.parse(text) for each in images for text in each.ptx.values()]
+    release = release_of_ptx(max(versions), policy) if versions else None
+    if release is not None:
+        yield Version.parse(release)
 
 
 def _ptx_findings(judged: JudgedProgram) -> Iterator[Finding]:

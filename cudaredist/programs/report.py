@@ -21,6 +21,8 @@ EnvironmentKind: TypeAlias = Literal[
     "virtual environment", "conda environment", "toolkit", "root file system", "packages"
 ]
 BoundKind: TypeAlias = Literal["symbols", "oldest", "parts", "unknown", "missing", "none"]
+GpuAnswer: TypeAlias = Literal["yes", "in part", "unknown", "no"]
+"""Best first."""
 FoundBy: TypeAlias = Literal[
     "run-path", "library-path", "system", "preloaded", "damaged", "other-code", "driver", "none"
 ]
@@ -143,6 +145,25 @@ class DeviceFile(OwnModel):
 
     path: str
     architectures: Names
+
+
+class RequiredGpu(OwnModel):
+    """Whether a required GPU runs the program."""
+
+    gpu: str = Field(description="Its name in the command")
+    capability: str
+    answer: GpuAnswer
+    reason: str = Field(
+        description="How it runs the program, or the code that it does not run. In an environment, "
+        "of the package that determines the answer"
+    )
+
+    @property
+    def title(self) -> str:
+        """The name and the capability."""
+        if self.gpu == self.capability:
+            return f"GPUs of capability {self.capability}"
+        return f"{self.gpu} ({self.capability})"
 
 
 class AuditedAlternative(OwnModel):
@@ -284,6 +305,7 @@ class AuditReport(Report):
         description="By capability, of its own device code, or of the best alternative; null: the "
         "GPUs are unknown"
     )
+    gpus: tuple[RequiredGpu, ...] = Field((), description="The answers to --require-gpu")
     alternatives: tuple[AuditedAlternative, ...] = ()
     device_code: tuple[DeviceFile, ...]
     sizes: AuditedSizes | None = Field(None, description="With --sizes")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from cudaredist.formats.features import FileCode
 from cudaredist.primitives import natural_order
-from cudaredist.programs.alternatives import codes_of
+from cudaredist.programs.gpu_coverage import codes_of
 from cudaredist.programs.program import ProgramFile
 from cudaredist.programs.report import AuditedSizes, FileSizes
 from cudaredist.tables.gpus.coverage import CoverageRules

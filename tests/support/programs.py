@@ -63,12 +63,12 @@ def file(
     """Return a binary of a program; `code` has the number of images by architecture."""
     values: dict[str, object] = {"is_shared": True, **facts}
     if code:
-        values["device_code"] = (
-            CodeSection(section=".nv_fatbin", is_declared=True, counts=dict(code)),
+        modules = {" ".join(code): max(code.values())}
+        section = CodeSection(
+            section=".nv_fatbin", is_declared=True, counts=dict(code), kernels=modules
         )
-        values["images"] = DeviceImages(
-            sizes=dict.fromkeys(code, (9000, 9000)), modules={" ".join(code): max(code.values())}
-        )
+        values["device_code"] = (section,)
+        values["images"] = DeviceImages(sizes=dict.fromkeys(code, (9000, 9000)), modules=modules)
     binary = Binary(
         kind=kind,  # type: ignore[arg-type] # one of its kinds
         machine=machine,

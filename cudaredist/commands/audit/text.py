@@ -107,7 +107,8 @@ def _programs(
 
 
 def _program_text(report: AuditReport) -> Iterator[str]:
-    """Yield the verdict and the findings, the wheels and the GPUs, then the details."""
+    """Yield the GPUs, the verdict and the findings, the wheels, then the details."""
+    yield from _required_gpus(report)
     for part in report.inputs:
         binaries = plural(part.binaries, "binary", "binaries")
         yield f"{printable(part.path)}: {binaries} in {plural(part.files, 'file')}"
@@ -133,7 +134,7 @@ def _program_markdown(report: AuditReport) -> Iterator[str]:
     answers = [f"- {escape_markdown(line.strip())}" for line in _error_answers(report)]
     yield from ["", *answers] if answers else ()
     yield ""
-    lines = chain(_verdict(report), _findings(report))
+    lines = chain(_required_gpus(report), _verdict(report), _findings(report))
     yield from (f"- {escape_markdown(line.strip())}" for line in lines)
     yield from _section_markdown(_wheels_and_gpus(report))
     notes = [f"- {escape_markdown(line)}" for line in _notes(report)]
@@ -394,14 +395,32 @@ def _verdict(report: AuditReport) -> Iterator[str]:
     if kinds:
         names = ", ".join(f"{kind} {n}" if n > 1 else kind for kind, n in kinds.items())
         yield f"{plural(kinds.total(), 'finding')}: {names}. {compared}."
+        if report.gpus:
+            yield _exit_reason(report.exit_code, list(kinds))
     elif not report.errors:
-        yield f"No {'other ' if report.findings else ''}findings. {compared}."
+        warnings = f", {plural(len(report.findings), 'warning')}" if report.findings else ""
+        yield f"No findings{warnings}. {compared}."
     for part in report.environments:
         if part.fix is not None:
             where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""
             yield f"all findings{where}: run `{part.fix}`"
     if report.sizes is not None and report.sizes.files:
         yield _size_summary(report.sizes)
+
+
+def _required_gpus(report: AuditReport) -> Iterator[str]:
+    """Yield the answer to each required GPU."""
+    for gpu in report.gpus:
+        mark = ":" if gpu.answer in {"no", "in part"} else ","
+        yield f"{gpu.title}: {gpu.answer}{mark} {gpu.reason}"
+
+
+def _exit_reason(code: int, kinds: Sequence[str]) -> str:
+    """Return a sentence on the findings that the exit code comes from."""
+    causes = [kind for kind in kinds if kind != "gpu"]
+    if len(causes) == len(kinds):
+        return f"The exit code {code} comes from {' and '.join(causes)}, not from the GPU."
+    return f"The exit code {code} comes from {' and '.join(['the GPU', *causes])}."
 
 
 def _size_summary(sizes: AuditedSizes) -> str:

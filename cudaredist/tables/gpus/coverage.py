@@ -122,10 +122,11 @@ class CoverageRules:
             capability: fact_of(entry.policy, "renamed_to") for capability, entry in plain.items()
         }
         self._first_cuda = {capability: entry.first_cuda for capability, entry in plain.items()}
+        self._last_cuda = {capability: entry.last_cuda for capability, entry in plain.items()}
         self._last_major = {
-            capability: Version.parse(entry.last_cuda).components[0]
-            for capability, entry in plain.items()
-            if entry.last_cuda is not None
+            capability: Version.parse(last).components[0]
+            for capability, last in self._last_cuda.items()
+            if last is not None
         }
         self.way = cache(self._find_way)
         self._best_ways = cache(self._find_best_ways)
@@ -147,9 +148,18 @@ class CoverageRules:
             if (has_tegra if capability in self._tegra else has_desktop)
         )
 
+    def last_cuda(self, gpu: str) -> str | None:
+        """Return the last CUDA minor with a capability, None if the newest one has it."""
+        return self._last_cuda.get(Capability.parse(gpu).base)
+
+    def ways(self, module: str, gpu: Capability) -> set[Way]:
+        """Return the ways in which a GPU runs a module."""
+        found = (self.way(name, gpu) for name, _ in _images(module))
+        return {way for way in found if way is not None}
+
     def runs(self, module: str, gpu: Capability) -> bool:
         """Check if a GPU runs a module, natively or from PTX."""
-        return any(self.way(name, gpu) in {"native", "ptx"} for name, _ in _images(module))
+        return not self.ways(module, gpu).isdisjoint({"native", "ptx"})
 
     def is_specific(self, module: str) -> bool:
         """Check if all images of a module are for one architecture or family only."""

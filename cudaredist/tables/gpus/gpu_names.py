@@ -83,6 +83,11 @@ def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
     return UnknownNameError("GPU", text, families, similar)
 
 
+def is_product(text: str) -> bool:
+    """Check if a valid name of a GPU is that of a product, not a capability or target."""
+    return not _is_like_target(text.lower())
+
+
 def capability_of(text: str, gpus: Gpus, cuda_minor: str | None = None) -> str:
     """Return the capability of a name, such as 7.0 for `V100`.
 

@@ -523,7 +523,11 @@ def test_package_without_code_for_a_gpu_is_named(
     section = fatbin([code], payload=bytes(size))
     install(tmp_path, project, "1.0", {"example/a.so": elf(sections={".nv_fatbin": section})})
     install(tmp_path, "other", "1.0", {"other/a.so": elf()})
-    messages = [each.message for each in judge(tmp_path).gpu_findings(["9.0"])]
+    messages = [
+        each.finding.message
+        for each in judge(tmp_path).gpu_verdicts(["9.0"])
+        if each.finding is not None
+    ]
     assert len(messages) == count
     assert all(message.startswith(f"{project} 1.0: GPUs of capability 9.0") for message in messages)
 

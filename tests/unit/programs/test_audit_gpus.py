@@ -8,6 +8,7 @@ from support.binaries import container, cubin, elf, entry
 from support.environments import install
 from support.programs import audit_data
 
+from cudaredist.commands.audit.text import audit_text
 from cudaredist.environments.audit_program import audit_report
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.formats.policy import DriverPolicy
@@ -43,6 +44,10 @@ def messages(path: Path, *gpus: str, driver: str | None = None) -> list[tuple[in
     kinds = {"gpu", "driver"} if driver else {"gpu"}
     found = audited(path, *gpus, driver=driver).findings
     return [(each.exit_code, each.message) for each in found if each.kind in kinds]
+
+
+def answers(path: Path, *gpus: str) -> list[tuple[str, str]]:
+    return [(each.answer, each.reason) for each in audited(path, *gpus).gpus]
 
 
 def program(folder: Path, *parts: bytes) -> Path:
@@ -112,6 +117,100 @@ def test_finding_names_the_files_of_the_package(tmp_path: Path) -> None:
     assert finding.path == "example/a.so"
 
 
+def test_modules_outside_of_the_sections_for_code_are_selected(tmp_path: Path) -> None:
+    """cuRAND 10.4.5 has a table of such containers, one for each GPU, in `.data`."""
+    sections = {
+        ".nv_fatbin": module("sm_75", "compute_75"),
+        ".data": module("sm_80") + module("sm_90") * 3,
+    }
+    path = tmp_path / "prog"
+    path.write_bytes(elf(sections=sections))
+    assert answers(path, "7.5", "9.0") == [("yes", "natively"), ("yes", "natively")]
+    assert messages(path, "7.5", "9.0") == []
+
+
+def test_counts_of_modules_have_one_denominator(tmp_path: Path) -> None:
+    """The oracle is the list of cubins, as `cuobjdump -lelf` prints it: one of five runs."""
+    parts = (module("sm_75"), module("sm_80"), module("sm_90a") * 3)
+    path = program(tmp_path, *parts)
+    words = "4 of 5 modules of prog (sm_80 sm_90a)"
+    assert messages(path, "7.5") == [(1, f"GPUs of capability 7.5 do not run {words}")]
+    report = audited(path, "7.5")
+    assert report.coverage is not None
+    coverage = report.coverage["7.5"]
+    assert (coverage.native + coverage.ptx, coverage.modules) == (1, 5)
+    assert answers(path, "7.5") == [("in part", f"not {words}")]
+
+
+# -- files without device code
+
+
+@pytest.mark.parametrize("needed", [(), ("libcublas.so.12",)])
+def test_file_without_device_code_runs_on_every_gpu(
+    tmp_path: Path, needed: tuple[str, ...]
+) -> None:
+    """A program that only calls cuBLAS ran on an H200."""
+    path = tmp_path / "prog"
+    path.write_bytes(elf(needed=needed))
+    report = audited(path, "7.5", "12.0")
+    assert [each for each in report.findings if each.kind == "gpu"] == []
+    words = "no device code of its own; its libraries decide"
+    assert answers(path, "7.5", "12.0") == [("yes", words)] * 2
+
+
+# -- device linking
+
+
+def linked(folder: Path, code: bytes, linker_input: bytes) -> Path:
+    path = folder / "prog"
+    path.write_bytes(elf(sections={".nv_fatbin": code, "__nv_relfatbin": linker_input}))
+    return path
+
+
+@pytest.mark.parametrize(("target", "answer"), [("sm_90", "yes"), ("sm_120", "no")])
+def test_lto_input_of_a_linked_file_does_not_count(
+    tmp_path: Path, target: str, answer: str
+) -> None:
+    """Linked with `-dlto` for `sm_90`, a program ran on an H200; for `sm_120`, it did not."""
+    path = linked(tmp_path, module(target), module("lto_90") * 2)
+    assert [each for each, _ in answers(path, "9.0")] == [answer]
+    assert len(messages(path, "9.0")) == (answer == "no")
+
+
+def test_driver_links_ptx_again(tmp_path: Path) -> None:
+    """ "JIT Linking Support" of nvcc's documentation: all objects need PTX or machine code."""
+    path = linked(tmp_path, module("sm_80"), module("sm_80", "compute_80") * 2)
+    assert answers(path, "9.0", "8.0") == [("yes", "from PTX"), ("yes", "natively")]
+    path = linked(tmp_path, module("sm_80"), module("sm_80", "compute_80") + module("lto_80"))
+    assert [each for each, _ in answers(path, "9.0")] == ["no"]
+
+
+def test_lto_code_of_an_object_must_be_linked(tmp_path: Path) -> None:
+    path = tmp_path / "a.o"
+    path.write_bytes(elf(sections={"__nv_relfatbin": module("lto_90")}))
+    assert answers(path, "9.0") == [("no", "the code of a.o (lto_90) must be linked first")]
+
+
+# -- the text
+
+
+def test_report_begins_with_the_gpu(tmp_path: Path) -> None:
+    path = program(tmp_path, module("sm_90"))
+    lines = list(audit_text(audited(path, "9.0")))
+    assert lines[0] == "GPUs of capability 9.0: yes, natively"
+    lines = list(audit_text(audited(path, "8.0")))
+    words = "no: the code of prog (sm_90) does not run on them"
+    assert lines[0] == f"GPUs of capability 8.0: {words}"
+    assert "The exit code 1 comes from the GPU." in lines
+
+
+def test_gpu_without_newer_compilers_has_a_last_release(tmp_path: Path) -> None:
+    """CUDA 13 removed 6.1, by its release notes."""
+    ((answer, reason),) = answers(program(tmp_path, module("sm_90")), "6.1")
+    assert answer == "no"
+    assert reason.endswith("; CUDA 12.9 is the last release that supports them")
+
+
 # -- cubins
 
 
@@ -153,6 +252,15 @@ def test_driver_of_an_unknown_release_is_unknown(tmp_path: Path) -> None:
     path = program(tmp_path, module("compute_80", ptx=(9, 5)))
     found = [each for each in audited(path, driver="620").findings if "PTX" in each.message]
     assert [(each.kind, each.exit_code) for each in found] == [("unknown", 3)]
+
+
+def test_release_of_ptx_answers_the_driver_of_a_static_program(tmp_path: Path) -> None:
+    """PTX 8.5 is that of CUDA 12.5, whose release notes require driver 555.42."""
+    path = program(tmp_path, module("compute_80", ptx=(8, 5)))
+    assert audited(path, driver="555.42.02").findings == ()
+    found = audited(path, driver="535.54.03").findings
+    words = "prog has PTX 8.5 of CUDA 12.5, which driver 535.54.03 does not compile"
+    assert [each.message for each in found] == [words]
 
 
 # -- Jetsons

@@ -138,8 +138,8 @@ def test_second_copy_of_a_library_is_a_warning(other: str, found: list[str]) -> 
     program = [file(f"x/{soname}", soname=soname), file(other, soname=soname)]
     report = judged(program, cuda("12.4.1"))
     assert (kinds(report), report.exit_code) == (found, 0)
-    other_findings = "No other findings" if found else "No findings"
-    assert f"{other_findings}. Compared with these libraries." in audit_text(report)
+    counts = "No findings, 1 warning" if found else "No findings"
+    assert f"{counts}. Compared with these libraries." in audit_text(report)
 
 
 # -- releases
@@ -568,7 +568,7 @@ COPY = file(CUBLAS, soname=CUBLAS)
         (Required(gpus=("8.0",)), [WITH_CODE], [], 0),
         (Required(gpus=("8.6", "8.9")), [WITH_CODE], [], 0),
         (Required(gpus=("8.0", "9.0", "7.5")), [WITH_CODE], ["gpu", "gpu"], 1),
-        (Required(gpus=("8.0",)), [file("a.so")], ["gpu"], 1),
+        (Required(gpus=("8.0",)), [file("a.so")], [], 0),
         (Required(gpus=("8.0",)), [WITH_CODE, file("b.so", code={"sm_90": 1})], ["gpu"], 1),
         (Required(max_glibc="2.28"), [WITH_CODE], [], 0),
         (Required(max_glibc="2.28"), [file("a.so")], [], 0),
