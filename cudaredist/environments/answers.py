@@ -133,6 +133,8 @@ class Answers:
         # Other symbols may need a later version.
         if any(use.lacking for use in uses) or uses[0].loaded.file is None:
             return self._environment.fix(uses[0].soname, uses).repair
+        if uses[0].loaded.found_by == "library-path":
+            return self._environment.fix(uses[0].soname, uses).repair
         if first is None or first.project is None:
             return None
         version = wheel_version(first)

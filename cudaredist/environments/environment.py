@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
 from cudaredist.environments.loader import UNREADABLE, damage_of
@@ -28,7 +29,7 @@ from cudaredist.programs.gpu_verdicts import (
     jetson_verdicts,
 )
 from cudaredist.programs.program import AuditData, NvidiaBuild, ProgramFile, majors_of, paths_of
-from cudaredist.programs.repair import Repair
+from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.report import AuditedEnvironment, LoadedFile
 from cudaredist.programs.run_paths import run_path_fix
 from cudaredist.wheels import other_project
@@ -147,16 +148,35 @@ class JudgedEnvironment:
 
     # -- commands
 
-    def fix(self, soname: str, uses: Iterable[Use]) -> WheelFix:
+    def fix(self, soname: str, uses: Sequence[Use]) -> WheelFix:
         """Return the repair of a library, or the build of the packages that need it.
 
         A wheel for one CUDA major is of no use to files that also load libraries of another one.
+        Nor is another wheel if the loaded file is not in it.
         """
+        loaded = uses[0].loaded
+        if loaded.found_by == "library-path":
+            return WheelFix(Repair(commands=(_WITHOUT_VARIABLE,)))
         builds = self._builds_for_one_major(soname, uses)
         if builds:
             return WheelFix(conflict=f"the environment needs {' and '.join(builds)}")
         files = [use.user for use in self.libraries.uses if use.soname == soname]
-        return fix_for(soname, files, self.environment, self._data, self.repairs)
+        fix = fix_for(soname, files, self.environment, self._data, self.repairs)
+        again = {} if fix.repair is None else dict(fix.repair.reinstalls)
+        owner = self.owners.of(loaded.file)
+        if not again or loaded.file is None or (owner is not None and owner.project in again):
+            return fix
+        title = "no Python package" if owner is None else owner.title
+        conflict = f"{title} contains the loaded file, which comes before that of "
+        conflict += some_of([f"{name} {version}" for name, version in again.items()])
+        repair = None
+        if owner is None and self.environment.kind == "conda environment":
+            newer = tuple(
+                Install(name, SpecifierSet(f">={version}")) for name, version in again.items()
+            )
+            of_conda = Repair(installer="conda", installs=newer)
+            repair = Repair(commands=(of_conda.command,)) if of_conda.is_possible else None
+        return WheelFix(repair, conflict)
 
     def _builds_for_one_major(self, soname: str, uses: Iterable[Use]) -> list[str]:
         """Return the builds that resolve a mixture of CUDA majors.
@@ -222,8 +242,6 @@ class JudgedEnvironment:
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
             repair, conflict = self.fix(soname, uses)
-            if uses[0].loaded.found_by == "library-path":
-                repair, conflict = Repair(commands=(_WITHOUT_VARIABLE,)), ""
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
             message += f", but {conflict}" if conflict else ""
             yield Finding("missing-symbols", message, paths[0], repair)

@@ -320,3 +320,17 @@ def test_packages_of_others_are_the_first_answer_about_a_gpu(tmp_path: Path) -> 
     assert second.message.endswith(
         "do not run nvidia-cublas-cu12 12.4.1.7, nvidia-cudnn-cu12 9.5.1 either"
     )
+
+
+def test_symbol_of_a_file_in_the_library_path_unsets_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, old = tmp_path / "site", tmp_path / "old"
+    install(site, "nvidia-cublas-cu12", "12.5.1.7", {f"{FOLDER}/{CUBLAS}": library(CUBLAS, "new")})
+    program = user(CUBLAS, "new", runpath=f"$ORIGIN/../{FOLDER}")
+    install(site, "example", "1.0", {"example/a.so": program})
+    old.mkdir()
+    (old / CUBLAS).write_bytes(library(CUBLAS, "old"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(old))
+    (answer,) = answers(site, symbols={"new": (CUBLAS,)})
+    assert answer.hint == "unset LD_LIBRARY_PATH"

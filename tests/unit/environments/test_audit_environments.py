@@ -552,3 +552,23 @@ def test_alternative_for_another_release_is_a_warning(
     found = list(judge(tmp_path, libraries=libraries).findings())
     assert {each.kind for each in found} == {"missing-library"}
     assert [each.exit_code for each in found] == exit_codes
+
+
+# -- the owner of the loaded file
+
+
+@pytest.mark.parametrize(
+    ("folder", "hint"),
+    [("conda-meta", "conda install 'libcublas>=12.5.1.7'"), ("other", None)],
+)
+def test_repair_is_that_of_the_loaded_file(tmp_path: Path, folder: str, hint: str | None) -> None:
+    """The loader takes the older file of the folder that the run path leads to."""
+    (tmp_path / folder).mkdir()
+    put_cublas(tmp_path, "old", "new", version="12.5.1.7")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / CUBLAS).write_bytes(library(CUBLAS, "old"))
+    put_example(tmp_path, user(CUBLAS, "new", runpath="$ORIGIN/../lib"))
+    (finding,) = (each for each in findings(tmp_path) if each.kind == "missing-symbols")
+    words = "no Python package contains the loaded file, which comes before that of "
+    assert finding.message.endswith(f"but {words}nvidia-cublas-cu12 12.5.1.7")
+    assert finding.hint == hint
