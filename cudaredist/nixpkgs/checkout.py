@@ -187,6 +187,9 @@ class Checkout:
         # Package sets older than the oldest one are not added, so they need no rows.
         oldest = min(map(natural_order, theirs.minors), default=natural_order(""))
         lines = {line for line in self.lines if natural_order(line) >= oldest}
+        if "releases" not in self.parts and theirs.minors:
+            # Without a new package set, its release needs no rows.
+            lines = set()
         return TableUpdate(
             tables=self.ours.tables,
             sets=self.ours.sets,

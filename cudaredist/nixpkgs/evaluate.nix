@@ -15,11 +15,14 @@ let
     intersectAttrs
     isAttrs
     isFunction
+    isList
     listToAttrs
     mapAttrs
     match
     pathExists
     readDir
+    readFile
+    split
     stringLength
     substring
     ;
@@ -84,8 +87,19 @@ let
   capabilities =
     (readIfPresent "${modules}/db/bootstrap/cuda.nix" { inherit lib; }).cudaCapabilityToInfo or null;
 
-  # Labels by redistributable, from the names of the local manifests.
-  manifests =
+  # Labels by redistributable, from the texts and names in the table of releases, and from the names of
+  # the manifests in the folder. The manifests of a changed table are not there yet.
+  manifests = mapAttrs (name: labels: labels // localManifests.${name} or { }) (
+    ownLib.genAttrs (textsOf "([A-Za-z][A-Za-z0-9_-]*)[[:space:]]*=") (
+      _: ownLib.genAttrs (textsOf "\"([^\"]*)\"") (label: { release_label = label; })
+    )
+  );
+  textsOf =
+    expression:
+    concatMap (part: if isList part then part else [ ]) (
+      split expression (if pathExists (root + "/${versions}") then readFile (root + "/${versions}") else "")
+    );
+  localManifests =
     let
       folder = root + "/${modules}/manifests";
       labelsOf = redist: concatMap labelOf (attrNames (readDir (folder + "/${redist}")));

@@ -167,7 +167,10 @@ class NixFile:
         siblings: Iterable[str] = (),
         gap: str = "\n",
     ) -> None:
-        """Add lines below a parent, after the last sibling that is sorted before the name."""
+        """Add lines below a parent, after the last sibling that is sorted before the name.
+
+        Without one, they are the first ones in the braces of the other siblings.
+        """
         start, end = self.body(*parent)
         earlier = {other for other in siblings if natural_order(other) < natural_order(name)}
         for other in sorted(earlier, key=natural_order, reverse=True):
@@ -175,7 +178,22 @@ class NixFile:
             if sibling is not None:
                 self.add_after(sibling, lines, gap=gap)
                 return
+        for other in sorted(set(siblings) - earlier, key=natural_order):
+            sibling = self._find(other, start, end)
+            if sibling is not None:
+                start = self._innermost_brace(start, sibling.start)
+                break
         self.replace(start + 1, start + 1, "\n" + self.indented(nix_indented(lines), start))
+
+    def _innermost_brace(self, start: int, end: int) -> int:
+        """Return the offset of the last brace in a part of the text that is not closed there."""
+        opened = [start]
+        for token in self._words(start + 1, end):
+            if token["word"] == "{":
+                opened.append(token.start())
+            elif token["word"] == "}":
+                opened.pop()
+        return opened[-1]
 
     def add_after(self, sibling: Binding, lines: Iterable[str], *, gap: str) -> None:
         """Add lines after an attribute."""

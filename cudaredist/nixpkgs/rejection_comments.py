@@ -40,13 +40,19 @@ def rejection_comments(sets: Iterable[SetReleases], target: Target) -> dict[str,
     in_table = set(released(target.versions))
     added = {Release(cell.redist, target.label(cell) or "") for cell in target.changed}
     written: set[tuple[str, str]] = set()
+    explained: set[tuple[str, str, str]] = set()
     comments: dict[str, dict[str, list[str]]] = {}
     for rejection in _rejections(sets, target):
         attribute, redist, _ = rejection.cell
         is_new = rejection.cell in target.changed or rejection.release in added
         is_newer = is_older(rejection.label, rejection.newer.release)
+        # The newest release that does not fit explains the label. Older ones need no sentence.
         is_written = (redist, rejection.words) in written
-        if is_new and is_newer and rejection.release in in_table and not is_written:
+        is_explained = (attribute, redist, rejection.label) in explained
+        if is_new and is_newer and rejection.release in in_table and not is_explained:
+            explained.add((attribute, redist, rejection.label))
+            if is_written:
+                continue
             written.add((redist, rejection.words))
             comments.setdefault(attribute, {}).setdefault(redist, []).append(rejection.words)
     return {attribute: list(_comment_lines(redists)) for attribute, redists in comments.items()}

@@ -36,8 +36,11 @@ _DEFINITIONS = {
 """The variables of the conditions."""
 
 
-def release_code(labels: Labels, orin_test: str = _ORIN_TEST) -> NixValue:
-    """Return a redistributable's release, with conditions if machines differ."""
+def release_code(labels: Labels, orin_test: str = _ORIN_TEST, scope: str = "") -> NixValue:
+    """Return a redistributable's release, with conditions if machines differ.
+
+    `scope` precedes the variables of a set's `backendStdenv`.
+    """
     fallback = next(labels[machine] for machine in MACHINES if machine in labels)
     server = labels.get(SERVER_ARM, fallback)
     thor = labels.get(THOR, labels.get(ORIN, server))
@@ -46,9 +49,9 @@ def release_code(labels: Labels, orin_test: str = _ORIN_TEST) -> NixValue:
     if orin != thor:
         tests.append((orin_test, orin))
     if thor != server:
-        tests.append((_JETSON_TEST, thor))
+        tests.append((f"{scope}{_JETSON_TEST}", thor))
     if server != fallback:
-        tests.append((_ARM_TEST, server))
+        tests.append((f"{scope}{_ARM_TEST}", server))
     if not tests:
         return fallback
     branches = [f"if {test} then\n  {nix_string(label)}\nelse" for test, label in tests]
@@ -83,7 +86,9 @@ def merge_versions(
             _inherit_variables(file, attribute)
             _add_comment(file, attribute, comments.get(attribute, ()))
     for name, lines in _DEFINITIONS.items():
-        is_added = file.text.count(name) > before.count(name)
+        # In a set's scope, such as `backendStdenv.hostPlatform`, the set defines it.
+        use = re.compile(rf"(?<![\w.]){name}\b")
+        is_added = len(use.findall(file.text)) > len(use.findall(before))
         if is_added and not _defines(file, name):
             start, let, end = file.text.partition("let\n")
             file.text = "".join([start, let, *(f"  {line}\n" for line in lines), "\n", end])
@@ -106,7 +111,7 @@ def _put_release(
     binding = file.find(*names)
     if binding is None:
         attribute, redist = names
-        lines = nix_binding(redist, _code(file, new))
+        lines = nix_binding(redist, _code(file, attribute, new))
         file.add([attribute], redist, lines, siblings=siblings)
         return
     pairs = {(label, new[machine]) for machine, label in old.items()}
@@ -116,16 +121,28 @@ def _put_release(
     if old and is_one_to_one:
         file.rename_strings(binding, renamed)
     else:
-        file.put(names, _code(file, new))
+        file.put(names, _code(file, names[0], new))
 
 
-def _code(file: NixFile, labels: Labels) -> NixValue:
-    """Return a release in the form of a file that has a function for Jetsons before Thor."""
-    return release_code(labels, _ORIN_CALL if _ORIN_CALL in file.text else _ORIN_TEST)
+def _code(file: NixFile, attribute: str, labels: Labels) -> NixValue:
+    """Return a release in the form of the file.
+
+    It may have a function for Jetsons before Thor, and sets that name their own `backendStdenv` in
+    conditions.
+    """
+    scope = f"{attribute}.backendStdenv."
+    binding = file.find(attribute)
+    code = "" if binding is None else file.text[binding.value : binding.end]
+    is_scoped = f"{scope}{_JETSON_TEST}" in code or f"{scope}hostPlatform" in code
+    orin_test = _ORIN_CALL if _ORIN_CALL in file.text else _ORIN_TEST
+    return release_code(labels, orin_test, scope if is_scoped else "")
 
 
 def _inherit_variables(file: NixFile, attribute: str) -> None:
-    """Add the variables of new conditions to a set's own `inherit`, if it has one."""
+    """Update the variables of conditions in a set's own `inherit`, if it has one.
+
+    An `inherit` without variables is removed, and `let` and `in` with it if nothing else is there.
+    """
     binding = file.find(attribute)
     if binding is None:
         return
@@ -139,10 +156,16 @@ def _inherit_variables(file: NixFile, attribute: str) -> None:
     body = code[match.end() :]
     variables = ("hasJetsonCudaCapability", "hostPlatform", "requestedJetsonCudaCapabilities")
     used = {name for name in (*variables, *names) if re.search(rf"\b{re.escape(name)}\b", body)}
-    if used - set(names):
-        inherited = " ".join(sorted(used))
-        start = binding.value + match.start(1)
+    kept = used | {name for name in names if name not in variables}
+    start = binding.value + match.start(1)
+    if kept and kept != set(names):
+        inherited = " ".join(sorted(kept))
         file.replace(start, binding.value + match.end(1), f" {inherited}")
+    elif not kept:
+        only = re.match(rf"\s*let\s+{re.escape(match[0])}\s*\n\s*in\n[ \t]+(?=\S)", code)
+        if only is not None:
+            rest = re.sub(r"(?m)^  ", "", code[only.end() :])
+            file.replace(binding.value, binding.end, f" {rest}")
 
 
 def _add_comment(file: NixFile, attribute: str, lines: Sequence[str]) -> None:

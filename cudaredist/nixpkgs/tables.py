@@ -92,7 +92,10 @@ class TableUpdate:
         """The rows of compilers for package sets."""
         if "compilers" not in self.parts:
             return {}
-        rows = current_rows(nvcc_bounds(self.tables.compat), self.theirs.compilers)
+        bounds = nvcc_bounds(self.tables.compat)
+        rows = current_rows(bounds, self.theirs.compilers)
+        # nixpkgs' own sets need a row, even if they are older than its oldest one.
+        rows |= {minor: row for minor, row in bounds.items() if minor in self.theirs.minors}
         return {minor: row for minor, row in rows.items() if self._has_set(minor)}
 
     @cached_property

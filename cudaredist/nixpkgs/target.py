@@ -91,7 +91,11 @@ def target_versions(
     nixpkgs' sets.
     """
     known = labels_by_set(theirs)
-    selected = set_versions(sets)
+    selected = {
+        # A set with the CUDA release only has no other products.
+        attribute: rows if known.get(attribute, {}).keys() != {CUDA} else {CUDA: rows[CUDA]}
+        for attribute, rows in set_versions(sets).items()
+    }
     if only_redist is not None:
         known = _rows_of(only_redist, known)
         ours = _rows_of(only_redist, selected)

@@ -11,7 +11,7 @@ from support.checkouts import CHECKOUT
 from support.nix_builds import needs_nix
 from support.running import expect_error, expect_output
 
-from cudaredist.nixpkgs.tables import VERSIONS_PATH
+from cudaredist.nixpkgs.tables import NVCC_PATH, VERSIONS_PATH
 
 X86, SERVER_ARM, JETSON = "linux-x86_64", "linux-sbsa", "linux-aarch64"
 SETS = """{ _cuda, callPackage, config, lib }:
@@ -151,3 +151,108 @@ def test_pin_that_new_set_cannot_use_is_replaced(run: Run, checkout: Path) -> No
     assert 'cusparselt = "0.10.0";' in newer
     expected = "cudaPackages_12_9.cusparselt for linux-x86_64 is 0.8.1, not 0.10.0: "
     assert expected in result.stderr
+
+
+OWN_SELECTION = """{ _cuda, callPackage, config, lib }:
+let
+  select = lib.mapAttrs (
+    name: version:
+    let
+      manifest = _cuda.manifests.${name}.${version};
+    in
+    manifest // { release_label = manifest.release_label or version; }
+  );
+
+  cudaPackages_12_9 = callPackage ../x {
+    manifests = select {
+      cuda = "12.9.1";
+    };
+  };
+
+  cudaPackages_13_4 = callPackage ../x {
+    manifests = select {
+      cuda = "13.4.2";
+      cusparselt = "0.9.0";
+      nvtiff = if cudaPackages_13_4.backendStdenv.hasJetsonCudaCapability then "0.5.0" else "0.5.1";
+    };
+  };
+in
+{
+  inherit cudaPackages_12_9 cudaPackages_13_4;
+}
+"""
+
+
+@needs_nix
+def test_file_with_own_selection_of_manifests_is_changed(run: Run, checkout: Path) -> None:
+    """The manifests of new releases are not in the checkout when the file is evaluated."""
+    Path(checkout, VERSIONS_PATH).write_text(OWN_SELECTION)
+    expect_output(run("nixpkgs", checkout), 0)
+    older, newer = Path(checkout, VERSIONS_PATH).read_text().split("cudaPackages_13_4 = ")
+    # A set with the CUDA release only has no other products.
+    assert older.endswith('      cuda = "12.9.1";\n    };\n  };\n\n  ')
+    rows = [
+        '      cuda = "13.4.2";',
+        '      cudnn = "9.27.0";',
+        '      cuquantum = "26.9.0";',
+        '      cusparselt = "0.10.0";',
+        '      nvtiff = "0.5.1";',
+    ]
+    assert "\n".join(rows) in newer
+    expect_output(run("nixpkgs", checkout, "--diff"), 0)
+
+
+@needs_nix
+def test_new_condition_has_form_of_set(run: Run, checkout: Path) -> None:
+    text = OWN_SELECTION.replace('"0.9.0";\n', '"0.9.0";\n      cudnn = "9.20.0";\n').replace(
+        "13_4", "12_9_1"
+    )
+    start = text.index("  cudaPackages_12_9 = "), text.index("  cudaPackages_12_9_1 = ")
+    text = text[: start[0]] + text[start[1] :].replace("cudaPackages_12_9 cuda", "cuda")
+    text = text.replace("12_9_1", "12_9").replace("13.4.2", "12.9.1").replace('"0.9.0"', '"0.8.1"')
+    Path(checkout, VERSIONS_PATH).write_text(text)
+    expect_output(run("nixpkgs", checkout, "--only", "cudnn"), 0)
+    test = "cudaPackages_12_9.backendStdenv.hasJetsonCudaCapability"
+    expected = f'      cudnn = if {test} then "9.20.0" else "9.27.0";'
+    changed = Path(checkout, VERSIONS_PATH).read_text()
+    assert expected in changed
+    assert "hasJetsonCudaCapability =" not in changed
+
+
+@needs_nix
+@pytest.mark.parametrize("names", ["hasJetsonCudaCapability", "hasJetsonCudaCapability isOther"])
+def test_unused_variable_is_no_longer_inherited(run: Run, checkout: Path, names: str) -> None:
+    condition = 'if hasJetsonCudaCapability then "0.5.0" else "0.5.1"'
+    form = f"""  cudaPackages_13_4 =
+    let
+      inherit (cudaPackages_13_4.backendStdenv) {names};
+    in
+    make {{
+      cuda = "13.4.2";
+      nvtiff = {condition};
+    }};
+in
+{{
+  inherit cudaPackages_13_4;
+}}
+"""
+    start = SETS[: SETS.index("  cudaPackages_12_9 = ")]
+    Path(checkout, VERSIONS_PATH).write_text(start + form)
+    expect_output(run("nixpkgs", checkout, "--only", "nvtiff"), 0)
+    changed = Path(checkout, VERSIONS_PATH).read_text().removeprefix(start)
+    if names.endswith("isOther"):
+        assert "inherit (cudaPackages_13_4.backendStdenv) isOther;" in changed
+    else:
+        body = '{\n    cuda = "13.4.2";\n    nvtiff = "0.5.1";\n  };\nin\n'
+        assert changed.startswith(f"  cudaPackages_13_4 = make {body}")
+
+
+@needs_nix
+def test_only_compilers_adds_no_row_of_set_that_checkout_lacks(run: Run, checkout: Path) -> None:
+    sets = SETS[: SETS.index("  cudaPackages_13_4")] + "in\n{\n  inherit cudaPackages_12_9;\n}\n"
+    Path(checkout, VERSIONS_PATH).write_text(sets)
+    expect_output(run("nixpkgs", checkout, "--only", "compilers"), 0)
+    text = Path(checkout, NVCC_PATH).read_text()
+    # The set is older than the oldest row, but needs one.
+    assert '"12.9" = {' in text
+    assert '"13.4" = {' not in text
