@@ -48,7 +48,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The garbage collector takes a tenth of the time, and few objects of tests require it.
-gc.set_threshold(20_000, 10, 10)
+gc.set_threshold(100_000, 10, 10)
 
 # No deadlines, because the speed of a shared machine varies. The profile "ci" has more examples.
 settings.register_profile(

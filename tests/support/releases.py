@@ -5,6 +5,7 @@ import lzma
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,6 +21,13 @@ EARLY: Packages = {"libx": {"linux-x86_64": {"LICENSE": b"x", "lib/x": b"x"}}}
 
 def packed(name: str, files: Files) -> bytes:
     """Return a `.zip` or `.tar.xz` archive with one top directory."""
+    return _packed(name, tuple(files.items()))
+
+
+@lru_cache(maxsize=500)
+def _packed(name: str, entries: tuple[tuple[str, bytes | str], ...]) -> bytes:
+    """Pack files once, since many tests need the same archives."""
+    files = dict(entries)
     top = name.removesuffix(".zip").removesuffix(".tar.xz")
     out = io.BytesIO()
     if name.endswith(".zip"):
