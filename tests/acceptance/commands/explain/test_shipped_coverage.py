@@ -62,6 +62,7 @@ def history() -> dict[tuple[str, str], list[PackageCoverage]]:
     return grouped(((entry.package, entry.capability), entry) for entry in found)
 
 
+@pytest.mark.slow
 def test_releases_without_device_code_run_on_every_gpu() -> None:
     (cudart,) = history()["cuda_cudart", "7.0"]
     assert cudart.any == ReleaseSpan(first="11.8.0", newest="12.8.2")
@@ -185,6 +186,7 @@ def releases_of_set(name: str, platform: Platform, cuda: Version) -> dict[str, s
     return {redist: str(one.label) for redist, one in chosen.items() if one is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 def test_newest_releases_of_gpu_are_those_of_a_set(name: str) -> None:
     (answer,) = newest_together([name], archives(), STORE, GPUS)
@@ -220,6 +222,7 @@ def test_explain_gpu_begins_with_newest_releases(run: Run, name: str, answer: st
     assert run("explain", "gpu", name).stdout.startswith(answer)
 
 
+@pytest.mark.slow
 def test_set_with_native_code_for_volta_selects_older_releases(run: Run) -> None:
     options = ("--gpu", "7.0", "--require-coverage", "native", "--data-dir", DATA)
     made = json.loads(
@@ -231,6 +234,7 @@ def test_set_with_native_code_for_volta_selects_older_releases(run: Run) -> None
     assert newer["reason"].startswith("partial code for 7.0 (0 of 2 files, ptx 1 of 665 modules)")
 
 
+@pytest.mark.slow
 def test_set_of_default_capabilities_has_code_in_every_package(run: Run) -> None:
     options = ("--platform", "linux-x86_64", "--data-dir", DATA, "--json")
     made = json.loads(run("build", "--cuda", "13.0", *options).stdout)
