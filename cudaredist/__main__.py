@@ -1,6 +1,7 @@
 """Start the command line: `python -m cudaredist` and the `cudaredist` script."""
 
 import gc
+import os
 import sys
 
 from cudaredist import __version__
@@ -9,10 +10,15 @@ from cudaredist.cli.streams import use_safe_streams
 from cudaredist.errors import WriteError
 from cudaredist.locks import end_as_interrupted, exit_interrupted
 
+_NARROWEST, _WIDEST = 40, 1000
+"""Columns of a terminal to write for, even if it has fewer or more."""
+
 
 def main() -> None:
     """Run the command line. Ctrl-C exits with code 130."""
     end_as_interrupted()
+    for name in ("COLUMNS", "TERMINAL_WIDTH"):
+        _limit_width(name)
     # The default of 700 takes up to a fifth of the time, because data stays until the end.
     gc.set_threshold(20_000)
     use_safe_streams()
@@ -24,6 +30,17 @@ def main() -> None:
         # Of the completion of a shell, or of the version.
         Console().failure(error)
         sys.exit(error.exit_code)
+
+
+def _limit_width(name: str) -> None:
+    """Limit the width in an environment variable, to which the help is filled with blanks."""
+    text = os.environ.get(name, "")
+    if not text.isascii() or not text.isdigit():
+        os.environ.pop(name, None)
+    else:
+        # More digits than the limit has are not converted.
+        width = int(text) if len(text) <= len(str(_WIDEST)) else _WIDEST
+        os.environ[name] = str(min(max(width, _NARROWEST), _WIDEST))
 
 
 def _run() -> None:

@@ -45,7 +45,7 @@ from cudaredist.commands.versions.command import versions
 from cudaredist.commands.which.command import which
 from cudaredist.errors import EXIT_CODES, EXIT_OK, EXIT_USAGE, CudaRedistError, UsageError
 from cudaredist.hints import quoted
-from cudaredist.similar_names import similar_names
+from cudaredist.similar_names import similar_names, similar_options
 
 __all__ = ["app"]
 
@@ -151,6 +151,9 @@ class _Program(TyperGroup):
         """Report an error, and return the exit."""
         command = next((word for word in self._words if word in self.commands), None)
         if not isinstance(error, CudaRedistError):
+            if hasattr(error, "possibilities"):  # only the exception for an unknown option has it
+                similar = similar_options(error.option_name, error.possibilities or ())
+                error.possibilities = [*similar]
             hint = self._hint(error, command)
             error.message = _original_message(error)
             message = " ".join(error.format_message().split())
@@ -169,8 +172,8 @@ class _Program(TyperGroup):
         known: Sequence[str] = ()
         if command is None:
             wrong, known = next(iter(self._words), None), list(self.commands)
-        elif hasattr(error, "possibilities"):  # only the exception for an unknown option has it
-            wrong, known = error.option_name, error.possibilities or ()
+        elif hasattr(error, "possibilities"):
+            wrong, known = error.option_name, error.possibilities
             owner = self._owner(error.option_name, known)
             if owner is not None:
                 return f"this is an option of {owner}: run `cudaredist {owner} --help`"

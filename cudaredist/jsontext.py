@@ -45,6 +45,18 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
     bytes, and at most one value for 16 bytes of `limit`. Raises `InvalidFileError`, with `what` as
     the kind of file.
     """
+    document, problems = parse_json_parts(data, what=what, limit=limit)
+    if problems:
+        raise InvalidFileError(what, problems)
+    return document
+
+
+def parse_json_parts(data: bytes, *, what: str, limit: int) -> tuple[object, list[Problem]]:
+    """Parse untrusted JSON, and return it with the problems of its parts.
+
+    These are repeated keys, control characters and lone surrogates. The caller omits the parts with
+    problems. Raises `InvalidFileError` for everything else that `parse_json` refuses.
+    """
 
     def refuse(*problems: Problem) -> NoReturn:
         raise InvalidFileError(what, problems)
@@ -69,11 +81,9 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
         )
     except ValueError as error:
         refuse(Problem("", _syntax_problem(text, error)))
-    if repeats or not is_plain(data):
-        problems = list(islice(_hidden_problems(document), _PROBLEMS_GATHERED))
-        if problems:
-            refuse(*problems)
-    return document
+    is_suspect = bool(repeats) or not is_plain(data)
+    hidden = _hidden_problems(document) if is_suspect else iter(())
+    return document, list(islice(hidden, _PROBLEMS_GATHERED))
 
 
 def load_json(data: bytes) -> Any:  # noqa: ANN401 - the caller checks the form

@@ -88,6 +88,16 @@ def _has_text(name: str, text: str) -> bool:
     return is_within or (len(text) >= _BEGINNING and name.startswith(text))
 
 
+def similar_options(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return the options that may be meant by an unknown one.
+
+    Short options have many letters in common: `--nope` does not mean `--no-pager`.
+    """
+    text = name.lstrip("-")
+    related = [other for other in known if text in other or other.lstrip("-") in text]
+    return tuple(dict.fromkeys((*misspelled_names(name, known), *related)))
+
+
 def misspelled_names(name: str, known: Collection[str]) -> tuple[str, ...]:
     """Return at most three known names of which an unknown one is probably a misspelling.
 

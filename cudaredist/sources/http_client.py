@@ -257,6 +257,14 @@ class HttpClient:
 
     def _new_context(self, kind: str) -> ssl.SSLContext:
         cert = self._access.cert
+        for file in (os.environ.get("SSL_CERT_FILE"), cert, self._access.client_cert):
+            path = Path(file or ".")
+            # The TLS library would wait forever for the other end of a pipe.
+            if path.exists() and not path.is_file() and not path.is_dir():
+                hint = (
+                    "use a file with the certificates: set SSL_CERT_FILE, or run `pip config list`"
+                )
+                raise UsageError(f"certificates: {path} is not a regular file", hint=hint)
         if kind == "http":
             # It trusts no authority, so that it cannot be used for https.
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

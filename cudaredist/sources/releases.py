@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.mirror_lock import ListedRelease
-from cudaredist.jsontext import canonical_json, parse_json
+from cudaredist.jsontext import canonical_json, join_path, parse_json_parts
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT
 from cudaredist.primitives import (
     NVIDIA_CHANNEL_PATTERN,
@@ -128,7 +128,7 @@ def read_releases(data: bytes, product: str, address: str) -> ListedReleases:
     """
     reader = _Reader(address)
     releases: list[NvidiaChannelRelease] = []
-    for nvidia_channel, items in reader.nvidia_channels(data).items():
+    for nvidia_channel, items in reader.nvidia_channels(data, may_omit=True).items():
         for place, entry in reader.entries(nvidia_channel, items):
             release = reader.release(nvidia_channel, product, place, entry)
             if release is not None:
@@ -150,6 +150,7 @@ class _Reader:
     def __init__(self, address: str) -> None:
         self._what = f"{posixpath.basename(address)} ({address})"
         self._problems: list[Problem] = []
+        self._hidden: list[Problem] = []
 
     def problem(self, place: str, message: str) -> None:
         self._problems.append(Problem(place, message))
@@ -158,9 +159,17 @@ class _Reader:
         """Return the error of all problems, None if there are none."""
         return InvalidFileError(self._what, self._problems) if self._problems else None
 
-    def nvidia_channels(self, data: bytes) -> Mapping[str, object]:
-        """Return the values of the document, by NVIDIA channel."""
-        document = parse_json(data, what=self._what, limit=DOCUMENT_LIMIT)
+    def nvidia_channels(self, data: bytes, *, may_omit: bool = False) -> Mapping[str, object]:
+        """Return the values of the document, by NVIDIA channel.
+
+        With `may_omit`, `entries` omits those with forbidden characters or repeated keys. Without,
+        they raise `InvalidFileError` for the document.
+        """
+        document, problems = parse_json_parts(data, what=self._what, limit=DOCUMENT_LIMIT)
+        if not all(may_omit and "[" in problem.path for problem in problems):
+            raise InvalidFileError(self._what, problems)
+        self._hidden = problems
+        self._problems += problems
         if not isinstance(document, dict):
             raise InvalidFileError.of(self._what, "expected an object with channels")
         for name in document:
@@ -177,6 +186,9 @@ class _Reader:
             return
         for number, entry in enumerate(items):
             place = f"{nvidia_channel}[{number}]"
+            path = f"{join_path('', nvidia_channel)}[{number}]"
+            if any(problem.path.startswith(path) for problem in self._hidden):
+                continue
             if isinstance(entry, dict):
                 yield place, entry
             else:

@@ -56,21 +56,23 @@ class Cache:
     def get(self, kind: str, sha256: Sha256) -> bytes | None:
         """Return an entry for the bytes with this hash.
 
-        A kind is, for example, `facts/1`. Return None if the entry is missing or damaged.
+        A kind is, for example, `facts/1`. Return None if the entry is missing or damaged, or was
+        stored for other bytes. Entries of version 0.2 have only the hash of their data.
         """
         try:
             with open_private(self._entry_path(kind, sha256)) as file:
                 digest, _, data = file.read().partition(b"\n")
         except OSError:
             return None
-        return data if digest == sha256_of(data).encode() else None
+        is_intact = digest in {_entry_digest(kind, sha256, data), sha256_of(data).encode()}
+        return data if is_intact else None
 
     def put(self, kind: str, sha256: Sha256, data: bytes) -> None:
         """Store an entry for the bytes with this hash.
 
         If the cache cannot be written, log a warning once instead of raising an error.
         """
-        entry = b"%b\n%b" % (sha256_of(data).encode(), data)
+        entry = b"%b\n%b" % (_entry_digest(kind, sha256, data), data)
         write = partial(write_file, data=entry, durable=False)
         self._replace(self._entry_path(kind, sha256), write)
 
@@ -147,3 +149,8 @@ class Cache:
 
     def _entry_path(self, kind: str, key: str) -> Path:
         return self._root / kind / key[:2] / key
+
+
+def _entry_digest(kind: str, key: str, data: bytes) -> bytes:
+    """Return the hash of an entry, which is not valid under another name."""
+    return sha256_of(b"%b/%b\n%b" % (kind.encode(), key.encode(), data)).encode()

@@ -3,6 +3,7 @@
 Such files are neither written through nor trusted."""
 
 import contextlib
+import hashlib
 import os
 import shutil
 import subprocess
@@ -333,3 +334,22 @@ def test_sweep_ignores_folders_removed_by_another_run(cache: Path, patch: Patch)
     patch(os, "scandir", scan_and_remove_the_other)
     Cache(cache).sweep()
     assert not any(path.is_file() for path in cache.rglob("*"))
+
+
+def test_entry_under_the_name_of_another_is_not_read(cache: Path) -> None:
+    store = Cache(cache)
+    store.put("facts/1", SHA256, b"facts")
+    assert store.get("facts/1", SHA256) == b"facts"
+    copies = (("facts/1", "b" * 64), ("facts/2", SHA256))
+    for kind, sha256 in copies:
+        copy = cache / kind / sha256[:2] / sha256
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(cache / "facts/1" / SHA256[:2] / SHA256, copy)
+        assert store.get(kind, sha256) is None
+
+
+def test_entry_of_an_earlier_version_is_read(cache: Path) -> None:
+    path = cache / "facts/1" / SHA256[:2] / SHA256
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_bytes(hashlib.sha256(b"facts").hexdigest().encode() + b"\nfacts")
+    assert Cache(cache).get("facts/1", SHA256) == b"facts"

@@ -122,3 +122,24 @@ def test_file_in_place_of_a_closed_stream_gets_no_messages(tmp_path: Path) -> No
     name = "manifests/cuda/redistrib_13.0.2.json"
     published = SAMPLE / "compute/cuda/redist/redistrib_13.0.2.json"
     assert (tmp_path / "data" / name).read_bytes() == published.read_bytes()
+
+
+@needs("sh")
+@pytest.mark.parametrize("variable", ["COLUMNS", "TERMINAL_WIDTH"])
+@pytest.mark.parametrize("width", ["1000000000", "0", "-5", "wide"])
+def test_help_is_printed_for_any_width(tmp_path: Path, variable: str, width: str) -> None:
+    words = f"{sys.executable} -m cudaredist build --help"
+    result = completed("env", f"{variable}={width}", "sh", "-c", words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "--json" in result.stdout
+    assert len(result.stdout) < 200_000
+
+
+@needs("sh")
+@pytest.mark.parametrize("words", ["build --help", "--help", "--version", "schema lock"])
+def test_reader_that_closes_the_pipe_gets_no_traceback(tmp_path: Path, words: str) -> None:
+    # The reader is gone before the first byte.
+    call = f"(sleep 0.5; {sys.executable} -m cudaredist {words}; echo code $? >&2) | true"
+    result = completed("env", "COLUMNS=1000", "sh", "-c", f"{call}; sleep 2", cwd=tmp_path)
+    assert "Traceback" not in result.stderr
+    assert result.stderr in {"", "code 0\n"}

@@ -15,6 +15,7 @@ WRONG_CALLS = {
     f"buidl {BUILD.removeprefix('build ')}": f"cudaredist {BUILD}",
     f"{BUILD} --gpuu 9.0": f"cudaredist {BUILD} --gpu 9.0",
     "build 13.0.3": "cudaredist build --help",
+    "build --nope": "cudaredist build --help",
     "export urls": "cudaredist export --help",
     "build --cuda 13.9 --platform linux-x86_64": "cudaredist build --cuda 13.5.0 "
     "--platform linux-x86_64",

@@ -137,8 +137,8 @@ def _problem(
 def remove_root(root: Path) -> ToolkitReport:
     """Remove the installed files, then the folders that are empty.
 
-    Other files stay. Also removes the staging directory of an interrupted run. Raises `UsageError`
-    if the root has no record.
+    Other files and altered ones stay. Also removes the staging directory of an interrupted run.
+    Raises `UsageError` if the root has no record.
     """
     staging = StagingDirectory(root)
     path = staging.root
@@ -152,23 +152,50 @@ def remove_root(root: Path) -> ToolkitReport:
         record = _record_of(root)
         contents = list_root(path)
         foreign = contents.foreign_to(record)
-        if not foreign:
+        altered = frozenset(_altered_contents(path, record, contents))
+        if not foreign and not altered:
             # Fails if the root is a mount point.
             with contextlib.suppress(OSError):
                 staging.discard(path)
         if os.path.lexists(path):
             try:
-                _remove_files(path, record, contents)
+                _remove_files(path, record, contents, altered)
             except OSError as error:
                 raise WriteError(error.filename or root, error) from error
         staging.clear()
-    code = EXIT_FINDINGS if foreign else EXIT_OK
-    return toolkit_report(root, record, "removed", foreign=foreign, exit_code=code)
+    problems = tuple(f"{path}: was changed, so it is kept" for path in sorted(altered))
+    code = EXIT_FINDINGS if foreign or problems else EXIT_OK
+    return toolkit_report(
+        root, record, "removed", problems=problems, foreign=foreign, exit_code=code
+    )
 
 
-def _remove_files(root: Path, record: ToolkitRecord, contents: RootContents) -> None:
+def _altered_contents(root: Path, record: ToolkitRecord, contents: RootContents) -> Iterator[str]:
+    """Yield the paths of installed files with other contents, and of links to other paths."""
+    for path, file in record.files.items():
+        about = contents.files.get(path)
+        if about is None:
+            continue
+        try:
+            is_same = stat.S_ISREG(about.st_mode) and about.st_size == file.size
+            if not is_same or hash_of(root / path) != file.sha256:
+                yield path
+        except OSError:
+            yield path
+    for path, link in record.links.items():
+        about = contents.files.get(path)
+        if about is None:
+            continue
+        if not stat.S_ISLNK(about.st_mode) or (root / path).readlink().as_posix() != link.target:
+            yield path
+
+
+def _remove_files(
+    root: Path, record: ToolkitRecord, contents: RootContents, kept: frozenset[str]
+) -> None:
     """Remove each installed file, without following links, then the empty folders."""
-    ours = [path for path in (*record.links, *record.files) if path in contents.files]
+    installed = contents.files.keys() - kept
+    ours = [path for path in (*record.links, *record.files) if path in installed]
     folders = {folder for path in ours for folder in Path(path).parents}
     # Remove the record last: an interrupted run can then be repeated.
     for path in (*ours, RECORD_NAME):

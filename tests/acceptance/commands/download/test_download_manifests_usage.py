@@ -1,5 +1,6 @@
 """Tests of options, environment, credentials and report of download-manifests."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,15 @@ def test_unwritable_cache_is_not_a_failure(run: Run, cuda: FaultServer, tmp_path
     )
     assert result.exit_code == 0
     assert "continuing without" in result.stderr
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "PIP_CERT", "PIP_CLIENT_CERT"])
+def test_certificates_in_a_pipe_are_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    os.mkfifo("pipe")
+    monkeypatch.setenv(variable, "pipe")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://127.0.0.1:1/")
+    result = run("download-manifests", "--channel", "wheels", "--redist", "cuda", "--retries", "0")
+    assert result.exit_code == 2, result.output
+    assert "pipe is not a regular file" in result.output

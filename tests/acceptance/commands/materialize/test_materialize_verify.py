@@ -105,6 +105,22 @@ def test_remove_reports_and_keeps_foreign_files(materialize: Materialize, run: R
     assert_nothing_left("root")
 
 
+def test_remove_keeps_altered_files_and_names_them(materialize: Materialize, run: Run) -> None:
+    materialize()
+    record_path = Path("root/.cudaredist.json")
+    file, other, *_ = sorted(json.loads(record_path.read_text())["files"])
+    Path("root", file).write_text("mine")
+    Path("root", other).chmod(0o600)
+    expect_output(
+        run("materialize", "--output", "root", "--remove"),
+        1,
+        f"{file}: was changed, so it is kept",
+    )
+    assert [path for path in Path("root").rglob("*") if path.is_file()] == [Path("root", file)]
+    assert Path("root", file).read_text() == "mine"
+    assert_nothing_left("root")
+
+
 def test_remove_deletes_whole_root(materialize: Materialize, run: Run) -> None:
     materialize()
     expect_output(run("materialize", "--output", "root", "--remove"), 0)
