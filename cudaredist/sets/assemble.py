@@ -49,6 +49,7 @@ from cudaredist.sets.platforms import (
     select_archive,
     threshold_of,
 )
+from cudaredist.sets.release_pairs import with_pairs
 from cudaredist.sets.requested_releases import requested_diagnostics
 from cudaredist.sets.requirements import (
     package_problems,
@@ -91,6 +92,7 @@ def build_set(spec: SetSpec) -> PackageSet:
     aliases = find_aliases(entries, data)
     own = {name: draft for name, draft in entries.items() if name not in aliases}
     drafts, diagnostics = resolve_dependencies(own, aliases, spec)
+    drafts = with_pairs(drafts, spec)
     packages = _packages(drafts, aliases, spec)
     available = {attr for attr, package in packages.items() if package.status == "available"}
     hollow = [name for name in ESSENTIAL if name not in available]

@@ -13,6 +13,7 @@ class RequestOptions:
     forward_compat: str = "forward_compat"
     available_gcc: str = "available_gcc"
     redist: str = "pins"
+    also: str = "also"
     allow: str = "allow"
     allow_missing_features: str = "allow_missing_features"
     allow_hollow: str = "allow_hollow"

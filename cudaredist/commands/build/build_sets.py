@@ -58,6 +58,7 @@ BUILD_OPTIONS = RequestOptions(
     forward_compat="--forward-compat",
     available_gcc="--available-gcc",
     redist="--redist",
+    also="--also",
     allow="--allow",
     allow_missing_features="--allow-missing-features",
     allow_hollow="--allow-hollow",

@@ -380,6 +380,23 @@ def test_additional_versions_satisfy_each_other() -> None:
         assert [entry.attr for entry in tensorrt.depends] == ["cudnn_8_9"]
 
 
+def test_reason_names_pair_of_releases_that_fits() -> None:
+    request: dict[str, Any] = {"cuda": "12.0.1", "capabilities": ("6.1",)}
+    (first, *_) = build(with_tensorrt_8(), **request).packages["tensorrt"].reasons
+    options = "--also cudnn=8.9.7 --also tensorrt=8.6.1"
+    assert first.text.endswith(f"; tensorrt 8.6.1 with cudnn 8.9.7 fits: add `{options}`")
+    also = (("cudnn", "8.9.7"), ("tensorrt", "8.6.1"))
+    result = valid(build(with_tensorrt_8(), **request, also=also))
+    assert result.packages["tensorrt_8_6"].status == "available"
+    assert "fits" not in result.packages["tensorrt"].reasons[0].text
+
+
+def test_reason_without_fitting_pair_names_none() -> None:
+    data = set_data_of(cuda("12.0.1"), *tensorrts("8.6.1", "10.3.0"))
+    (first, *_) = build(data, "12.0.1", capabilities=("6.1",)).packages["tensorrt"].reasons
+    assert "fits" not in first.text
+
+
 def test_additional_version_does_not_satisfy_main_version() -> None:
     pins, also = {"tensorrt": "8.6.1"}, (("cudnn", "8.9.7"),)
     result = build(with_tensorrt_8(), "12.0.1", pins=pins, also=also).packages["tensorrt"]
