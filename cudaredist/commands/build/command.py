@@ -227,10 +227,12 @@ def _require_one(matches: "Sequence[object]", target: str) -> None:
 
 
 def _request(options: BuildOptions) -> "Request":
+    from cudaredist.cli.configuration import read_configuration
     from cudaredist.commands.build.build_sets import BUILD_OPTIONS
     from cudaredist.formats.packageset import Cross
     from cudaredist.sets.spec import Request
 
+    declared = read_configuration().declared
     pair = None
     if options.platform is not None and options.target is not None:
         pair = Cross(host=options.platform, target=options.target)
@@ -250,6 +252,7 @@ def _request(options: BuildOptions) -> "Request":
         allow_hollow=options.allow_hollow,
         require_coverage=options.require_coverage,
         with_files=options.files,
+        alias_fallback=declared is not None and declared.alias_fallback,
         options=BUILD_OPTIONS,
     )
 

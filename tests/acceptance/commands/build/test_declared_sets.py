@@ -231,6 +231,13 @@ def test_alias_follows_to_newest_minor_if_allowed(project: Run) -> None:
     assert document("linux-sbsa/cuda-13.0.2-thor.json")["cuda"]["aliases"] == []
 
 
+def test_alias_fallback_works_without_declared_sets(project: Run) -> None:
+    PROJECT.write_text("[tool.cudaredist]\nalias-fallback = true\n")
+    options = ("--cuda", "13.0", "--platform", LINUX, "--allow-missing-features")
+    assert "alias" not in project("build", *options, "--output", "one.json").stdout
+    assert json.loads(Path("one.json").read_bytes())["cuda"]["aliases"] == ["cudaPackages_13"]
+
+
 def test_declared_aliases_replace_those_of_policy(project: Run) -> None:
     own = 'overlays = ["ours"]\naliases = {newest = "13", cudaPackages = "13.0"}'
     PROJECT.write_text(SETS.replace('overlays = ["ours"]', own, 1))
