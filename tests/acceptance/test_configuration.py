@@ -205,3 +205,9 @@ def test_example_of_page_fits_schema(run: Run) -> None:
     assert names >= {"data-dir", "channel", "jobs", "audit.require-gpu", "audit.ignore"}
     assert schema_problems({"jobs": 4, "audit": {"no-bundled": True}}, "configuration") == []
     assert schema_problems({"jbos": 4}, "configuration")
+
+
+def test_config_lists_alias_fallback(run: Run) -> None:
+    Path("cudaredist.toml").write_text("alias-fallback = true\n")
+    settings = json.loads(run("config", "--json").stdout)["settings"]
+    assert {"name": "alias-fallback", "value": True, "origin": "file"} in settings

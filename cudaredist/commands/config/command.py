@@ -59,6 +59,8 @@ def config(options: ConfigOptions, session: Session) -> int:
         )
         for name in ("data_dir", "cache_dir", "channel", "base_url", "jobs", "retries", "timeout")
     ]
+    if file.declared is not None and file.declared.alias_fallback:
+        settings.append(Setting(name="alias-fallback", value=True, origin="file"))
     settings += [
         Setting(name=f"audit.{name.replace('_', '-')}", value=value, origin="file")
         for name, value in file.audit.items()
