@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion
-from packaging.version import Version as WheelVersion
 
-from cudaredist.environments.environment import JudgedEnvironment
-from cudaredist.environments.error_message import ErrorMessage
+from cudaredist.environments.environment import JudgedEnvironment, minor_of
+from cudaredist.environments.error_message import ErrorMessage, LibraryClaim
 from cudaredist.environments.loaded_libraries import Use
 from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.grouping import grouped
@@ -20,11 +18,13 @@ from cudaredist.programs.repair import Repair
 from cudaredist.programs.report import ErrorAnswer
 from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
-from cudaredist.tables.driver_support import lowest_driver
+from cudaredist.tables.driver_support import lowest_driver, lowest_ptx_driver, release_of_ptx
+from cudaredist.wheels import other_project
 
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
 """Findings about libraries that the loader does not find or read."""
 _RUNTIME = "nvidia-cuda-runtime"
+_CUDNN = "libcudnn"
 _find_names = re.compile(r"(?<![\w.+-])[\w.+-]+\.so[.0-9]*").findall
 
 
@@ -48,10 +48,18 @@ class Answers:
             yield self._symbol(name, sonames)
         for names in self._message.libraries:
             yield from self._library(names)
+        for claim in self._message.claims:
+            yield from self._library(claim.names[::-1], claim)
+        if self._message.is_mixed_cudnn:
+            yield self._mixed_cudnn()
+        for name in self._message.torch_symbols:
+            yield self._torch_symbol(name)
         if self._message.is_gpu:
             yield from self._gpu(self._message.capabilities or tuple(gpus))
         if self._message.is_driver:
             yield self._driver()
+        if self._message.is_ptx:
+            yield self._ptx()
 
     # -- symbols
 
@@ -144,7 +152,9 @@ class Answers:
 
     # -- libraries
 
-    def _library(self, names: Sequence[str]) -> Iterator[ErrorAnswer]:
+    def _library(
+        self, names: Sequence[str], claim: LibraryClaim | None = None
+    ) -> Iterator[ErrorAnswer]:
         """Yield the findings about a library, or else the file that is loaded."""
         reported = [finding for finding in self._findings if self._is_about(finding, names)]
         for finding in reported:
@@ -168,15 +178,66 @@ class Answers:
             package = self._owners.title_of(loaded.file) or None
             title = loaded.display_path + (f" ({package})" if package else "")
             message = f"the loader finds {title} for {uses[0].user.display_path}"
+            repair = None
+            if claim is not None and claim.is_old:
+                message += f", which is too old: {claim.least or 'a newer version'}"
+                message += " or later is needed" if claim.least else " is needed"
+                repair = self._newer(uses[0], claim.least)
             yield ErrorAnswer(
                 kind="library",
-                name=names[0],
+                name=uses[0].soname,
                 message=message,
                 path=loaded.display_path,
                 package=package,
+                hint=None if repair is None else repair.command,
             )
         else:
             yield self._absent(names)
+
+    def _newer(self, use: Use, least: str | None) -> Repair | None:
+        """Return the installation of a newer version of a loaded library."""
+        if use.loaded.found_by == "library-path":
+            return self._environment.fix(use.soname, [use]).repair
+        owner = self._owners.of(use.loaded.file)
+        if owner is None or owner.project not in self._data.catalog.projects():
+            return None
+        versions = f">={least}" if least else f">{owner.version}"
+        return self._environment.repairs.install(owner.project, SpecifierSet(versions))
+
+    def _mixed_cudnn(self) -> ErrorAnswer:
+        """Return the packages of the loaded libraries of cuDNN."""
+        uses = [use for use in self._libraries.uses if use.soname.startswith(_CUDNN)]
+        loaded = {use.loaded.display_path: use.loaded for use in uses if use.loaded.path}
+        titles = {
+            f"{path} ({self._owners.title_of(each.file) or 'no package'})"
+            for path, each in loaded.items()
+        }
+        files = (file for file in self._files.environment.files if file.name.startswith(_CUDNN))
+        packages = {self._owners.title_of(file) or file.display_path for file in files}
+        message = f"the loader finds {some_of(sorted(titles))}. " if titles else ""
+        if len(packages) > 1:
+            message += f"The environment has cuDNN in {some_of(sorted(packages))}"
+        else:
+            title = next(iter(packages), "no cuDNN")
+            message += (
+                f"The environment has {title}, so another cuDNN is loaded from the system or "
+            )
+            message += "from LD_LIBRARY_PATH"
+        is_first = any(each.found_by == "library-path" for each in loaded.values())
+        hint = "unset LD_LIBRARY_PATH" if is_first else None
+        return ErrorAnswer(kind="library", name="cudnn", message=message, hint=hint)
+
+    def _torch_symbol(self, name: str) -> ErrorAnswer:
+        """Return the package that was built for another release of torch."""
+        torch = self._environment.environment.distributions.get("torch")
+        files = self._files.environment.files
+        user = next((file for file in files if self._is_in_message(file)), None)
+        title = self._owners.title_of(user) if user else ""
+        title = title or (user.display_path if user else "the file that needs it")
+        release = f"another release than {torch.title}" if torch else "a release of torch"
+        message = f"{name} is a symbol of torch, and {title} was built for {release}"
+        path = user.display_path if user else None
+        return ErrorAnswer(kind="symbol", name=name, message=message, path=path)
 
     def _is_about(self, finding: Finding, names: Sequence[str]) -> bool:
         """Check if a finding reports that a library is not found or read."""
@@ -208,6 +269,8 @@ class Answers:
             projects = fitting if len(fitting) == 1 else projects
         message = f"no file of the environment is {names[0]}"
         message += f"; {' or '.join(projects)} contains it" if projects else ""
+        if not projects and (other := other_project(names[0])) is not None:
+            message += f"; wheels of {other} contain it"
         repair = None
         if len(projects) == 1:
             repair = self._environment.repairs.install(projects[0], SpecifierSet())
@@ -264,7 +327,9 @@ class Answers:
     def _driver(self) -> ErrorAnswer:
         installed = self._environment.environment.distributions.values()
         runtimes = [package for package in installed if package.project.startswith(_RUNTIME)]
-        titles_by_minor = grouped((_minor(runtime.version), runtime.title) for runtime in runtimes)
+        titles_by_minor = grouped(
+            (minor_of(runtime.version), runtime.title) for runtime in runtimes
+        )
         minors = [minor for minor in titles_by_minor if minor is not None]
         minor = max(minors, key=Version.parse, default=None)
         supported = self._message.supported
@@ -288,6 +353,43 @@ class Answers:
             hint=hint,
         )
 
+    def _ptx(self) -> ErrorAnswer:
+        """Return the driver that compiles the PTX of the installed compiler."""
+        policy, compilers = self._data.drivers, self._environment.compilers()
+        text, newest = self._message.ptx or (None, None)
+        package, minor = compilers[0] if compilers else (None, None)
+        if text is None:
+            entry = policy.ptx.get(minor or "")
+            text = None if entry is None else entry.version
+        elif package is None:
+            minor = release_of_ptx(Version.parse(text), policy)
+        if text is None:
+            message = "no compiler of PTX is installed as a wheel of NVIDIA's"
+            return ErrorAnswer(kind="driver", name=None, message=message)
+        lowest = lowest_ptx_driver(Version.parse(text), "linux", policy)
+        title = "a compiler" if package is None else package.title
+        message = f"{title} writes PTX {text}" + (f" of CUDA {minor}" if minor else "")
+        message += f", which driver {lowest} or later compiles on Linux" if lowest else ""
+        message += f"; this driver compiles PTX {newest}" if newest else ""
+        message += ". Update the driver, or install an older compiler"
+        hint = command_line(f"explain cuda {minor}") if minor else None
+        newer = [
+            Version.parse(name)
+            for name, entry in policy.ptx.items()
+            if newest is not None and Version.parse(entry.version) > Version.parse(newest)
+        ]
+        if package is not None and newer:
+            versions = SpecifierSet(f"<{min(newer)}")
+            repair = self._environment.repairs.install(package.project, versions)
+            hint = hint if repair is None else repair.command
+        return ErrorAnswer(
+            kind="driver",
+            name=minor,
+            message=message,
+            package=None if package is None else package.title,
+            hint=hint,
+        )
+
 
 def _release_title(library: KnownLibrary) -> str:
     """Return the release of a library, and the version of its wheel."""
@@ -304,15 +406,6 @@ def _imports(file: ProgramFile, symbol: str) -> bool:
 def _exports(file: ProgramFile, symbol: str) -> bool:
     """Check if a file exports a symbol in any version."""
     return any(symbol in names for names, _ in export_groups(file.binary))
-
-
-def _minor(version: str) -> str | None:
-    """Return the CUDA minor of a wheel of the runtime."""
-    try:
-        parsed = WheelVersion(version)
-    except InvalidVersion:
-        return None
-    return f"{parsed.major}.{parsed.minor}"
 
 
 def answers_of(

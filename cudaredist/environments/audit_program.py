@@ -48,6 +48,8 @@ from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capability_of, is_product
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
+_UNKNOWN_MESSAGE = "--error: the message names no symbol, library or error of CUDA"
+
 
 def audit_programs(
     paths: Sequence[Path],
@@ -91,6 +93,8 @@ def audit_programs(
         if not any(entry.matches(finding.kind, finding.message) for finding in findings)
     )
     notes = (f"no finding matches the audit.ignore entry `{entry}`" for entry in unused)
+    if message is not None and not message.is_known:
+        reports[0] = reports[0].model_copy(update={"notes": (_UNKNOWN_MESSAGE, *reports[0].notes)})
     update = {"notes": (*reports[-1].notes, *notes)}
     reports[-1] = reports[-1].model_copy(update=update)
     if len(reports) == 1:
@@ -156,6 +160,9 @@ def audit_report(
         declared, differences = declared_wheels(judged, program.declared)
         of_program += differences
     if environments:
+        if required.driver is not None:
+            for each in environments:
+                of_program += each.driver_findings(required.driver)
         # The findings about loaded files replace those about all files.
         of_program = [finding for finding in of_program if finding.kind != "missing-library"]
     findings = [*chain.from_iterable(of_environments)]

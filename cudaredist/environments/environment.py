@@ -8,7 +8,10 @@ from functools import partial
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion
+from packaging.version import Version as WheelVersion
 
+from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
 from cudaredist.environments.loader import UNREADABLE, damage_of
 from cudaredist.environments.metadata_findings import MetadataFindings
@@ -18,6 +21,7 @@ from cudaredist.environments.requirements_in_use import project_of, requirements
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
+from cudaredist.primitives import Version
 from cudaredist.programs.cuda_majors import FileMajors
 from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.gpu_coverage import Code, cover
@@ -32,11 +36,14 @@ from cudaredist.programs.program import AuditData, NvidiaBuild, ProgramFile, maj
 from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.report import AuditedEnvironment, LoadedFile
 from cudaredist.programs.run_paths import run_path_fix
+from cudaredist.tables.driver_support import parse_driver, ptx_support
 from cudaredist.wheels import other_project
 from cudaredist.words import listed
 
 _WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"
 _NAMES = 5
+_COMPILERS = ("nvidia-cuda-nvcc", "nvidia-cuda-nvrtc", "nvidia-nvvm")
+"""The beginnings of the projects with a compiler that writes PTX."""
 
 
 class JudgedEnvironment:
@@ -134,6 +141,34 @@ class JudgedEnvironment:
                     continue
                 verdict = gpu_verdict(name, part, gaps_of, rules)
                 yield verdict.of_package(title)
+
+    def compilers(self) -> list[tuple[Distribution, str]]:
+        """Return the installed compilers of PTX with their CUDA minors, the newest first."""
+        installed = self.environment.distributions.values()
+        found = [
+            (package, minor)
+            for package in installed
+            if package.project.startswith(_COMPILERS)
+            and (minor := minor_of(package.version)) is not None
+        ]
+        return sorted(found, key=lambda each: Version.parse(each[1]), reverse=True)
+
+    def driver_findings(self, driver: str) -> Iterator[Finding]:
+        """Yield a warning for each compiler whose PTX a driver does not compile.
+
+        Programs may use it for machine code only.
+        """
+        policy = self._data.drivers
+        for package, minor in self.compilers():
+            entry = policy.ptx.get(minor)
+            if entry is None:
+                continue
+            ptx = Version.parse(entry.version)
+            if ptx_support(parse_driver(driver, policy), ptx, "linux", policy) == "none":
+                message = (
+                    f"driver {driver} does not compile PTX {ptx}, which {package.title} writes"
+                )
+                yield Finding("driver", message, is_warning=True, package=package.title)
 
     def packages_with_code(self) -> set[str]:
         """Return the packages with device code, other than NVIDIA's own."""
@@ -372,6 +407,15 @@ class JudgedEnvironment:
             return None
         required = requirements_with(owner)
         return next((each for each in required if project_of(each).startswith(project)), None)
+
+
+def minor_of(version: str) -> str | None:
+    """Return the CUDA minor of a wheel with the version of its CUDA release."""
+    try:
+        parsed = WheelVersion(version)
+    except InvalidVersion:
+        return None
+    return f"{parsed.major}.{parsed.minor}"
 
 
 def _lacking_names(uses: Iterable[Use]) -> list[str]:

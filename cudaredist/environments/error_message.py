@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.policy import LibraryPolicy
@@ -12,11 +12,13 @@ from cudaredist.programs.program import Catalog
 from cudaredist.sets.library_names import find_external, stem_of
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern, is_symbol
+from cudaredist.wheels import other_project
 
 SIZE_LIMIT = 1_000_000
 """Maximum bytes of a message."""
 EXAMPLE = "undefined symbol: ncclAlltoAll"
 Names: TypeAlias = tuple[str, ...]
+Item = TypeVar("Item")
 
 _COUNT = 20
 """Symbols and libraries that are looked up."""
@@ -38,12 +40,47 @@ _is_gpu = re.compile(
 ).search
 _is_driver = re.compile(
     r"driver version is insufficient|InsufficientDriver|driver on your system is too old"
-    r"|unsupported toolchain|UNSUPPORTED_PTX_VERSION|forward compatibility was attempted",
+    r"|forward compatibility was attempted",
     re.IGNORECASE,
 ).search
+_is_ptx = re.compile(
+    r"unsupported toolchain|UNSUPPORTED_PTX_VERSION|unsupported \.version", re.IGNORECASE
+).search
+_find_ptx = re.compile(
+    r"unsupported \.version ([0-9]{1,3}\.[0-9]{1,3}); "
+    r"current version is '([0-9]{1,3}\.[0-9]{1,3})'",
+    re.IGNORECASE,
+).search
+_find_dlls = re.compile(r"(?<![\w+-])[\w+-]++\.dll\b", re.IGNORECASE).findall
+_PRODUCT = r"(cu[A-Za-z]{2,20}|nv[A-Za-z]{2,20}|NCCL)\b"
+_find_unloaded = re.compile(rf"unable to load {_PRODUCT}", re.IGNORECASE).findall
+_find_older = re.compile(rf"newer version of {_PRODUCT}").findall
+_find_needed = re.compile(
+    r"(?<![\w+-])(lib[\w+-]++)\.so[.0-9]*+ is too old; it is version [.0-9]{1,20}, "
+    r"need at least ([0-9]{1,9}(?:\.[0-9]{1,9}){0,4})"
+).findall
+_find_compiled_with = re.compile(
+    r"Loaded runtime CuDNN library: [.0-9]{1,20} but source was compiled with: "
+    r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,4})"
+).findall
+_is_mixed_cudnn = re.compile(r"SUBLIBRARY_VERSION_MISMATCH").search
+_find_torch_symbols = re.compile(
+    r"undefined symbol: (_ZNK?(?:3c10|2at|5torch|6caffe2)\w{1,4000})"
+).findall
 _find_supported = re.compile(r"found version (\d{4,6})").findall
 _SCALE = 1000
 """CUDA encodes 12.2 as 12020."""
+
+
+class LibraryClaim(NamedTuple):
+    """A library that does not load, or that is too old."""
+
+    names: Names
+    """Its known names, of all versions."""
+    least: str | None = None
+    """The required version."""
+    is_old: bool = False
+    """Whether the loaded one is too old."""
 
 
 class ErrorMessage(NamedTuple):
@@ -63,17 +100,34 @@ class ErrorMessage(NamedTuple):
     """Capabilities of GPUs."""
     supported: str | None
     """The CUDA minor that the driver supports, if the message has it."""
+    claims: tuple[LibraryClaim, ...] = ()
+    """Libraries that do not load or are too old."""
+    is_mixed_cudnn: bool = False
+    """Whether the loaded libraries of cuDNN are of several versions."""
+    torch_symbols: Names = ()
+    """Undefined symbols of torch."""
+    is_ptx: bool = False
+    """Whether the driver does not compile PTX."""
+    ptx: tuple[str, str] | None = None
+    """The version of the PTX, and the newest one that the driver compiles."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has any known name or error."""
+        return any(value not in ((), {}, None, False) for value in self)
 
 
 def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPolicy) -> ErrorMessage:
     """Return the known names in a message.
 
-    Raises `UsageError` if it has none, or is too large.
+    Raises `UsageError` if it is empty or too large.
     """
-    hint = f"run `{again(error=EXAMPLE)}`"
+    if not text.strip():
+        raise UsageError("--error: the message is empty", hint=f"run `{again(error=EXAMPLE)}`")
     if len(text.encode(errors="replace")) > SIZE_LIMIT:
         message = f"--error: the message is larger than {SIZE_LIMIT:,} bytes"
-        raise UsageError(message, hint=f"{hint} with the last lines of the message")
+        hint = f"run `{again(error=EXAMPLE)}` with the last lines of the message"
+        raise UsageError(message, hint=hint)
     named: list[str] = _find_symbols(text)
     # A message of one word may be a symbol alone.
     if _is_word(text.strip()):
@@ -87,10 +141,12 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
     libraries: dict[str, list[str]] = {}
     for name in _first(_libraries_in(text)):
         is_known = catalog.has_family(name) or _is_of_driver(name, policy)
+        is_known |= other_project(name) is not None
         if is_known and not (symbols and name in users):
             libraries.setdefault(stem_of(name), []).append(name)
     supported = [_cuda_of(number) for number in _find_supported(text)]
-    parts = ErrorMessage(
+    versions = _find_ptx(text)
+    return ErrorMessage(
         symbols=symbols,
         libraries=tuple(map(tuple, libraries.values())),
         users=users,
@@ -101,15 +157,29 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
             for sm_major, sm_minor, major, minor in _find_capabilities(text)
         ),
         supported=supported[0] if supported else None,
+        claims=tuple(_claims(text, catalog)),
+        is_mixed_cudnn=_is_mixed_cudnn(text) is not None,
+        torch_symbols=_first(_find_torch_symbols(text)),
+        is_ptx=_is_ptx(text) is not None,
+        ptx=None if versions is None else (versions[1], versions[2]),
     )
-    if not (parts.symbols or parts.libraries or parts.is_gpu or parts.is_driver):
-        message = "--error: the message names no symbol, library or error of CUDA"
-        raise UsageError(message, hint=hint)
-    return parts
 
 
-def _first(names: Iterable[str]) -> Names:
-    """Return the first different names."""
+def _claims(text: str, catalog: Catalog) -> Iterator[LibraryClaim]:
+    """Yield the libraries that do not load, or are too old."""
+    needed = [(stem, version) for stem, version in _find_needed(text)]
+    needed += (("libcudnn", version) for version in _find_compiled_with(text))
+    older = [(f"lib{name}", None) for name in _find_older(text)]
+    for stem, version in _first([*needed, *older]):
+        if names := catalog.named_like(stem):
+            yield LibraryClaim(names, version, is_old=True)
+    for name in _first(_find_unloaded(text)):
+        if names := catalog.named_like(f"lib{name}"):
+            yield LibraryClaim(names)
+
+
+def _first(names: Iterable[Item]) -> tuple[Item, ...]:
+    """Return the first different items."""
     return tuple(dict.fromkeys(names))[:_COUNT]
 
 
@@ -126,6 +196,7 @@ def _libraries_in(text: str) -> Iterator[str]:
         start = _find_library(word)
         if start is not None and len(word) + len(suffix) <= NAME_LIMIT:
             yield word[start.start() :] + suffix
+    yield from (name for name in _find_dlls(text) if len(name) <= NAME_LIMIT)
 
 
 def _is_of_driver(name: str, policy: LibraryPolicy) -> bool:

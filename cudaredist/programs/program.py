@@ -14,7 +14,7 @@ from cudaredist.binaries.reader import ENDS_EARLY
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.grouping import grouped
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, natural_order
 from cudaredist.programs.library_names import family_of, original_name, possible_sonames
 from cudaredist.sets.library_names import DRIVER_OWNERS, find_external, key_of, stem_of
 from cudaredist.tables.gpus.coverage import CoverageRules
@@ -251,6 +251,12 @@ class Catalog:
     def sonames(self, platforms: Sequence[str]) -> tuple[str, ...]:
         """Return the names of libraries for some platforms, sorted."""
         return tuple(sorted({lib.soname for lib in self._libraries if lib.platform in platforms}))
+
+    def named_like(self, stem: str) -> tuple[str, ...]:
+        """Return the sonames with a stem such as `libcuSPARSE`, in any case, newest last."""
+        lowered = stem.lower()
+        names = (name for name in self._by_name if family_of(name).lower() == lowered)
+        return tuple(sorted(names, key=natural_order))
 
     def others(self, soname: str) -> tuple[str, ...]:
         """Return the sonames of the same family, sorted."""

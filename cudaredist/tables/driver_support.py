@@ -99,6 +99,18 @@ def ptx_support(driver: Version, ptx: Version, system: System, policy: DriverPol
     return "none" if is_too_new else "unknown"
 
 
+def lowest_ptx_driver(ptx: Version, system: System, policy: DriverPolicy) -> str | None:
+    """Return the lowest stated driver that compiles a version of PTX, or None if unknown."""
+    drivers = [
+        native
+        for label in map(parse_label, policy.releases)
+        if (entry := policy.ptx.get(label.line)) is not None
+        and Version.parse(entry.version) >= ptx
+        and (native := stated_drivers(label, system, policy).native) is not None
+    ]
+    return min(drivers, key=Version.parse, default=None)
+
+
 def release_of_ptx(ptx: Version, policy: DriverPolicy) -> str | None:
     """Return the first CUDA minor that writes a version of PTX, None if it is unknown."""
     minors = [name for name, entry in policy.ptx.items() if Version.parse(entry.version) >= ptx]

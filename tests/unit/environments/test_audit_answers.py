@@ -10,15 +10,22 @@ from support.environments import install, library, user
 from support.programs import audit_data, cuda, cudnn, known, table
 
 from cudaredist.environments.audit_program import audit_report
-from cudaredist.environments.error_message import SIZE_LIMIT, ErrorMessage, parse_message
+from cudaredist.environments.error_message import (
+    SIZE_LIMIT,
+    ErrorMessage,
+    LibraryClaim,
+    parse_message,
+)
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.errors import UsageError
+from cudaredist.formats.policy import DriverPolicy
 from cudaredist.programs.program import AuditRequirements, Catalog
 from cudaredist.programs.report import ErrorAnswer
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 
+DRIVERS = DriverPolicy.model_validate_json((REPOSITORY / "data/policy/drivers.json").read_bytes())
 CUBLAS, FOLDER = "libcublas.so.12", "nvidia/cublas/lib"
 LABELS = ("12.4.1", "12.5.1")
 TABLES = {CUBLAS: table(CUBLAS, {"12.4.1": ["old"], "12.5.1": ["old", "new"]}, f"@@{CUBLAS}")}
@@ -68,7 +75,7 @@ def answers(site: Path, *gpus: str, **message: object) -> list[ErrorAnswer]:
     reader = ProgramReader(cache=Cache(site.with_suffix(".cache")), paths=[site])
     report = audit_report(
         reader.read_all(),
-        audit_data(LIBRARIES, TABLES),
+        audit_data(LIBRARIES, TABLES)._replace(drivers=DRIVERS),
         AuditRequirements(gpus=gpus),
         ErrorMessage(**(values | message)),  # type: ignore[arg-type] # any values
     )
@@ -123,7 +130,10 @@ def test_message_has_known_symbols_and_libraries(
         ("RTX with CUDA capability sm_120 is not compatible with the current", "is_gpu", ("12.0",)),
         ("no kernel image; compute capability 9.0", "is_gpu", ("9.0",)),
         ("CUDA driver version is insufficient for CUDA runtime version", "is_driver", ()),
-        ("the provided PTX was compiled with an unsupported toolchain.", "is_driver", ()),
+        ("the provided PTX was compiled with an unsupported toolchain.", "is_ptx", ()),
+        ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "is_ptx", ()),
+        ("Unsupported .version 8.5; current version is '8.4'", "is_ptx", ()),
+        ("CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "is_mixed_cudnn", ()),
     ],
 )
 def test_message_is_about_the_gpu_or_the_driver(
@@ -140,18 +150,51 @@ def test_message_states_the_release_that_the_driver_supports(index: Index) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("segmentation fault", "names no symbol, library or error of CUDA"),
-        ("undefined symbol: _ZN3c106SymIntE", "names no symbol"),
-        ("libz.so.1: cannot open shared object file", "names no symbol"),
-        ("x" * 1_000_001, "larger than 1,000,000 bytes"),
+        "segmentation fault",
+        "undefined symbol: _ZN3abc6SymIntE",
+        "libz.so.1: cannot open shared object file",
     ],
 )
-def test_message_without_a_known_name_is_refused(index: Index, text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        parse(text, index)
+def test_message_without_a_known_name_is_unknown(index: Index, text: str) -> None:
+    assert not parse(text, index).is_known
+
+
+def test_large_message_is_refused(index: Index) -> None:
+    with pytest.raises(UsageError, match="larger than 1,000,000 bytes") as caught:
+        parse("x" * 1_000_001, index)
     assert "undefined symbol: ncclAlltoAll" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("RuntimeError: Unable to load cuBLAS. Is it correctly installed?", [CUBLAS]),
+        ("libnccl.so.2 is too old; it is version 2.8, need at least 2.9", ["libnccl.so.2"]),
+        ("may need newer version of cuBLAS", [CUBLAS]),
+    ],
+)
+def test_message_claims_a_library(index: Index, text: str, names: list[str]) -> None:
+    (claim,) = parse(text, index).claims
+    assert [*claim.names] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("RuntimeError: Library cublas64_12.dll is not found or cannot be loaded", "cublas64_12"),
+        ("Could not locate cudnn_ops64_9.dll. Please make sure it is in your path", "cudnn_ops"),
+        ("libnvinfer.so.11: cannot open shared object file", "libnvinfer.so.11"),
+    ],
+)
+def test_message_names_a_library_of_windows_or_tensorrt(text: str, name: str) -> None:
+    store = Store(REPOSITORY / "data", channel="wheels")
+    dlls = [known("cublas64_12.dll", "12.4.1"), known("cudnn_ops64_9.dll", "9.5.1")]
+    data = audit_data(dlls)
+    message = parse_message(text, Index(store, Cache(Path("unused"))), data.catalog, data.policy)
+    ((found,),) = message.libraries
+    assert found.startswith(name)
 
 
 LONG_LINES = ("a", ".so", "lib-", "lib.so.1.1.1", "libx.so.1", "lib+", ": undefined symbol", "é")
@@ -179,10 +222,10 @@ def test_message_with_a_long_line_has_the_symbol_of_the_last_one(part: str, inde
         ),
     ],
 )
-def test_message_of_one_long_line_is_refused(part: str, index: Index) -> None:
+def test_message_of_one_long_line_is_unknown(part: str, index: Index) -> None:
     text = part * (SIZE_LIMIT // len(part.encode()))
-    with bounded_cost(), pytest.raises(UsageError, match="names no symbol"):
-        parse(text, index)
+    with bounded_cost():
+        assert not parse(text, index).is_known
 
 
 # -- symbols
@@ -295,7 +338,11 @@ def test_kernel_image_is_compared_with_the_gpu(
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu12 12.4.127 is of CUDA 12.4"),
+        (
+            "nvidia-cuda-runtime-cu12",
+            "nvidia-cuda-runtime-cu12 12.4.127 is of CUDA 12.4, which needs driver 525.60.13 or "
+            "later on Linux",
+        ),
         ("other", "the CUDA runtime of the environment is not in a wheel of NVIDIA's"),
     ],
 )
@@ -334,3 +381,63 @@ def test_symbol_of_a_file_in_the_library_path_unsets_the_variable(
     monkeypatch.setenv("LD_LIBRARY_PATH", str(old))
     (answer,) = answers(site, symbols={"new": (CUBLAS,)})
     assert answer.hint == "unset LD_LIBRARY_PATH"
+
+
+# -- versions of PTX and libraries
+
+
+@pytest.mark.parametrize(
+    ("ptx", "hint"),
+    [
+        (None, "cudaredist explain cuda 12.5"),
+        (("8.5", "8.4"), "pip install 'nvidia-cuda-nvrtc-cu12<12.5'"),
+    ],
+)
+def test_ptx_is_that_of_the_installed_compiler(
+    tmp_path: Path, ptx: tuple[str, str] | None, hint: str
+) -> None:
+    """CUDA 12.5 writes PTX 8.5, and its release notes require driver 555.42.02."""
+    install(tmp_path, "nvidia-cuda-runtime-cu12", "12.4.127", {"example/a.so": elf()})
+    install(tmp_path, "nvidia-cuda-nvrtc-cu12", "12.5.82", {"nvrtc/a.so": elf()})
+    (answer,) = answers(tmp_path, is_ptx=True, ptx=ptx)
+    words = "nvidia-cuda-nvrtc-cu12 12.5.82 writes PTX 8.5 of CUDA 12.5, which driver 555.42.02 or"
+    assert answer.message.startswith(words)
+    assert answer.hint == hint
+
+
+@pytest.mark.parametrize(("driver", "count"), [("535.54.03", 1), ("555.42.02", 0)])
+def test_installed_compiler_is_compared_with_the_driver(
+    tmp_path: Path, driver: str, count: int
+) -> None:
+    install(tmp_path, "nvidia-cuda-nvrtc-cu12", "12.5.82", {"nvrtc/a.so": elf()})
+    reader = ProgramReader(cache=Cache(tmp_path.with_suffix(".cache")), paths=[tmp_path])
+    data = audit_data(LIBRARIES)._replace(drivers=DRIVERS)
+    report = audit_report(reader.read_all(), data, AuditRequirements(driver=driver))
+    words = f"driver {driver} does not compile PTX 8.5, which nvidia-cuda-nvrtc-cu12 12.5.82 writes"
+    assert [each.message for each in report.findings] == [words] * count
+    assert report.exit_code == 0
+
+
+def test_old_library_has_the_command_for_the_needed_version(tmp_path: Path) -> None:
+    put_example(tmp_path, "old")
+    claim = LibraryClaim((CUBLAS,), "12.5", is_old=True)
+    (answer,) = answers(tmp_path, claims=(claim,))
+    assert answer.message.endswith("which is too old: 12.5 or later is needed")
+    assert answer.hint == "pip install 'nvidia-cublas-cu12>=12.5'"
+
+
+def test_mixed_cudnn_names_the_packages(tmp_path: Path) -> None:
+    for project, folder in (("nvidia-cudnn-cu12", "nvidia/cudnn/lib"), ("other", "other")):
+        content = {f"{folder}/libcudnn.so.9": elf(soname="libcudnn.so.9")}
+        install(tmp_path, project, "9.5.1.7", content)
+    (answer,) = answers(tmp_path, is_mixed_cudnn=True)
+    assert "cuDNN in nvidia-cudnn-cu12 9.5.1.7, other 9.5.1.7" in answer.message
+
+
+def test_symbol_of_torch_names_the_package_for_another_release(tmp_path: Path) -> None:
+    install(tmp_path, "torch", "2.6.0", {"torch/a.so": elf()})
+    install(tmp_path, "example", "1.0", {"example/ext.so": elf()})
+    symbol = "_ZN3c105ErrorC2ENS_14SourceLocationE"
+    (answer,) = answers(tmp_path, torch_symbols=(symbol,), users=("ext.so",))
+    words = "is a symbol of torch, and example 1.0 was built for another release than torch 2.6.0"
+    assert answer.message == f"{symbol} {words}"

@@ -68,8 +68,7 @@ def test_audit_answers_as_json(run: Run, site: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["env", "--error", "nothing"], "names no symbol, library or error of CUDA"),
-        (["env", "--error", ""], "names no symbol, library or error of CUDA"),
+        (["env", "--error", ""], "the message is empty"),
         (["a.so", "--error", MESSAGE], "--error requires an environment"),
         (["--error", MESSAGE], "missing PATH: no environment is active"),
     ],
@@ -80,6 +79,16 @@ def test_audit_refuses_a_message_without_an_answer(
     (site.parent / "a.so").write_bytes(elf())
     result = expect_error(run("audit", *words), 2, message)
     assert "hint: run `cudaredist audit " in result.stderr
+
+
+def test_audit_reports_an_unknown_message_in_a_note(run: Run, site: Path) -> None:
+    plain = run("audit", site, "--json")
+    result = run("audit", site, "--error", "nothing", "--json")
+    report = json.loads(result.stdout)
+    note = "--error: the message names no symbol, library or error of CUDA"
+    assert (report["answers"], report["notes"][0]) == ([], note)
+    assert report["findings"] == json.loads(plain.stdout)["findings"]
+    assert result.exit_code == plain.exit_code
 
 
 def test_audit_refuses_a_large_message(site: Path) -> None:
