@@ -91,6 +91,7 @@ class DeclaredSet(_Settings):
         description="Platforms, such as linux-x86_64"
     )
     capabilities: list[str] = Field([], description="Capabilities or GPUs. Empty: the default")
+    gpus: list[str] = Field([], description="More capabilities or GPUs, in the words of `--gpu`")
     forward_compat: bool | None = Field(None, description="Whether to embed PTX for newer GPUs")
     overlays: list[str] = Field([], description="Overlays, relative to this file")
     redist: dict[str, str] = Field({}, description="Releases by redistributable. Default: newest")

@@ -325,7 +325,7 @@ def _write(
         sha256=sha256_of(document),
         cuda=outcome.cuda,
         platform=outcome.platform,
-        attribute=package_set.cuda.attribute,
+        attribute=package_set.full_name if package_set.name else package_set.cuda.attribute,
         name=package_set.name,
         capabilities=flags.requested,
         architecture=flags.real_arches[0] if is_single else None,

@@ -100,7 +100,7 @@ def _group(declared: DeclaredSets, number: int, data: SetData, template: Request
     request = replace(
         template,
         name=None if entry.name == DEFAULT_NAME else entry.name,
-        capabilities=tuple(entry.capabilities),
+        capabilities=(*entry.capabilities, *entry.gpus),
         forward_compat=entry.forward_compat,
         pins=entry.redist,
         also=tuple(_release(declared, number, text) for text in entry.also),

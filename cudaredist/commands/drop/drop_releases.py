@@ -260,7 +260,9 @@ def _gets_short_name(entry: IndexedSet, dropped: Collection[str], store: Store) 
     rest = [label for label in patches if str(label) not in dropped]
     is_renamed = max(patches, default=None) != max(rest, default=None)
     is_newest = bool(rest) and str(max(rest)) == entry.cuda
-    return is_renamed and is_newest and entry.attribute == set_attribute(entry.cuda)
+    return (
+        is_renamed and is_newest and entry.attribute.partition("-")[0] == set_attribute(entry.cuda)
+    )
 
 
 def _declarations(

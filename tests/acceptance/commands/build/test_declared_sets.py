@@ -207,6 +207,22 @@ def test_output_and_strict_apply_to_declared_sets(project: Run) -> None:
     assert project("build", "--strict").exit_code == 3
 
 
+def test_declaration_accepts_gpus(project: Run) -> None:
+    project("build")
+    before = document("linux-sbsa/cuda-13.0.2-thor.json")
+    PROJECT.write_text(SETS.replace("capabilities =", "gpus ="))
+    project("build")
+    assert document("linux-sbsa/cuda-13.0.2-thor.json") == before
+
+
+def test_index_has_names_of_sets_as_attributes(project: Run) -> None:
+    project("build")
+    entries = json.loads(Path("sets/index.json").read_bytes())["sets"]
+    keys = [(entry["platform"], entry["attribute"]) for entry in entries]
+    assert len(keys) == len(set(keys))
+    assert ("linux-sbsa", "cudaPackages_13_0-thor") in keys
+
+
 # -- aliases
 
 
