@@ -198,6 +198,12 @@ def find_license(name: str, redist: str, word: str | None, policy: LicensePolicy
     )
 
 
+def license_name(redist: str, package: Package, policy: LicensePolicy) -> str | None:
+    """Return the name of a package's license, one for all spellings in manifests."""
+    entry = find_license(package.name, redist, package.license, policy)
+    return package.license if entry is policy.default else entry.short_name
+
+
 def find_text(files: Mapping[str, str] | None, policy: LicensePolicy) -> LicenseText | str | None:
     """Return policy's entry for the license text of an archive.
 

@@ -310,14 +310,15 @@ class Store:
     def lock(self) -> Lock:
         """Return the lock, empty if the file is missing.
 
-        Raises `InvalidFileError` if the file is broken.
+        It has no entries of releases that are left out. Raises `InvalidFileError` if the file is
+        broken.
         """
         path = self.stored_lock_path
         data = read_file(path)
         if data is None:
             return Lock(schema_version=1, redists={})
         try:
-            return read_own_file(data, Lock)
+            lock = read_own_file(data, Lock)
         except InvalidFileError as error:
             broken = InvalidFileError(f"{error.what} ({path})", error.problems)
             broken.hint = (
@@ -325,6 +326,11 @@ class Store:
                 "records the local manifests again"
             )
             raise broken from None
+        if not self.examined_only:
+            return lock
+        names = self.redists()
+        kept = {name: labels for name, labels in lock.redists.items() if name in names}
+        return lock.model_copy(update={"redists": kept})
 
     def update_lock(self, entries: Mapping[str, Mapping[str, LockEntry]]) -> None:
         """Add entries to the lock.

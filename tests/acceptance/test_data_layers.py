@@ -129,7 +129,7 @@ def test_interrupted_download_hides_no_shipped_data(
     process.send_signal(number)
     process.communicate(timeout=240)
     with contextlib.chdir(tmp_path):
-        assert "cuda    12.9  12.9.1" in run("versions", "--offline").stdout
+        assert "cuda    archives  12.9  12.9.1" in run("versions", "--offline").stdout
         for words in QUESTIONS:
             channel = () if words[0] == "explain" else ("--channel", "wheels")
             assert run(*words, *channel).exit_code == 0

@@ -106,10 +106,13 @@ def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
     return sets
 
 
-def site_contents(store: Store, *sets: PackageSet) -> dict[str, bytes]:
-    """Return the files of the site of a data folder and package sets."""
+def site_contents(store: Store, *sets: PackageSet, other: Store | None = None) -> dict[str, bytes]:
+    """Return the files of the site of a data folder and package sets.
+
+    `other` is the data of the other channel.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        data = read_site_data(Index(store, Cache(Path(folder))), sets)
+        data = read_site_data(Index(store, Cache(Path(folder))), sets, other=other)
     return {path: content() for path, content in site_files(data).items()}
 
 

@@ -88,7 +88,7 @@ class Bump:
             # The shipped manifests are of wheels. A base URL selects NVIDIA's archives.
             named = "redist"
         self.store = Store(root, named or local_channel(root))
-        if root == shipped_data():
+        if root == shipped_data() and not self.write:
             # The shipped manifests of archives are for questions. Nobody updates them.
             self.store = self.store.only_examined()
         session.console.note(describe_data(self.store, named))

@@ -2,7 +2,11 @@
 
 from urllib.parse import quote
 
-_RESERVED = frozenset({"assets", "compilers", "gpus", "packages", "search", "sets"})
+from cudaredist.formats.base import CHANNEL_TITLES, Channel
+
+_RESERVED = frozenset(
+    {"archives", "assets", "compilers", "gpus", "packages", "search", "sets", "wheels"}
+)
 PAGE_NAME = "index.html"
 
 
@@ -45,6 +49,11 @@ def package_address(package: str) -> str:
 def files_address(package: str) -> str:
     """Return the address of the page with a package's files."""
     return f"{package_address(package)}/files"
+
+
+def other_kind_address(channel: Channel) -> str:
+    """Return the address of the page with the packages of the other kind."""
+    return CHANNEL_TITLES[channel]
 
 
 def gpu_address(capability: str) -> str:

@@ -48,8 +48,10 @@ def site(options: SiteOptions, session: Session) -> int:
         cudaredist site --output site --set set.json --json
 
     The site has a page for each release, package, product, compute capability and --set, a page of
-    host compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
-    server. Each page is also available as JSON (`index.json`). The same data gives the same bytes.
+    host compilers, and a search for sonames, symbols, files, packages and GPUs. Without --channel,
+    it also lists the packages of NVIDIA's archives, or of wheels on a site of archives, from their
+    manifests. It works without a server. Each page is also available as JSON (`index.json`). The
+    same data gives the same bytes.
     If a run is interrupted, the next one resumes it. If nothing changed since the
     last run, no page is rendered.
     """
@@ -63,6 +65,7 @@ def site(options: SiteOptions, session: Session) -> int:
     paths = [path for given in sets_given(options.set) for path in indexed_sets(given)]
     sets, hashes = read_sets(paths)
     store = session.read_store(options.data)
+    other = None if options.data.channel else store.with_unexamined().in_other_channel()
     cache = open_cache(options.cache_dir)
     progress = session.progress("making the site")
     index = Index(store, cache, progress)
@@ -71,9 +74,9 @@ def site(options: SiteOptions, session: Session) -> int:
         session.lock(options.output)()
     state = index.database.state()
     report = update_site(
-        lambda: site_files(read_site_data(index, sets, progress)),
+        lambda: site_files(read_site_data(index, sets, progress, other)),
         options.output,
-        state and " ".join([state, *hashes]),
+        state and " ".join([state, store.channel, str(other is not None), *hashes]),
         cache,
         progress,
         may_write=not options.check,

@@ -12,7 +12,7 @@ from cudaredist.commands.explain.report import (
     PackageCoverage,
     SetSummary,
 )
-from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.report import ReleaseName
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, CompilerVerdict, NvccRelease
 from cudaredist.tables.explanation import Topic
@@ -221,6 +221,22 @@ class PackagesPage(SitePage):
 
     kind: Literal["packages"] = "packages"
     packages: tuple[PackageSummary, ...]
+
+
+class OtherPackage(NamedPackage):
+    """A package of the other kind, with the archives of its newest release."""
+
+    date: str | None
+    span: Span
+    archives: tuple[ReleaseArchive, ...]
+
+
+class OtherKindPage(SitePage):
+    """The packages of the other kind, from manifests alone."""
+
+    kind: Literal["other"] = "other"
+    of_channel: Channel
+    packages: tuple[OtherPackage, ...]
 
 
 class FileSpan(Span):

@@ -20,6 +20,7 @@ from cudaredist.commands.site.addresses import (
     compare_script_path,
     files_address,
     gpu_address,
+    other_kind_address,
     package_address,
     page_link,
     product_address,
@@ -37,6 +38,7 @@ from cudaredist.commands.site.package_pages import (
 from cudaredist.commands.site.page_models import (
     ComparePage,
     FileSpan,
+    OtherKindPage,
     PackagePage,
     SetPage,
     SetsPage,
@@ -88,7 +90,7 @@ def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
     for number, piece in enumerate(pieces):
         files[piece_path(number)] = partial(piece.script, number)
     for address, page in pages.items():
-        channel = page.summary.channel if isinstance(page, SetPage) else data.channel
+        channel = _channel_of(page, data)
         folder = f"{address}/" if address else ""
         files[f"{folder}index.html"] = partial(_html, environment, address, page, channel)
         files[f"{folder}index.json"] = partial(_json, page, channel)
@@ -96,6 +98,16 @@ def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
             files[compare_script_path(page.redist)] = partial(compare_script, page.redist, data)
     assets = resources.files("cudaredist.commands.site") / "assets"
     return files | {f"assets/{name}": (assets / name).read_bytes for name in _ASSETS}
+
+
+def _channel_of(page: SitePage, data: SiteData) -> str:
+    match page:
+        case SetPage():
+            return page.summary.channel
+        case OtherKindPage():
+            return page.of_channel
+        case _:
+            return data.channel
 
 
 def _json(page: SitePage, channel: str) -> bytes:
@@ -122,6 +134,8 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
         pages[package_address(name)] = package
         if name in data.files:
             pages[files_address(name)] = make_files_page(name, package.summary.spans, data)
+    if data.other is not None:
+        pages[other_kind_address(data.other.of_channel)] = data.other
     for gpu in make_gpu_pages(data):
         pages[gpu_address(gpu.capability)] = gpu
     sets = [make_set_page(package_set, data.sets) for package_set in data.sets]
@@ -154,6 +168,7 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
             (name, str(facts.label)) for name, group in data.releases.items() for facts in group
         },
         "has_sets": bool(data.sets),
+        "other": data.other and (other_kind_address(data.other.of_channel), data.other.title),
         "capabilities": frozenset(data.capabilities),
         "span_words": span_words,
         "bar_plot": bar_plot,

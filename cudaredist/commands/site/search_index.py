@@ -14,6 +14,7 @@ from cudaredist.commands.site.page_models import (
     CompilersPage,
     FilesPage,
     GpuPage,
+    OtherKindPage,
     PackagePage,
     ProductPage,
     ReleasePage,
@@ -60,6 +61,8 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
                 for label in others:
                     text = f"{product_title(CUDA)} {label}"
                     yield SearchEntry("release", text, f"{link}#{label}", "host compilers only")
+            case OtherKindPage():
+                yield from _other_entries(page, link)
             case FilesPage():
                 yield from _file_entries(page, link)
             case _:
@@ -78,6 +81,15 @@ def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
     for soname in page.sonames:
         detail = f"{summary.package}, {span_words(soname)}"
         yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
+
+
+def _other_entries(page: OtherKindPage, link: str) -> Iterator[SearchEntry]:
+    """Yield the packages of the other kind."""
+    kind = "wheels" if page.of_channel == "wheels" else "archives"
+    for one in page.packages:
+        names = ", ".join(filter(None, (one.package, one.title)))
+        address = f"{link}#{one.span.redist}-{one.package}"
+        yield SearchEntry("package", names, address, f"{kind}, {span_words(one.span)}")
 
 
 def _without_versions(soname: str) -> str:

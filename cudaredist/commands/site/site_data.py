@@ -23,6 +23,8 @@ from cudaredist.commands.explain.report import (
     NewestTogether,
     PackageCoverage,
 )
+from cudaredist.commands.site.other_kind import read_other_kind
+from cudaredist.commands.site.page_models import OtherKindPage
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.base import Channel, OutputName
 from cudaredist.formats.packageset import PackageSet
@@ -30,11 +32,11 @@ from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, 
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.grouping import grouped
-from cudaredist.manifests.manifest_values import Archive, Manifest, Package
+from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
-from cudaredist.sets.metadata import archive_address, find_license
+from cudaredist.sets.metadata import archive_address, license_name
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.store.layered_tables import read_layered
@@ -127,15 +129,21 @@ class SiteData:
     unexamined: int
     """Archives without features."""
     sets: Sequence[PackageSet]
+    other: OtherKindPage | None = None
+    """The packages of the other kind. None: not selected, or there are none."""
 
 
 def read_site_data(
-    index: Index, sets: Sequence[PackageSet] = (), progress: Progress = NO_PROGRESS
+    index: Index,
+    sets: Sequence[PackageSet] = (),
+    progress: Progress = NO_PROGRESS,
+    other: Store | None = None,
 ) -> SiteData:
     """Read all facts that the site shows.
 
-    Raises `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file
-    that cannot be read.
+    `other` is the data of the other channel, of which the site shows the facts of manifests. Raises
+    `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file that
+    cannot be read.
     """
     store = index.store
     compat, gpus = read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE)
@@ -180,6 +188,7 @@ def read_site_data(
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(not item.explained.is_examined for own in archives.values() for item in own),
         sets=sets,
+        other=None if other is None else read_other_kind(other),
     )
 
 
@@ -233,15 +242,9 @@ def _releases(
             changes=changes.get(label),
             topics=topics,
             exports=None if before is None else exports.changes(before, name),
-            licenses={one.name: _license(redist, one, licenses) for one in manifest.packages},
+            licenses={one.name: license_name(redist, one, licenses) for one in manifest.packages},
         )
         before = name
-
-
-def _license(redist: str, package: Package, policy: LicensePolicy) -> str | None:
-    """Return the name of a package's license, one for all spellings in manifests."""
-    entry = find_license(package.name, redist, package.license, policy)
-    return package.license if entry is policy.default else entry.short_name
 
 
 def _fitting(

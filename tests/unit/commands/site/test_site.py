@@ -433,3 +433,31 @@ def test_site_without_tables_and_sets_says_so(small: Path) -> None:
     assert "no table of host compilers" in files["compilers/index.html"].decode()
     assert "no coverage" in files["packages/libcublas/index.html"].decode()
     assert broken_site_links(files) == []
+
+
+def test_site_of_wheels_lists_archives_of_manifests(tmp_path: Path) -> None:
+    """Their manifests are in the data, but their contents were not examined."""
+    write_manifests(tmp_path, "12.9.0", "12.9.1")
+    wheels = tmp_path / "manifests/wheels/cuda"
+    wheels.mkdir(parents=True)
+    (wheels / "redistrib_12.9.1.json").write_bytes(manifest("12.9.1", packages=["liby"]))
+    store = Store(tmp_path, "wheels")
+    files = site_contents(store, other=Store(tmp_path))
+    page = json.loads(files["archives/index.json"])
+    [package] = page["packages"]
+    assert (page["channel"], package["package"]) == ("redist", "libx")
+    assert package["span"] == {
+        "redist": "cuda",
+        "first": "12.9.0",
+        "newest": "12.9.1",
+        "releases": 2,
+    }
+    document = json.loads((tmp_path / "manifests/cuda/redistrib_12.9.1.json").read_bytes())
+    hashes = {archive["platform"]: archive["sha256"] for archive in package["archives"]}
+    assert hashes["linux-x86_64"] == document["libx"]["linux-x86_64"]["sha256"]
+    assert package["archives"][0]["address"].startswith("https://developer.download.nvidia.com/")
+    assert html_problems(files["archives/index.html"]) == []
+    assert broken_site_links(files) == []
+    assert "packages/libx/index.html" not in files
+    assert b'"libx"' in files["assets/search-index.js"]
+    assert "archives/index.html" not in site_contents(store)
