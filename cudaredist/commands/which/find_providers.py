@@ -22,7 +22,7 @@ from cudaredist.primitives import Version, natural_order
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
 from cudaredist.similar_names import misspelled_names
-from cudaredist.store.absence import inspect_command
+from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.symbol_pattern import glob_of
@@ -104,13 +104,14 @@ def find_providers(name: str, search: Search) -> WhichReport:
     packages = () if hits else _of_package(name, search)
     # The package with a file on one platform is that with the file on the others.
     providers = {hit.package for hit in hits or others}
-    # A package is not a file, and the manifests have the answer to it.
-    unknown = [] if packages and not providers else search.unexamined(providers)
+    is_library = bool(_library.search(name))
+    unknown: list[Unexamined] = []
+    if providers or not packages:  # a package is not a file, and the manifests have its answer
+        unknown = search.unexamined(providers, of_libraries=is_library)
     outside = None if others else _outside_provider(name, index.store)
     code = EXIT_OK
     if not hits and outside is None:
         # All libraries of examined archives are known.
-        is_library = _library.search(name)
         may_have_it = any(each.unread if is_library else each.archives for each in unknown)
         # No path in an archive has a folder without a name, as addresses have.
         may_have_it = may_have_it and "//" not in name

@@ -76,18 +76,25 @@ class Search:
             if self.is_usable(row.channel, row.redist, row.label, row.archive.id):
                 yield row
 
-    def unexamined(self, packages: Collection[str] = ()) -> list[Unexamined]:
+    def unexamined(
+        self, packages: Collection[str] = (), *, of_libraries: bool = False
+    ) -> list[Unexamined]:
         """Return the releases with selected archives whose contents are not known.
 
-        `packages` limits them to archives of these packages.
+        `packages` limits them to archives of these packages. With `of_libraries`, archives whose
+        libraries are known by the wheel of the same version are left out.
         """
         condition = "TRUE" if self.platform is None else "platform = ?"
-        values: tuple[str | Collection[object], ...] = ()
-        if self.platform is not None:
-            values = (self.platform,)
+        values: list[str | Collection[object]] = [] if self.platform is None else [self.platform]
+        by_wheel = "SELECT archive FROM wheel_contents"
         if packages:
-            condition += " AND package IN (SELECT value FROM json_each(?))"
-            values = (*values, packages)
+            named = "package IN (SELECT value FROM json_each(?))"
+            condition += f" AND {named}"
+            values.append(packages)
+            by_wheel += f" JOIN archives AS wheels ON wheels.id = wheel WHERE wheels.{named}"
+        if of_libraries:
+            condition += f" AND archives.id NOT IN ({by_wheel})"
+            values += [packages] if packages else []
         releases = self.index.unexamined(self.redists, condition, *values)
         # Of a CUDA release, and of redistributables that are usable with it.
         return [release for release in releases if self._has_usable(release)]

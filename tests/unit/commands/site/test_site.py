@@ -459,5 +459,5 @@ def test_site_of_wheels_lists_archives_of_manifests(tmp_path: Path) -> None:
     assert html_problems(files["archives/index.html"]) == []
     assert broken_site_links(files) == []
     assert "packages/libx/index.html" not in files
-    assert b'"libx"' in files["assets/search-index.js"]
+    assert b'"libx, LIBX"' in files["assets/search-index.js"]
     assert "archives/index.html" not in site_contents(store)
