@@ -30,6 +30,12 @@ ANSWERS = {
     ],
     # Which drivers and which architectures for CUDA 12.8?
     "explain cuda 12.8": ["from 570.124.06 on Linux", " 5.0 5.2 ", "built by default: 7.5 8.0"],
+    # Does CUDA 12.8.0 exist, which has no wheels in the data?
+    "explain cuda 12.8.0": ["CUDA 12.8.0 (NVIDIA's archives, 2025-01-23): 44 packages for linux-"],
+    # Is there CUDA for Jetsons?
+    "build --cuda 12.9.1 --platform linux-aarch64 --output sets": [
+        "CUDA 12.9.1 has no wheels for linux-aarch64, but NVIDIA's manifest has archives of 29 pack"
+    ],
     # Which GCC for CUDA 12.4?
     "explain nvcc 12.4": [
         "CUDA 12.4.1, the newest of 12.4, nvcc 12.4.131: GCC 6 to 13, Clang 7 to 17"
@@ -173,5 +179,5 @@ def test_audit_begins_with_required_gpu(run: Run, tmp_path: Path) -> None:
     """Does a wheel run on a Jetson Orin?"""
     path = put_wheel(tmp_path, "example", "1.0", {"example/libexample.so": LIBRARY})
     first = run("audit", path, "--require-gpu", "8.7").stdout.splitlines()[:3]
-    assert first[1].startswith("1 finding: gpu.")
-    assert "8.7 do not run it" in first[2]
+    assert first[0] == "GPUs of capability 8.7: no: it is for linux-x86_64"
+    assert first[2].startswith("1 finding: gpu.")
