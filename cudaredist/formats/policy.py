@@ -50,6 +50,16 @@ class SetPolicy(OwnFile):
         """
         return tuple(_models(self, ""))
 
+    @cached_property
+    def platform_names(self) -> tuple[tuple[str, str], ...]:
+        """The platforms of the policy's entries, with their paths from the policy."""
+        platforms = ((path, getattr(entry, "platform", None)) for path, entry in self.entries)
+        return tuple(
+            (f"{path}.platform", platform)
+            for path, platform in platforms
+            if isinstance(platform, str)
+        )
+
 
 def _models(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:
     """Yield a model and its nested models, with their paths."""

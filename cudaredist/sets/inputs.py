@@ -23,6 +23,7 @@ from cudaredist.formats.policy import (
     OutputPolicy,
     PlatformPolicy,
     RequirementPolicy,
+    SetPolicy,
     WithheldPolicy,
 )
 from cudaredist.formats.runfile_records import Runfile
@@ -78,12 +79,25 @@ class Policies:
     @cached_property
     def entries(self) -> tuple[tuple[str, OwnModel], ...]:
         """All policies and their entries, with their paths."""
-        subjects = (field.name for field in fields(self) if field.name in POLICY_MODELS)
         return tuple(
             (f"{subject}{path}", entry)
-            for subject in subjects
-            for path, entry in getattr(self, subject).entries
+            for subject, policy in self._policies()
+            for path, entry in policy.entries
         )
+
+    @cached_property
+    def platform_names(self) -> tuple[tuple[str, str], ...]:
+        """The platforms of all entries, with their paths."""
+        return tuple(
+            (f"{subject}{path}", platform)
+            for subject, policy in self._policies()
+            for path, platform in policy.platform_names
+        )
+
+    def _policies(self) -> Iterator[tuple[str, SetPolicy]]:
+        subjects = (field.name for field in fields(self) if field.name in POLICY_MODELS)
+        for subject in subjects:
+            yield subject, getattr(self, subject)
 
     def is_overlaid(self, entry: OwnModel | None) -> bool:
         """Check if an overlay defines the entry."""
@@ -289,10 +303,9 @@ class SetData:
 
     def _unknown_platforms(self) -> Iterator[Problem]:
         """Yield the platforms in policies that are not known."""
-        for path, entry in self.policies.entries:
-            platform = getattr(entry, "platform", None)
-            if isinstance(platform, str) and platform not in self.platforms:
-                yield _unknown("platform", platform, self.platforms, f"{path}.platform")
+        for path, platform in self.policies.platform_names:
+            if platform not in self.platforms:
+                yield _unknown("platform", platform, self.platforms, path)
 
     def _mistyped_names(self) -> Iterator[Problem]:
         """Yield names in overlay policies that resemble known names.
