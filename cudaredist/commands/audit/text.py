@@ -398,8 +398,8 @@ def _verdict(report: AuditReport) -> Iterator[str]:
         if report.gpus:
             yield _exit_reason(report.exit_code, list(kinds))
     elif not report.errors:
-        warnings = f", {plural(len(report.findings), 'warning')}" if report.findings else ""
-        yield f"No findings{warnings}. {compared}."
+        warnings = plural(len(report.findings), "warning")
+        yield f"{f'Only {warnings}' if report.findings else 'No findings'}. {compared}."
     for part in report.environments:
         if part.fix is not None:
             where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""
