@@ -10,6 +10,7 @@ from pathlib import Path
 from cudaredist.environments.environment_files import EnvironmentFiles
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.loader import FoundFile
+from cudaredist.environments.loader_modules import module_rules
 from cudaredist.environments.requirements_in_use import required_projects
 from cudaredist.formats.policy import LibraryPolicy, Preload
 from cudaredist.programs.program import ProgramFile
@@ -44,7 +45,11 @@ class Preloads:
         nvidia_files = sorted(
             files.nvidia_files, key=lambda file: (bool(_is_common_folder(file.path)), file.path)
         )
-        at_import = [(package, rule) for package, rule in rules if not rule.is_called]
+        # The last rule counts, so those of the policy follow.
+        at_import = [
+            *module_rules(files, policy.preloads),
+            *((package, rule) for package, rule in rules if not rule.is_called),
+        ]
         self._at_import = [
             (package, dict(_loaded_by(rule, nvidia_files))) for package, rule in at_import
         ]

@@ -218,3 +218,45 @@ def test_libraries_of_a_library_that_other_code_loads_are_loaded(
     put_example(tmp_path, elf(needed=["libmiddle.so", CUBLAS]))
     assert {each.found_by for each in loaded(tmp_path)} == {found_by}
     assert bool(findings(tmp_path)) == (found_by != "run-path")
+
+
+# -- modules that are read
+
+
+@pytest.mark.parametrize(
+    ("code", "others", "found_by"),
+    [
+        ('load_nvidia_dynamic_lib("cublas")', ["cuda-pathfinder"], "preloaded"),
+        ('load_nvidia_dynamic_lib("cublas")', [], "other-code"),
+        ('load_nvidia_dynamic_lib("cufft")', ["cuda-pathfinder"], "other-code"),
+        ("cublas.load_library()", [], "preloaded"),
+        ("other.load_library()", [], "other-code"),
+    ],
+)
+def test_module_of_a_package_loads_a_library_by_its_name(
+    tmp_path: Path, code: str, others: Sequence[str], found_by: str
+) -> None:
+    """libcudf/load.py of libcudf-cu12 has both calls, and `import cudf` works with it."""
+    put_cublas(tmp_path, "old")
+    for project in others:
+        install(tmp_path, project, "1.0", {})
+    files: dict[str, bytes | str] = {
+        "example/load.py": code,
+        "example/lib64/a.so": user(CUBLAS, "old"),
+    }
+    install(tmp_path, "example", "1.0", files)
+    (each,) = loaded(tmp_path)
+    assert each.found_by == found_by
+    codes = [finding.exit_code for finding in findings(tmp_path)]
+    assert codes == ([] if found_by == "preloaded" else [1])
+
+
+def test_module_of_another_package_in_the_same_folder_loads_a_library(tmp_path: Path) -> None:
+    """Transformer Engine has its loader and its library in two distributions."""
+    put_cublas(tmp_path, "old")
+    install(tmp_path, "cuda-pathfinder", "1.0", {})
+    code = 'load_nvidia_dynamic_lib("cublas")'
+    install(tmp_path, "loader", "1.0", {"example/__init__.py": code})
+    install(tmp_path, "example", "1.0", {"example/core.so": user(CUBLAS, "old")})
+    (each,) = loaded(tmp_path)
+    assert (each.found_by, findings(tmp_path)) == ("preloaded", [])
