@@ -208,6 +208,23 @@ def test_release_with_wheels_of_another_is_reported(wheels: Run) -> None:
 
 
 @pytest.mark.usefixtures("wrong_release")
+@pytest.mark.parametrize(("version", "is_confirmed"), [("12.9.86", True), ("12.9.99", False)])
+def test_release_with_wheels_of_another_is_confirmed_by_archives(
+    wheels: Run, version: str, *, is_confirmed: bool
+) -> None:
+    expect_output(wheels("download-manifests", "--version", "12.9.2"), 0)
+    name = f"cuda_nvcc/linux-x86_64/cuda_nvcc-linux-x86_64-{version}-archive.tar.xz"
+    archive = {"relative_path": name, "sha256": "0" * 64, "md5": "0" * 32, "size": "1"}
+    package = {"name": "NVCC", "license": "A", "version": version, "linux-x86_64": archive}
+    document = {"release_label": "12.9.2", "cuda_nvcc": package}
+    path = Path("data/manifests/cuda/redistrib_12.9.2.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(document))
+    kinds = {one["kind"] for one in report(wheels("check", "--json"))["findings"]}
+    assert ("doubtful-wheels" not in kinds) == is_confirmed
+
+
+@pytest.mark.usefixtures("wrong_release")
 def test_bump_to_release_with_wheels_of_another_is_reported(wheels: Run) -> None:
     assert wheels("download-manifests", "--version", "12.9.1").exit_code == 0
     result = wheels("bump", "--version", "12.9.2", "--no-process", "--json")

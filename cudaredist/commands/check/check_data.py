@@ -29,6 +29,7 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import REDISTS, Redist
@@ -166,7 +167,10 @@ class _UpstreamQuery(NamedTuple):
             )
             size = len(upstream.data)
             hint = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
-            for doubt in upstream.doubts:
+            doubts = upstream.doubts
+            if doubts and _has_versions_of_archives(local, label, upstream.data):
+                doubts = ()
+            for doubt in doubts:
                 message = f"its metapackage may require the wrong wheels: {doubt}"
                 local.findings.append(local.finding("doubtful-wheels", message, label, hint=hint))
             recorded = entry.sha256 if entry else local.sha256.get(label)
@@ -178,6 +182,21 @@ class _UpstreamQuery(NamedTuple):
         except CudaRedistError as error:
             local.findings.append(_failure(local, label, error))
         self.workers.progress.done(size)
+
+
+def _has_versions_of_archives(local: Inventory, label: Version, data: bytes) -> bool:
+    """Check if NVIDIA's own manifest of a release has the versions of its wheels."""
+    published = local.store.of_channel("redist").manifests(local.redist.name).read(label)
+    if published is None:
+        return False
+    archives = _versions(read_manifest(published, label=label))
+    wheels = _versions(read_manifest(data, label=label))
+    common = archives.keys() & wheels.keys()
+    return bool(common) and all(archives[name] == wheels[name] for name in common)
+
+
+def _versions(manifest: Manifest) -> dict[str, Sequence[Version]]:
+    return {package.name: package.versions for package in manifest.packages}
 
 
 def _difference(local: Inventory, label: Version, details: Iterable[str]) -> Finding:
