@@ -3,9 +3,10 @@
 The other files of a mirror are generated from it.
 """
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from pydantic import Field, model_validator
 
 from cudaredist.formats.base import (
     Count,
@@ -17,9 +18,13 @@ from cudaredist.formats.base import (
     optional,
 )
 from cudaredist.primitives import NVIDIA_CHANNEL_PATTERN, PLAIN_PATH_PATTERN
+from cudaredist.wheels import SIMPLE
+from cudaredist.words import shown
 
 MIRROR_LOCK = "mirror.json"
 """The name of the lock in a mirror."""
+METADATA_SUFFIX = ".metadata"
+"""What the name of a wheel's metadata adds to that of the wheel."""
 
 MirrorPath = Annotated[str, Field(pattern=PLAIN_PATH_PATTERN, description="Path below the mirror")]
 
@@ -55,3 +60,22 @@ class MirrorLock(OwnFile):
     mirrored: dict[MirrorPath, MirrorFile] = Field(
         description="Manifests, archives, wheels and their metadata by path below the mirror"
     )
+
+    @model_validator(mode="after")
+    def _check_wheels(self) -> Self:
+        """Refuse paths in the package index that are not those of wheels or their metadata."""
+        for path in self.mirrored:
+            folder, _, below = path.partition("/")
+            if folder == SIMPLE and not _is_wheel_path(below):
+                raise ValueError(f"{shown(path)} is not the path of a wheel")
+        return self
+
+
+def _is_wheel_path(path: str) -> bool:
+    """Check if a path below the package index is that of a wheel, or of its metadata."""
+    project, _, name = path.partition("/")
+    try:
+        parse_wheel_filename(name.removesuffix(METADATA_SUFFIX))
+    except InvalidWheelFilename:
+        return False
+    return bool(project) and "/" not in name

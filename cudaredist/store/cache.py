@@ -21,7 +21,7 @@ from cudaredist.private import (
     refuse_shared_folder,
 )
 from cudaredist.store.files import write_file
-from cudaredist.store.temporary_folders import temporary_folder
+from cudaredist.store.temporary_folders import remove_unlocked, temporary_folder
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +77,11 @@ class Cache:
         self._replace(self._entry_path(kind, sha256), write)
 
     def stored_index(self, key: str) -> Path | None:
-        """Return the path of an index, None if the cache has none."""
+        """Return the path of an index, None if the cache has none.
+
+        First removes the indexes that killed runs did not complete.
+        """
+        remove_unlocked(self._root / "index")
         path = self._entry_path("index", key)
         return None if private_size(path) is None else path
 

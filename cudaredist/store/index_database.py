@@ -7,6 +7,7 @@ its checksum shows that it is damaged or edited, it is made again. If the cache 
 the index is in memory.
 """
 
+import errno
 import os
 import sqlite3
 import time
@@ -204,7 +205,9 @@ class IndexDatabase:
                 file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
                 self._connection.backup(file)
         except sqlite3.Error as error:
-            raise OSError(str(error)) from error
+            # The hint of the error depends on its number.
+            is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            raise OSError(errno.ENOSPC if is_full else errno.EIO, str(error)) from error
         _write_checksum(path)
 
     def _add(self, document: _Document) -> None:

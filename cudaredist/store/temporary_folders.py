@@ -26,19 +26,20 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     recognizes and removes the folders of killed runs. Raises `WriteError`.
     """
     parent = parent or Path(tempfile.gettempdir())
-    _remove_unlocked(parent)
+    remove_unlocked(parent)
     folder = parent / f"cudaredist.{secrets.token_hex(6)}.tmp"
-    handle = locked_folder(folder, mode=_OWNER_ONLY)
+    handle = None
     try:
+        handle = locked_folder(folder, mode=_OWNER_ONLY)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         if handle is not None:
             os.close(handle)
 
 
-def _remove_unlocked(parent: Path) -> None:
-    """Remove the folders of killed runs.
+def remove_unlocked(parent: Path) -> None:
+    """Remove the temporary folders of killed runs.
 
     If the system has no locks, they stay, because other runs may use them.
     """
@@ -47,8 +48,17 @@ def _remove_unlocked(parent: Path) -> None:
             handle = lock_if_free(folder) if _is_own_folder(folder) else None
             if handle is not None:
                 if is_at(folder, handle):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _remove(folder)
                 os.close(handle)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, also if Ctrl-C or another signal interrupts that."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _is_own_folder(path: Path) -> bool:

@@ -11,11 +11,10 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader
 from packaging.utils import parse_wheel_filename
 
-from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
+from cudaredist.formats.mirror_lock import METADATA_SUFFIX, MIRROR_LOCK, MirrorFile
 from cudaredist.sources.releases import ListedManifest, release_documents
 from cudaredist.wheels import SIMPLE
 
-METADATA_SUFFIX = ".metadata"
 SUMS = "SHA256SUMS"
 _PAGE, _JSON = "index.html", "index.json"
 _API = "1.1"

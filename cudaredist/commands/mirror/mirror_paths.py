@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.cli.session import find_redists
-from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.formats.base import Channel
+from cudaredist.formats.mirror_lock import METADATA_SUFFIX
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.toolkit_record import ComponentPolicy
 from cudaredist.manifests.manifest_values import Archive

@@ -13,7 +13,7 @@ from cudaredist.commands.download.download import ManifestDownload, store_destin
 from cudaredist.commands.mirror.fitting_releases import FittingReleases
 from cudaredist.commands.mirror.mirror_contents import Content, MirrorContents
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder, mode_for_all_users
-from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
+from cudaredist.commands.mirror.mirror_pages import generated_files
 from cudaredist.commands.mirror.mirror_paths import MirrorSelection, published_path
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
@@ -23,7 +23,7 @@ from cudaredist.errors import (
     CudaRedistError,
     IncompleteError,
 )
-from cudaredist.formats.mirror_lock import ListedRelease, MirrorFile
+from cudaredist.formats.mirror_lock import METADATA_SUFFIX, ListedRelease, MirrorFile
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import again

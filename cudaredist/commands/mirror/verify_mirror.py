@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from cudaredist.commands.mirror.mirror_folder import MirrorFolder, mode_for_all_users
-from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, generated_files
+from cudaredist.commands.mirror.mirror_pages import generated_files
 from cudaredist.commands.mirror.mirror_paths import (
     archive_path_in,
     mirrored_manifests,
@@ -20,7 +20,7 @@ from cudaredist.commands.mirror.mirror_paths import (
 from cudaredist.commands.mirror.report import DefectKind, MirrorDefect, MirrorVerifyReport
 from cudaredist.errors import ReadingFrom, worst_exit_code
 from cudaredist.formats.base import Channel
-from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
+from cudaredist.formats.mirror_lock import METADATA_SUFFIX, MIRROR_LOCK, MirrorFile
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import Sha256, parse_label, sha256_of

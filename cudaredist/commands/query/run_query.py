@@ -120,7 +120,8 @@ def write_database(index: Index, output: Path) -> QueryReport:
         raise ReadError(output, error) from error
     with temporary_folder() as folder:
         path = folder / "facts.db"
-        with WritingTo(path):
+        # The message must not name a folder that is removed before the user can look at it.
+        with WritingTo(folder.parent / "temporary file"):
             index.database.write(path)
             data = path.read_bytes()
     write_output(output, data)

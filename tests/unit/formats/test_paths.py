@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.base import ArchivePath, InnerFolder, InnerPath, RedistName
+from cudaredist.formats.mirror_lock import MirrorLock
 from cudaredist.formats.registry import FILE_KINDS, read_own_file, schema_problems
 from cudaredist.formats.site_files import SiteFiles
 from cudaredist.manifests.read_manifest import read_manifest
@@ -180,6 +181,22 @@ def test_manifest_with_a_path_outside_is_refused(path: str, key: str) -> None:
     read_manifest(data())
     with pytest.raises(InvalidFileError, match=key):
         read_manifest(data(**{key: path}))
+
+
+WHEEL = "simple/nvidia-nvx/nvidia_nvx-1.0-py3-none-any.whl"
+
+
+@pytest.mark.parametrize(
+    "path", ["simple/x", "simple", "simple/x/y", "simple/x/index.html", f"{WHEEL}/x", f"{WHEEL}.x"]
+)
+def test_lock_of_a_mirror_with_another_path_than_of_a_wheel_is_refused(path: str) -> None:
+    def data(path: str) -> bytes:
+        return json.dumps({"schema_version": 1, "mirrored": {path: FILE}}).encode()
+
+    for good in (WHEEL, f"{WHEEL}.metadata", "simple-x/y"):
+        read_own_file(data(good), MirrorLock)
+    with pytest.raises(InvalidFileError, match="is not the path of a wheel"):
+        read_own_file(data(path), MirrorLock)
 
 
 def test_site_list_without_version_is_read() -> None:

@@ -1,6 +1,7 @@
 """Tests of temporary folders and of those that killed runs leave."""
 
 import os
+import shutil
 import stat
 import tempfile
 from pathlib import Path
@@ -32,6 +33,21 @@ def test_temporary_folder_is_removed_after_an_interruption(tmp_path: Path) -> No
 
     with pytest.raises(KeyboardInterrupt):
         interrupt()
+    assert not names(tmp_path)
+
+
+def test_interrupted_removal_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove, calls = shutil.rmtree, []
+
+    def interrupted(path: Path, *, ignore_errors: bool) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        remove(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt), temporary_folder(tmp_path) as folder:
+        (folder / "file").touch()
     assert not names(tmp_path)
 
 
