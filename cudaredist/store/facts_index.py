@@ -158,10 +158,17 @@ _UNEXAMINED = Question(
     JOIN current_releases ON redist = name
     JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
     LEFT JOIN contents ON contents.id = contents
-    WHERE (contents IS NULL OR NOT has_files OR unlisted > 0) AND {condition}
+    WHERE {condition}
     GROUP BY current_releases.id
     ORDER BY channel, layer, redist, sort_key""",
 )
+WITHOUT_FILES = "(contents IS NULL OR NOT has_files OR unlisted > 0)"
+"""The condition that not all files of an archive are known."""
+WITHOUT_SYMBOLS = """(
+    contents IS NULL AND archives.id NOT IN (SELECT archive FROM wheel_contents)
+    OR contents IN (SELECT contents FROM binaries WHERE kind = 'library')
+        AND substr(sha256, 1, 16) NOT IN (SELECT archive FROM symbol_archives))"""
+"""The condition that the symbols of an archive's libraries are not known."""
 
 
 class _FactsRow(NamedTuple):
@@ -396,12 +403,16 @@ class Index:
         return labels
 
     def unexamined(
-        self, redists: Collection[str], condition: str = "TRUE", *values: str | Collection[object]
+        self,
+        redists: Collection[str],
+        condition: str = WITHOUT_FILES,
+        *values: str | Collection[object],
     ) -> list[Unexamined]:
-        """Return the releases with archives whose contents are not known.
+        """Return the releases with archives that fulfill a condition, by default without files.
 
-        The condition can have the columns of `current_releases` and `archives`. The layer of a
-        release is `local` if the data folder has its manifest, even if the shipped data has, too.
+        The condition can have the columns of `current_releases`, `archives` and `contents`. The
+        layer of a release is `local` if the data folder has its manifest, even if the shipped data
+        has, too.
         """
         own = {
             (store.channel, redist): set(map(str, store.layers[0].manifests(redist).labels()))

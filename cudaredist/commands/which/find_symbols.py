@@ -2,15 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from cudaredist.commands.which.report import SymbolHit, WhichReport
 from cudaredist.commands.which.search import Search
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    IncompleteError,
+    UnknownNameError,
+)
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
-from cudaredist.store.absence import since, until
-from cudaredist.store.facts_index import Index, Question
+from cudaredist.store.absence import Unexamined, inspect_command, since, until
+from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
@@ -51,16 +58,33 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
     hits = _with_archives(hits, index)
+    # If a symbol is found, archives that may have it as well do not change the answer.
+    unknown: Sequence[Unexamined] = ()
+    if not hits:
+        redists = search.redists or index.redists()
+        unknown = replace(search, redists=redists).unexamined(condition=WITHOUT_SYMBOLS)
+    code = EXIT_INCOMPLETE if unknown else EXIT_FINDINGS
     return WhichReport(
         name=without_secrets(pattern.text),
         cuda=search.cuda,
         hits=(),
         symbol=without_secrets(pattern.text),
         symbols=tuple(sorted(hits, key=_order)),
-        unknown=0,
+        unknown=sum(release.archives for release in unknown),
         suggestions=() if hits else index.similar_symbols(pattern.text),
-        exit_code=EXIT_OK if hits else EXIT_FINDINGS,
+        hint=_examine_command(unknown, search),
+        exit_code=EXIT_OK if hits else code,
     )
+
+
+def _examine_command(unknown: Sequence[Unexamined], search: Search) -> str | None:
+    """Return the command that reads the symbols of archives, None if there are none to read."""
+    if not unknown:
+        return None
+    update = command_line("update-symbols", channel=unknown[0].channel)
+    unread = [release for release in unknown if release.unread]
+    inspect = inspect_command(unread, search.redists, search.platform)
+    return update if inspect is None else f"{inspect} && {update}"
 
 
 class _Twin(NamedTuple):

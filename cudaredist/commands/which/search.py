@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cudaredist.formats.base import Channel
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.store.absence import Unexamined
-from cudaredist.store.facts_index import Index, IndexedArchive
+from cudaredist.store.facts_index import WITHOUT_FILES, Index, IndexedArchive
 
 if TYPE_CHECKING:
     from cudaredist.sets.usable import UsableWithCuda
@@ -77,15 +77,22 @@ class Search:
                 yield row
 
     def unexamined(
-        self, packages: Collection[str] = (), *, of_libraries: bool = False
+        self,
+        packages: Collection[str] = (),
+        condition: str = WITHOUT_FILES,
+        *,
+        of_libraries: bool = False,
     ) -> list[Unexamined]:
-        """Return the releases with selected archives whose contents are not known.
+        """Return the releases with selected archives that fulfill a condition.
 
-        `packages` limits them to archives of these packages. With `of_libraries`, archives whose
-        libraries are known by the wheel of the same version are left out.
+        By default, their files are not known. `packages` limits them to archives of these packages.
+        With `of_libraries`, archives whose libraries are known by the wheel of the same version are
+        left out.
         """
-        condition = "TRUE" if self.platform is None else "platform = ?"
-        values: list[str | Collection[object]] = [] if self.platform is None else [self.platform]
+        values: list[str | Collection[object]] = []
+        if self.platform is not None:
+            condition += " AND platform = ?"
+            values.append(self.platform)
         by_wheel = "SELECT archive FROM wheel_contents"
         if packages:
             named = "package IN (SELECT value FROM json_each(?))"

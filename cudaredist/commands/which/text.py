@@ -32,7 +32,8 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
         head, rows = _symbol_rows(report.symbols) if report.symbols else _file_rows(report)
         yield from _table(noun, head, rows, is_grouped=is_grouped)
     elif report.exit_code == EXIT_INCOMPLETE:
-        yield f"the provider of {report.name} is unknown: no examined archive or wheel has it"
+        verb = "has" if report.symbol is None else "exports"
+        yield f"the provider of {report.name} is unknown: no examined archive or wheel {verb} it"
     elif report.outside is None:
         yield _nothing(report)
         if report.package:
