@@ -17,7 +17,7 @@ from cudaredist.errors import (
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.absence import Unexamined, inspect_command, since, until
-from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, Question
+from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, IndexedArchive, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
@@ -170,20 +170,41 @@ def _hits(
             )
 
 
+class _Library(NamedTuple):
+    contents: int
+    library: str
+
+
+_WITH_LIBRARY = Question(
+    _Library,
+    """
+    SELECT contents, library FROM binaries
+    WHERE library IN (SELECT value FROM json_each(?))""",
+)
+
+
 def _with_archives(hits: Sequence[SymbolHit], index: Index) -> list[SymbolHit]:
     """Return the hits with their projects, and with first and last releases as far as known."""
     redists, packages = {hit.redist for hit in hits}, {hit.package for hit in hits}
     condition = "package IN (SELECT value FROM json_each(?))"
+    having = {*index.ask(_WITH_LIBRARY, {hit.library for hit in hits})}
     projects: dict[tuple[object, ...], str | None] = {}
-    known: dict[tuple[str, str, str], set[Version]] = defaultdict(set)
+    archives: dict[tuple[str, str, str], list[IndexedArchive]] = defaultdict(list)
     for row in index.archives(redists, condition, packages):
         archive = row.archive
         projects[row.channel, row.redist, str(row.label), archive.id] = archive.project
-        known[row.redist, archive.package, archive.platform].add(row.label)
+        archives[row.redist, archive.package, archive.platform].append(row)
     complete = []
     for hit in hits:
-        labels = known[hit.redist, hit.package, hit.platform]
+        own = archives[hit.redist, hit.package, hit.platform]
         examined = set(map(parse_label, hit.examined))
+        # Examined archives without the library do not export the symbol either.
+        examined |= {
+            row.label
+            for row in own
+            if row.contents and _Library(row.contents, hit.library) not in having
+        }
+        labels = {row.label for row in own}
         about = {
             "project": projects.get((hit.channel, hit.redist, hit.last, _archive_of(hit))),
             "since": since(parse_label(hit.first), examined, labels),
@@ -199,4 +220,12 @@ def _archive_of(hit: SymbolHit) -> ArchiveId:
 
 def _order(hit: SymbolHit) -> tuple[object, ...]:
     variant = hit.variant or ""
-    return hit.symbol, hit.redist, hit.library, hit.platform, variant, Version.parse(hit.first)
+    return (
+        hit.symbol,
+        hit.redist,
+        hit.library,
+        hit.channel,
+        hit.platform,
+        variant,
+        Version.parse(hit.first),
+    )
