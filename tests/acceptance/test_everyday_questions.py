@@ -31,7 +31,12 @@ ANSWERS = {
     # Which drivers and which architectures for CUDA 12.8?
     "explain cuda 12.8": ["from 570.124.06 on Linux", " 5.0 5.2 ", "built by default: 7.5 8.0"],
     # Does CUDA 12.8.0 exist, which has no wheels in the data?
-    "explain cuda 12.8.0": ["CUDA 12.8.0 (NVIDIA's archives, 2025-01-23): 44 packages for linux-"],
+    "explain cuda 12.8.0": ["CUDA 12.8.0, nvcc 12.8.61: GCC 6 to 14, Clang 7 to 19"],
+    "explain cuda 12.1.0": ["CUDA 12.1.0 (NVIDIA's archives, "],
+    "which --symbol cudaGraphConditionalHandleCreate --channel wheels --platform linux-x86_64": [
+        "nvidia-cuda-runtime-cu12  12.3.0  12.9.2"
+    ],
+    "which libcudnn_graph.so.9 --channel wheels --platform linux-x86_64": ["9.28.0"],
     # Is there CUDA for Jetsons?
     "build --cuda 12.9.1 --platform linux-aarch64 --output sets": [
         "CUDA 12.9.1 has no wheels for linux-aarch64, but NVIDIA's manifest has archives of 29 pack"
@@ -48,9 +53,7 @@ ANSWERS = {
     # Which package has libnvrtc-builtins?
     "which libnvrtc-builtins": ["cuda_nvrtc  archives (by wheel) "],
     # Which release has an undefined symbol of nvJitLink?
-    "which --symbol __nvJitLinkCreate_12_8": [
-        "nvidia-nvjitlink-cu12  12.8.2 or an earlier patch  12.9.2"
-    ],
+    "which --symbol __nvJitLinkCreate_12_8": ["nvidia-nvjitlink-cu12  12.8.0  12.9.2"],
     # Is there NCCL for Windows?
     "which nccl --platform windows-x86_64": ["only for linux-sbsa, linux-x86_64"],
     # Which NCCL for CUDA 12?
@@ -84,7 +87,7 @@ ANSWERS = {
     "explain package cudnn": ["cudnn 9.28.1.4 (cudnn 9.28.1, 2026-11-06)"],
     "versions --redist cudnn --offline": [
         "cudnn, archives: 32 releases, 8.5.0 (2024-03-15) to 9.27.0 (2026-09-29)",
-        "cudnn, wheels: 35 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)",
+        "cudnn, wheels: 44 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)",
     ],
     # Is my data fresh?
     "check --offline": ["0 findings, 0 notes: exit 0, nothing to report"],

@@ -163,8 +163,8 @@ def test_shipped_release_on_gpu_has_expected_coverage(row: str) -> None:
         ("nccl", "7.0", {11: "2.13.4 2.21.5 -", 12: "2.16.2 2.32.3 -", 13: "- - 2.27.7"}),
         ("cudnn", "7.0", {11: "8.5.0 9.10.2 -", 12: "8.8.1 9.10.2 9.11.1", 13: "- - 9.12.0"}),
         ("nccl", "8.0", {None: "2.13.4 2.32.3 -"}),
-        ("libcublas", "7.0", {None: "11.8.0 12.9.2 13.0.2"}),
-        ("libcublas", "12.0", {None: f"12.8.2 {newest('cuda')} -"}),
+        ("libcublas", "7.0", {None: "11.8.0 12.9.2 13.0.0"}),
+        ("libcublas", "12.0", {None: f"12.8.0 {newest('cuda')} -"}),
     ],
 )
 def test_releases_on_gpu_have_one_range_for_each_cuda_major_that_differs(
