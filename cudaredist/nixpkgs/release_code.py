@@ -162,7 +162,7 @@ def _inherit_variables(file: NixFile, attribute: str) -> None:
         inherited = " ".join(sorted(kept))
         file.replace(start, binding.value + match.end(1), f" {inherited}")
     elif not kept:
-        only = re.match(rf"\s*let\s+{re.escape(match[0])}\s*\n\s*in\n[ \t]+(?=\S)", code)
+        only = re.match(rf"\s*let\s+{re.escape(match[0])}\s+in\n[ \t]+(?=\S)", code)
         if only is not None:
             rest = re.sub(r"(?m)^  ", "", code[only.end() :])
             file.replace(binding.value, binding.end, f" {rest}")

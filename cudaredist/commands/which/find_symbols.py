@@ -60,7 +60,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     hits = _with_archives(hits, index)
     # If a symbol is found, archives that may have it as well do not change the answer.
     unknown: Sequence[Unexamined] = ()
-    if not hits:
+    if not hits and "//" not in pattern.text:  # An address is not a symbol.
         redists = search.redists or index.redists()
         unknown = replace(search, redists=redists).unexamined(condition=WITHOUT_SYMBOLS)
     code = EXIT_INCOMPLETE if unknown else EXIT_FINDINGS

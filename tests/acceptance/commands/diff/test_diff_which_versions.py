@@ -333,8 +333,11 @@ def test_which_absolute_path_is_searched_by_its_name(run: Run) -> None:
     ],
 )
 def test_which_misspelled_symbol_has_suggestions(run: Run, symbol: str, suggestions: str) -> None:
-    output = expect_output(run("which", "--symbol", symbol), 1).stdout
-    assert output.startswith(f"no local release exports {symbol}\n{suggestions}")
+    output = expect_output(run("which", "--symbol", symbol), 3).stdout
+    unknown = f"the provider of {symbol} is unknown: no examined archive or wheel exports it"
+    assert output.startswith(f"{unknown}\n{suggestions}")
+    only_wheels = expect_output(run("which", "--symbol", symbol, "--channel", "wheels"), 1).stdout
+    assert only_wheels.startswith(f"no local release exports {symbol}\n{suggestions}")
     assert ("did you mean" in output) is bool(suggestions)
 
 
@@ -349,9 +352,9 @@ def test_which_misspelled_symbol_has_suggestions(run: Run, symbol: str, suggesti
             ("--symbol", "ncclCommSplit", "--cuda", "12.9"),
             "2.18.1 or an earlier patch 2.32.3 linux-x86_64/cuda12",
         ),
-        (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.18.1 9.20.0..9.28.0"),
-        (("nvcc",), "cuda_nvcc wheels nvidia-cuda-nvcc out bin/nvcc linux-x86_64 13.0.2..13.5.0"),
-        (("x86/TreeLauncherSubreaper",), "x86/TreeLauncherSubreaper linux-x86_64 13.4.3..13.5.0"),
+        (("libcudnn.so.9",), "linux-x86_64/cuda12 9.1.1..9.19.0 9.20.0..9.28.0"),
+        (("nvcc",), "cuda_nvcc wheels nvidia-cuda-nvcc out bin/nvcc linux-x86_64 13.0.0..13.5.0"),
+        (("x86/TreeLauncherSubreaper",), "x86/TreeLauncherSubreaper linux-x86_64 13.4.2..13.5.0"),
     ],
 )
 def test_which_lists_releases_usable_with_cuda(run: Run, call: tuple[str, ...], line: str) -> None:
