@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from cudaredist.jsontext import load_json
+from cudaredist.private import open_file
 from cudaredist.sources.http_client import origin_of
 
 _log = logging.getLogger(__name__)
@@ -95,7 +96,10 @@ def _keyring_command(provider: str) -> tuple[str, ...]:
 def _from_netrc(host: str) -> Login | None:
     path = Path(os.environ.get("NETRC") or "~/.netrc")
     try:
-        login = netrc.netrc(path.expanduser()).authenticators(host)
+        file = path.expanduser()
+        if file.exists():
+            open_file(file, follow=True).close()  # a pipe or a device would be read forever
+        login = netrc.netrc(file).authenticators(host)
     except (FileNotFoundError, RuntimeError):  # a user without a home
         return None
     except (OSError, netrc.NetrcParseError, UnicodeError) as error:

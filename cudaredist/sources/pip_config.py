@@ -16,10 +16,14 @@ import platformdirs
 
 from cudaredist.errors import UsageError
 from cudaredist.hints import redacted
+from cudaredist.private import ForeignFileError, open_file
 from cudaredist.sources.http_client import Access
 
 _SECTIONS = ("global", "download")
 _FILE = "pip.ini" if os.name == "nt" else "pip.conf"
+_LIMIT = 1 << 20
+"""Bytes of a configuration file."""
+_HINT = "find the file with `pip config debug`"
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
@@ -65,17 +69,41 @@ def _options(environ: Mapping[str, str]) -> dict[str, str]:
     """Return all options with a value, by their long names."""
     parser = configparser.RawConfigParser()
     try:
-        parser.read(_files(environ), encoding="utf-8")
+        for path in _files(environ):
+            text = _text_of(path)
+            if text is not None:
+                parser.read_string(text)
     except (configparser.Error, UnicodeError) as error:
         # The error message quotes the line, and the line may contain a password.
         message = f"pip's configuration cannot be read: {type(error).__name__}"
-        raise UsageError(message, hint="find the file with `pip config debug`") from error
+        raise UsageError(message, hint=_HINT) from error
     pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
     pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
     # An option with an empty value is not set.
     return {
         name.lower().replace("_", "-").removeprefix("--"): value for name, value in pairs if value
     }
+
+
+def _text_of(path: Path) -> str | None:
+    """Return the text of a configuration file, None if it cannot be opened, as for pip.
+
+    Raises `UsageError` for a pipe or a device, which could be read forever, and for a file that is
+    too large.
+    """
+    try:
+        with open_file(path, follow=True) as file:
+            data = file.read(_LIMIT + 1)
+    except ForeignFileError as error:
+        if path.is_dir():
+            return None
+        problem = "is not a regular file"
+        raise UsageError(f"pip's configuration {path} {problem}", hint=_HINT) from error
+    except OSError:
+        return None
+    if len(data) > _LIMIT:
+        raise UsageError(f"pip's configuration {path} has more than 1 MiB", hint=_HINT)
+    return data.decode()
 
 
 def _files(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -57,6 +57,22 @@ def test_unreachable_configuration_file_is_skipped() -> None:
     assert read_pip_config(environment).indexes[0] == "https://a"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
+def test_pipe_or_device_as_configuration_file_is_an_error(tmp_path: Path) -> None:
+    """Reading it could take forever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(UsageError, match=f"{path} is not a regular file"):
+            read_pip_config({"PIP_CONFIG_FILE": str(path)})
+    large = tmp_path / "large"
+    large.write_bytes(b"#" * (1 << 20) + b"#")
+    with pytest.raises(UsageError, match="more than 1 MiB"):
+        read_pip_config({"PIP_CONFIG_FILE": str(large)})
+    environment = {"PIP_CONFIG_FILE": str(tmp_path), "PIP_INDEX_URL": "https://a"}
+    assert read_pip_config(environment).indexes == ("https://a",)
+
+
 def test_pip_default_index_is_used_if_none_is_configured() -> None:
     extra = {"PIP_EXTRA_INDEX_URL": "https://b"}
     default, other = read_pip_config(NONE | extra).indexes
@@ -192,6 +208,19 @@ def test_broken_netrc_is_a_warning(
     assert Credentials((), "auto").find(httpx.URL("https://host/x"), is_refused=False) is None
     assert "is skipped" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
+@pytest.mark.parametrize("file", ["pipe", "/dev/zero"])
+def test_pipe_or_device_as_netrc_is_a_warning(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, file: str
+) -> None:
+    monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
+    caplog.set_level(logging.WARNING, logger="cudaredist")
+    os.mkfifo(home / "pipe")
+    monkeypatch.setenv("NETRC", str(home / file))
+    assert Credentials((), "auto").find(httpx.URL("https://host/x"), is_refused=False) is None
+    assert "is skipped" in caplog.text
 
 
 KEYRING = """#!/bin/sh
