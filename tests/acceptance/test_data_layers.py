@@ -424,6 +424,25 @@ def test_wheel_tells_only_about_archives_of_the_same_version(run: Run) -> None:
     assert before - after == {"12.9.1"}
 
 
+def test_explain_package_describes_unexamined_archive_by_wheel_of_its_version(run: Run) -> None:
+    put_unexamined_release("12.9.7", ("linux-x86_64", "linux-aarch64"), {"libcublas": "12.9.1.4"})
+    call = ("explain", "package", "libcublas", "--channel", "redist")
+    report = json.loads(expect_output(run(*call, "--json"), 0).stdout)
+    archives = {
+        archive["platform"]: archive
+        for archive in report["archives"]
+        if archive["release"] == "12.9.7"
+    }
+    known, unknown = archives["linux-x86_64"], archives["linux-aarch64"]
+    assert (known["is_examined"], known["is_by_wheel"]) == (False, True)
+    assert known["sonames"] == ["libcublas.so.12", "libcublasLt.so.12", "libnvblas.so.12"]
+    assert "sm_90" in known["architectures"]
+    assert (unknown["is_by_wheel"], unknown["sonames"]) == (False, [])
+    # Only libraries are the same in both.
+    assert (known["outputs"], known["needed"], known["notes"]) == ({}, [], [])
+    assert "not examined; by the wheel of the same version:" in run(*call).stdout
+
+
 def test_file_of_archive_that_was_not_examined_is_unknown(run: Run) -> None:
     """Wheels have no static libraries, so that only the archive can have this file."""
     call = ("which", "libcublas_static.a")

@@ -227,12 +227,14 @@ def explain_archives(
     """Yield archives with their contents and needs, in the order of releases and platforms.
 
     The outputs are those of package sets. Libraries and programs that sets omit are not included,
-    except in sizes.
+    except in sizes. Archives that were not examined have the sonames and the device code of the
+    wheel of the same version.
     """
     rows = sorted(own, key=lambda one: (one.archive.platform, one.archive.variant or ""))
     rows.sort(key=lambda one: (one.channel, one.redist, one.label))
+    by_wheel = _by_wheel(index, rows)
     contents = {one.contents for one in rows if one.contents}
-    examined = index.examined(contents)
+    examined = index.examined({*contents, *by_wheel.values()})
     neighbors = _Neighbors(index, {one.redist for one in rows}, contents)
 
     @cache
@@ -248,8 +250,27 @@ def explain_archives(
             fields |= described(one.contents, archive.package, archive.version)
             fields["depends"] = neighbors.providers(one, fields["needed"])
         about = {"channel": one.channel, "is_examined": one.contents > 0}
+        if one in by_wheel:
+            of_wheel = described(by_wheel[one], archive.package, archive.version)
+            fields |= {key: of_wheel[key] for key in ("sonames", "architectures")}
+            about["is_by_wheel"] = True
         explained = ExplainedArchive.of(one.redist, one.label, archive, **about, **fields)
         yield one, explained
+
+
+def _by_wheel(index: Index, rows: Iterable[IndexedArchive]) -> dict[IndexedArchive, int]:
+    """Return the contents of the wheels of the same version for archives without contents."""
+    unexamined = [one for one in rows if not one.contents and one.channel == "redist"]
+    if not unexamined:
+        return {}
+    redists = {one.redist for one in unexamined}
+    packages = {one.archive.package for one in unexamined}
+    named = "package IN (SELECT value FROM json_each(?))"
+    # With the packages of wheels, which are the same, the query does not read all wheels.
+    condition = f"archives.{named} AND wheel IN (SELECT id FROM archives WHERE {named})"
+    found = index.archives_by_wheel(redists, condition, packages, packages)
+    contents = {one._replace(contents=0, is_by_wheel=False): one.contents for one in found}
+    return {one: contents[one] for one in unexamined if one in contents}
 
 
 def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:

@@ -127,7 +127,9 @@ def _blocks(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
         places = ", ".join(sorted(archive.id.place for archive in own))
         title = f"{package} {version} ({redist} {release}) for {places}, {CHANNEL_TITLES[channel]}"
         yield from ("", title)
-        if not own[0].is_examined:
+        if own[0].is_by_wheel:
+            yield "  not examined; by the wheel of the same version:"
+        elif not own[0].is_examined:
             yield "  not examined"
         for name, words in facts:
             if words:

@@ -92,6 +92,11 @@ class ExplainedArchive(ArchiveName):
     is_examined: bool = Field(
         description="Whether a feature file describes it. If not, the fields below are empty"
     )
+    is_by_wheel: bool = Field(
+        default=False,
+        description="Whether it was not examined, and `sonames` and `architectures` are those of "
+        "the wheel of the same version",
+    )
     license_text: str | None = Field(
         default=None,
         description="Policy's name for its license text. `unknown`: not in policy. Null: no text",
