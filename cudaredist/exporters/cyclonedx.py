@@ -86,7 +86,7 @@ def _component(package: ExportedPackage, exported: ExportedSet) -> dict[str, obj
             for name, value in _properties(package, exported).items()
         ],
         "externalReferences": [{"type": kind, "url": url} for kind, url in references.items()],
-        "supplier": {"name": SUPPLIER} if is_nvidias(package) else None,
+        "supplier": {"name": SUPPLIER} if is_by_nvidia(package) else None,
         "components": [
             _changed_file(path, file) for path, file in exported.changed_files(package.attr).items()
         ]
@@ -167,6 +167,6 @@ def package_url(package: ExportedPackage) -> str:
     return f"pkg:{name}{'' if version is None else '@' + quote(version, safe=':')}?{query}"
 
 
-def is_nvidias(package: ExportedPackage) -> bool:
+def is_by_nvidia(package: ExportedPackage) -> bool:
     """Check if NVIDIA publishes the package, rather than the user."""
     return package.entry.redist in REDISTS

@@ -9,7 +9,7 @@ from cudaredist.exporters.cyclonedx import (
     CHANGE,
     SUPPLIER,
     document_id,
-    is_nvidias,
+    is_by_nvidia,
     package_url,
 )
 from cudaredist.exporters.export_format import (
@@ -73,7 +73,7 @@ def _package(package: ExportedPackage, exported: ExportedSet) -> dict[str, objec
         "licenseConcluded": _UNKNOWN,
         "licenseDeclared": _license(entry.license),
         "copyrightText": _UNKNOWN,
-        "supplier": f"Organization: {SUPPLIER}" if is_nvidias(package) else _UNKNOWN,
+        "supplier": f"Organization: {SUPPLIER}" if is_by_nvidia(package) else _UNKNOWN,
         "externalRefs": [reference | {"referenceLocator": package_url(package)}],
         "licenseComments": _license_comment(entry.license),
         "annotations": [

@@ -201,7 +201,9 @@ class _Connection:
 
         Libraries already confirmed by policy are not repeated.
         """
-        confirmed = {(n.by_path, stem_of(n.soname)) for n in draft.needs if n.kind == "dlopen"}
+        confirmed = {
+            (need.by_path, stem_of(need.soname)) for need in draft.needs if need.kind == "dlopen"
+        }
         for soname, path, _ in _names_in(draft, "opens"):
             if (path, stem_of(soname)) not in confirmed:
                 outside, is_of_system = self._outside(soname)

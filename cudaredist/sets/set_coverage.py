@@ -68,7 +68,7 @@ def coverage_diagnostics(packages: Mapping[str, SetPackage]) -> Iterator[Diagnos
         if package.status != "available" or package.alias_of is not None or not package.contents:
             continue
         for value, level in _LEVELS.items():
-            lacking = {n: part for n, part in package.coverage.items() if part.value == value}
+            lacking = {gpu: part for gpu, part in package.coverage.items() if part.value == value}
             for text in _reasons(lacking):
                 yield Diagnostic(level=level, code=f"coverage-{value}", subject=attr, text=text)
 

@@ -158,7 +158,11 @@ def audit(options: AuditOptions, session: Session) -> int:
         _require_wheels(report)
     formats = {"text": text.audit_text, "markdown": text.audit_markdown, **needed_lists.LISTS}
     findings = (finding for program in report.programs for finding in program.findings)
-    warnings = (f"{n.kind}: {n.message}" for n in findings if is_list and n.ignored is None)
+    warnings = (
+        f"{finding.kind}: {finding.message}"
+        for finding in findings
+        if is_list and finding.ignored is None
+    )
     lines = formats.get(options.format)
     return session.finish(report, lines, warnings=warnings, errors=errors)
 

@@ -41,11 +41,15 @@ def requirement_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 
 
 def _program_requirements(report: AuditReport) -> Iterator[str]:
-    unnamed = dict.fromkeys((n.requirement, n.is_optional) for n in unnamed_wheels(report))
+    unnamed = dict.fromkeys(
+        (wheel.requirement, wheel.is_optional) for wheel in unnamed_wheels(report)
+    )
     if report.unread:
         files = listed(report.unread, _SHOWN)
         yield f"# Unknown: {files} cannot be read"
-    elif not (report.requirements or unnamed or any(n.projects for n in report.libraries)):
+    elif not (
+        report.requirements or unnamed or any(library.projects for library in report.libraries)
+    ):
         release = "" if report.required_cuda is None else f" for CUDA {report.required_cuda}"
         yield f"# No file needs a wheel of NVIDIA{release}"
     several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
@@ -93,8 +97,17 @@ def nix_lines(report: AuditReport | AuditReports) -> Iterator[str]:
 
 def exclude_lines(report: AuditReport | AuditReports) -> Iterator[str]:
     """Yield the options of `auditwheel repair` that exclude libraries of NVIDIA and the driver."""
-    needed = (n for program in report.programs for n in program.libraries if n.kind == "needed")
-    names = {n.soname for n in needed if not n.bundled and (n.cuda or n.projects)}
+    needed = (
+        library
+        for program in report.programs
+        for library in program.libraries
+        if library.kind == "needed"
+    )
+    names = {
+        library.soname
+        for library in needed
+        if not library.bundled and (library.cuda or library.projects)
+    }
     yield from (f"--exclude {name}" for name in sorted(names))
 
 

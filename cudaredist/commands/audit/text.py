@@ -189,7 +189,9 @@ def _wheels_and_gpus(report: AuditReport) -> Iterator[_Section]:
     elif not report.alternatives:
         yield _gpu_section("Its device code", report.coverage)
     else:
-        by_coverage = grouped((tuple(n.coverage.items()), n.files) for n in report.alternatives)
+        by_coverage = grouped(
+            (tuple(each.coverage.items()), each.files) for each in report.alternatives
+        )
         for coverage, parts in by_coverage.items():
             files = _short(list(chain.from_iterable(parts)))
             yield _gpu_section(f"Its device code with {files}", dict(coverage))
@@ -202,8 +204,12 @@ def _gpu_section(code: str, coverage: Mapping[str, Coverage]) -> _Section:
 
 def _wheels(report: AuditReport) -> Iterator[_Section]:
     """Yield the wheels that the program needs, or else the packages or the reason for none."""
-    by_major = grouped((n.cuda_major, n) for n in report.requirements if not n.is_guess)
-    unknown = [(" or ".join(n.projects), n.soname) for n in report.libraries if n.projects]
+    by_major = grouped((each.cuda_major, each) for each in report.requirements if not each.is_guess)
+    unknown = [
+        (" or ".join(library.projects), library.soname)
+        for library in report.libraries
+        if library.projects
+    ]
     for major, wheels in by_major.items():
         part = f" with CUDA {major}" if len(by_major) > 1 and major is not None else ""
         rows = [(requirement_line(w), _short(w.sonames) + mark(w)) for w in wheels]
@@ -212,10 +218,14 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         title = "Wheels of NVIDIA that it needs, with unknown versions"
         yield _Section(title, ("wheel", "provides"), unknown)
     if unnamed := unnamed_wheels(report):
-        rows = [(n.requirement, f"by {n.package}{_extra(n)}") for n in unnamed]
+        rows = [(wheel.requirement, f"by {wheel.package}{_extra(wheel)}") for wheel in unnamed]
         title = "Wheels of NVIDIA that it declares, but that no file needs by name"
         yield _Section(title, ("wheel", "declared"), rows)
-    opened = [(requirement_line(n), _short(n.sonames)) for n in report.requirements if n.is_guess]
+    opened = [
+        (requirement_line(each), _short(each.sonames))
+        for each in report.requirements
+        if each.is_guess
+    ]
     if opened and not by_major:
         title = "Wheels of NVIDIA with libraries that it may open"
         yield _Section(title, ("wheel", "provides"), opened)
@@ -251,19 +261,33 @@ def _environments(report: AuditReport) -> Iterator[_Section]:
         packages = plural(part.packages, "package")
         title = f"CUDA libraries of the {part.kind} {printable(part.path)} with {packages}"
         rows = [
-            (n.soname, n.package or n.path or "-", n.rule or _FOUND_BY[n.found_by], _short(n.by, 1))
-            for n in part.libraries
-            if n.cuda
+            (
+                library.soname,
+                library.package or library.path or "-",
+                library.rule or _FOUND_BY[library.found_by],
+                _short(library.by, 1),
+            )
+            for library in part.libraries
+            if library.cuda
         ]
         yield _Section(title, ("library", "file", "found by", "needed by"), rows)
 
 
 def _details(report: AuditReport) -> Iterator[_Section]:
     """Yield the sections that have rows."""
-    by_kind = grouped((n.kind, _library_row(n)) for n in report.libraries if n.cuda)
+    by_kind = grouped(
+        (library.kind, _library_row(library)) for library in report.libraries if library.cuda
+    )
     kinds = [kind for kind in _HEADS if kind != "needed" or not report.environments]
-    versions = [*(_release_row(n, report.channel) for n in report.releases), *_system_rows(report)]
-    others = [(n.soname, _short(n.by, 1)) for n in report.libraries if n.status == "unknown"]
+    versions = [
+        *(_release_row(release, report.channel) for release in report.releases),
+        *_system_rows(report),
+    ]
+    others = [
+        (library.soname, _short(library.by, 1))
+        for library in report.libraries
+        if library.status == "unknown"
+    ]
     sections = (
         *_environments(report),
         *(_Section(_HEADS[kind], _LIBRARY, by_kind.get(kind, [])) for kind in kinds),
@@ -279,7 +303,7 @@ def _sizes(report: AuditReport) -> Iterator[_Section]:
     sizes = report.sizes
     if sizes is None:
         return
-    files = [(n.path, f"{n.size:,}", f"{n.code:,}") for n in sizes.files[:_LARGEST]]
+    files = [(file.path, f"{file.size:,}", f"{file.code:,}") for file in sizes.files[:_LARGEST]]
     title = f"Bytes of its binaries: {sizes.size:,}, the largest"
     yield _Section(title, ("file", "bytes", "device code"), files)
     title = f"Bytes of device code by architecture: {sum(sizes.code.values()):,}"

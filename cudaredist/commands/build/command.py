@@ -278,7 +278,7 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
             hint = f"run `{again(without=['--redist'], cuda=label)}`"
             raise UsageError("--redist cannot pin cuda", hint=hint)
         if pins.setdefault(name, label) != label:
-            pinned = [f"--redist {shlex.quote(f'{n}={p}')}" for n, p in pins.items()]
+            pinned = [f"--redist {shlex.quote(f'{redist}={pin}')}" for redist, pin in pins.items()]
             call = again(*pinned, f"--also {name}={shlex.quote(label)}", without=["--redist"])
             hint = f"to add the other release under a versioned name, run `{call}`"
             raise UsageError(f"--redist pins {name} to {pins[name]} and {label}", hint=hint)

@@ -150,7 +150,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
             "license": package.license.short_name,
             "outputs": frozenset(package.outputs),
             "sonames": frozenset(p.soname for p in package.provides if not p.stub),
-            "needed": frozenset(n.soname for n in package.needs if n.kind == "needed"),
+            "needed": frozenset(need.soname for need in package.needs if need.kind == "needed"),
             "architectures": frozenset().union(*package.gpu_architectures.values()),
             "depends": frozenset(entry.attr for entry in package.depends),
             **coverage_fields(package.coverage),
@@ -197,7 +197,9 @@ def of_tables(label: str, compat: NvccCompat | None, gpus: Gpus | None) -> dict[
     tables: dict[str, Fields] = {}
     if compat is not None and any(parse_label(x).line == line for x in compat.releases):
         answers = compat.releases[newest_release(line, compat)].compilers
-        tables["compilers"] = {(f"{n} accepted", ""): _accepted(a) for n, a in answers.items()}
+        tables["compilers"] = {
+            (f"{name} accepted", ""): _accepted(a) for name, a in answers.items()
+        }
     sources = [Version.parse(parse_label(source).line) for source in gpus.sources] if gpus else []
     if gpus is not None and sources and min(sources) <= Version.parse(line) <= max(sources):
         supported, default = supported_capabilities(line, gpus), default_capabilities(line, gpus)

@@ -77,7 +77,9 @@ def runtime_libraries(
     (audited,) = report.programs
     for unread in (*audited.unread, *audited.skipped):
         _log.warning("the libraries that %s needs are not known completely", unread)
-    others = [n for n in map(Platform, audited.platforms) if n.machine != platform.machine]
+    others = [
+        other for other in map(Platform, audited.platforms) if other.machine != platform.machine
+    ]
     if others and len(others) == len(audited.platforms):
         cuda = package_set.cuda.release
         build = command_line("build", channel=store.channel, cuda=cuda, platform=others[0])
@@ -135,7 +137,9 @@ def close(package_set: PackageSet, sonames: Iterable[str]) -> RuntimeLibraries:
                     pending.append((by.attr, need.soname))
             elif isinstance(need, Needed) and by is None:
                 raise ContentError(f"{path} of {attr} needs {need.soname}: no package provides it")
-    left = sorted(name for name in optional if not any(stem_of(n) == stem_of(name) for n in names))
+    left = sorted(
+        name for name in optional if not any(stem_of(known) == stem_of(name) for known in names)
+    )
     return RuntimeLibraries(dict(paths), frozenset(names), tuple(left))
 
 

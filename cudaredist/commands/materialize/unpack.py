@@ -69,7 +69,9 @@ def unpack(
     except BaseException:
         remove_tree(temporary)
         raise
-    contents = {n: Content(folder / str(n), *file) for n, file in writing.files.items()}
+    contents = {
+        number: Content(folder / str(number), *file) for number, file in writing.files.items()
+    }
     return Unpacked(with_origins(facts.members), contents)
 
 

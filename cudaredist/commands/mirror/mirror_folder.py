@@ -302,7 +302,9 @@ class MirrorFolder:
 
     def _leftovers(self, known: Iterable[str]) -> Iterator[Path]:
         walks = itertools.chain(os.walk(self.root), os.walk(self.data))
-        folders = {Path(folder) for folder, _, _ in walks} | {self.path(n).parent for n in known}
+        folders = {Path(folder) for folder, _, _ in walks} | {
+            self.path(name).parent for name in known
+        }
         for folder in folders:
             with contextlib.suppress(ReadError):
                 yield from temporary_files(folder)

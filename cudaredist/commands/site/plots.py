@@ -89,7 +89,11 @@ def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> 
 
     # About ten names have space: the first, and others in equal steps that end at the last.
     every, last = _divided_up(len(names), 10), len(names) - 1
-    labels = [n for n in range(len(names)) if n == 0 or (n >= every and (last - n) % every == 0)]
+    labels = [
+        place
+        for place in range(len(names))
+        if place == 0 or (place >= every and (last - place) % every == 0)
+    ]
     return LinePlot(
         lines=tuple(line(title, values) for title, values in series.items()),
         across=tuple(Tick(across[names[number]], names[number]) for number in labels),

@@ -84,8 +84,12 @@ def validate_files(
     """
     results = [_verdict(path, strict=strict, fix=fix) for path in paths]
     verdicts = [verdict for verdict, _ in results]
-    sets = {n: model for n, (_, model) in enumerate(results) if isinstance(model, PackageSet)}
-    manifests = {n: model for n, (_, model) in enumerate(results) if isinstance(model, Manifest)}
+    sets = {
+        place: model for place, (_, model) in enumerate(results) if isinstance(model, PackageSet)
+    }
+    manifests = {
+        place: model for place, (_, model) in enumerate(results) if isinstance(model, Manifest)
+    }
     for position, warnings in _path_clashes(paths, manifests).items():
         update = {"warnings": shortened([*verdicts[position].warnings, *warnings])}
         verdicts[position] = verdicts[position].model_copy(update=update)

@@ -142,7 +142,9 @@ def _outputs(package_set: PackageSet) -> Iterator[Broken]:
         for name in sorted(declared - {"out", "dev"} if entry.status == "available" else ()):
             if name in entry.contents and entry.contents[name].files == 0:
                 yield entry.attr, f"declares {name}, which is empty"
-        named = {library.output for library in entry.provides} | {n.output for n in entry.needs}
+        named = {library.output for library in entry.provides} | {
+            need.output for need in entry.needs
+        }
         for name in sorted(named - declared):
             yield entry.attr, f"has libraries in {name}, which it does not declare"
 
@@ -254,7 +256,9 @@ def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
         parts += (part for part in providers if isinstance(part, InSet))
         for attr in sorted({part.attr for part in parts if part.output == "stubs"}):
             yield entry.attr, f"depends on the stubs of {attr}"
-        needs_driver = any(n.satisfied_by == OutsideSet(external="driver") for n in entry.needs)
+        needs_driver = any(
+            need.satisfied_by == OutsideSet(external="driver") for need in entry.needs
+        )
         if is_linux and needs_driver and not entry.driver_runpath:
             yield entry.attr, "needs the driver's libraries, but has no run path to them"
         if (entry.driver_runpath or entry.compat_runpath) and not is_linux:

@@ -134,7 +134,7 @@ def _coverage(files: SetFiles) -> Iterator[Broken]:
     if files.rules is None:
         return
     for entry, tree in files.known:
-        recorded = {n: part for n, part in entry.coverage.items() if part.value != "unknown"}
+        recorded = {gpu: part for gpu, part in entry.coverage.items() if part.value != "unknown"}
         binaries = filter(None, (file.binary for file in tree.files.values()))
         images = (binary.images for binary in binaries)
         codes = [FileCode.of("lib", parts) for parts in images if parts is not None]
