@@ -518,8 +518,8 @@ def test_audit_asks_the_driver_for_the_gpus(
     ("soname", "bound"),
     [
         # That of 13.0 lost its run path, so it does not find its builtins.
-        ("libnvrtc.so.13", "nvidia-cuda-nvrtc>=13.1.115,<14  # libnvrtc.so.13; first version that"),
-        ("libnvJitLink.so.13", "nvidia-nvjitlink>=13.0.88,<14  # libnvJitLink.so.13; oldest"),
+        ("libnvrtc.so.13", "nvidia-cuda-nvrtc>=13.1.80,<14  # libnvrtc.so.13; first version that"),
+        ("libnvJitLink.so.13", "nvidia-nvjitlink>=13.0.39,<14  # libnvJitLink.so.13; oldest"),
     ],
 )
 def test_lower_bound_is_a_version_that_finds_its_own_libraries(
