@@ -43,8 +43,13 @@ def usable_by_channel(text: str, stores: Sequence[Store]) -> "dict[Channel, Usab
         if release is not None:
             usable[store.channel] = UsableWithCuda(release, store)
     if not usable:
-        find_local_cuda(text, stores[0])
+        # The error suggests a release of the channel with the newest one.
+        find_local_cuda(text, max(stores, key=_newest_cuda))
     return usable
+
+
+def _newest_cuda(store: Store) -> Version:
+    return max(store.manifests(CUDA).labels(), default=Version.parse("0"))
 
 
 class UsableWithCuda:

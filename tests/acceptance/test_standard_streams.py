@@ -28,7 +28,7 @@ CALLS = {
     "manifest": "manifest add nothing 1.2.3",
     "materialize": "materialize nothing.json --root toolkit",
     "mirror": "mirror verify nowhere",
-    "nixpkgs": "nixpkgs nothing.nix",
+    "nixpkgs": "nixpkgs nothing.nix --diff",
     "process-manifests": "process-manifests --data-dir nowhere",
     "query": "query --tables",
     "runfile": "runfile add nothing.run",

@@ -16,6 +16,7 @@ import shutil
 import socket
 import ssl
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -380,8 +381,10 @@ NAMES = {"data", "cache", "root", "set.json", "mirrored"}
 @pytest.fixture(scope="module", autouse=True)
 def _fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Retry without pauses, and leave the checkout's folder."""
-    # Close sockets of other tests first.
-    gc.collect()
+    # Close sockets of other tests first. Their errors may still refer to them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         # Otherwise, each call parses the checkout's pyproject.toml.
         patch.chdir(tmp_path_factory.mktemp("work"))
