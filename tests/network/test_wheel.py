@@ -138,7 +138,7 @@ def test_every_installer_installs_whole_tool(
     assert "default.nix" in run("export", "nix", set_path, "--output", "nix", *base)
     assert (workdir / "nix/default.nix").read_bytes()
     assert "GCC" in run("explain", "nvcc", "13.0")
-    assert "13.0.2" in run("which", "libcublas.so.13")
+    assert "13.0.0" in run("which", "libcublas.so.13")
     assert "0 findings" in run("check", "--offline")
     assert '"$schema"' in run("schema", "package-set")
     if source == "wheel":
