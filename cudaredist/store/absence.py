@@ -44,7 +44,8 @@ def inspect_command(
     inspect = command_line("process-manifests", *flags, *of_platform, channel=channel)
     if layer == "local":
         return inspect
-    return f"{command_line('download-manifests', *flags, channel=channel)} && {inspect}"
+    download = command_line("download-manifests", *flags, "--version all", channel=channel)
+    return f"{download} && {inspect}"
 
 
 def since(first: Version, examined: Collection[Version], known: Iterable[Version]) -> str:

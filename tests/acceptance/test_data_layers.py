@@ -449,7 +449,7 @@ def test_file_of_archive_that_was_not_examined_is_unknown(run: Run) -> None:
     result = run(*call)
     assert result.exit_code == 3
     assert "is unknown: no examined archive or wheel has it" in result.stdout
-    commands = "`cudaredist download-manifests && cudaredist process-manifests`"
+    commands = "`cudaredist download-manifests --version all && cudaredist process-manifests`"
     assert f"not examined; run {commands}" in result.stdout
     put_unexamined_release()
     result = run(*call)

@@ -59,6 +59,6 @@ def test_local_archives_are_examined_before_shipped_ones() -> None:
 def test_shipped_manifests_are_downloaded_before_their_archives_are_examined() -> None:
     shipped = OLD._replace(layer="shipped")
     assert inspect_command([shipped], ["cuda"], "linux-sbsa") == (
-        "cudaredist download-manifests --redist cuda && "
+        "cudaredist download-manifests --redist cuda --version all && "
         "cudaredist process-manifests --redist cuda --platform linux-sbsa"
     )
