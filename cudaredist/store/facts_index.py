@@ -24,6 +24,7 @@ from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.index_database import IndexDatabase
 from cudaredist.store.read_data import load_features, load_manifest, no_manifests
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 _SAME_LETTERS = 4
 """First letters that similar symbols have in common."""
@@ -164,10 +165,10 @@ _UNEXAMINED = Question(
 )
 WITHOUT_FILES = "(contents IS NULL OR NOT has_files OR unlisted > 0)"
 """The condition that not all files of an archive are known."""
-WITHOUT_SYMBOLS = """(
+WITHOUT_SYMBOLS = f"""(
     contents IS NULL AND archives.id NOT IN (SELECT archive FROM wheel_contents)
     OR contents IN (SELECT contents FROM binaries WHERE kind = 'library')
-        AND substr(sha256, 1, 16) NOT IN (SELECT archive FROM symbol_archives))"""
+        AND substr(sha256, 1, {KEY_SIZE}) NOT IN (SELECT archive FROM symbol_archives))"""
 """The condition that the symbols of an archive's libraries are not known."""
 
 

@@ -20,7 +20,13 @@ from cudaredist.store.absence import Unexamined, inspect_command, since, until
 from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, IndexedArchive, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
+from cudaredist.tables.symbols.symbol_table import (
+    KEY_SIZE,
+    Column,
+    Provider,
+    SymbolColumns,
+    ranges_of,
+)
 from cudaredist.words import without_secrets
 
 
@@ -99,8 +105,8 @@ class _Twin(NamedTuple):
 
 _TWINS = Question(
     _Twin,
-    """
-    SELECT DISTINCT substr(wheels.sha256, 1, 16) AS wheel, redist, label, own.package,
+    f"""
+    SELECT DISTINCT substr(wheels.sha256, 1, {KEY_SIZE}) AS wheel, redist, label, own.package,
         own.platform, own.variant
     FROM wheel_contents JOIN archives AS wheels ON wheels.id = wheel
     JOIN archives AS own ON own.id = archive
