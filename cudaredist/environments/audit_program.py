@@ -2,14 +2,17 @@
 
 import json
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from cudaredist.environments.answers import answers_of
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.error_message import EXAMPLE, ErrorMessage, parse_message
+from cudaredist.environments.installed import Environment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader, size_of
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
@@ -19,7 +22,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
-from cudaredist.programs.declared import declared_wheels
+from cudaredist.programs.declared import Declared, declared_wheels
 from cudaredist.programs.gpu_verdicts import program_verdicts, worst_verdicts
 from cudaredist.programs.judge import JudgedProgram
 from cudaredist.programs.program import (
@@ -34,6 +37,8 @@ from cudaredist.programs.program_findings import program_findings
 from cudaredist.programs.report import AuditReport, AuditReports, DeclaredWheel
 from cudaredist.programs.run_paths import ORIGIN
 from cudaredist.programs.sizes import audited_sizes
+from cudaredist.programs.substitution import compare_with_set
+from cudaredist.programs.supplied_set import SuppliedSet
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.read_set import read_package_set
@@ -58,6 +63,7 @@ def audit_programs(
     *,
     is_together: bool = False,
     package_set: Path | None = None,
+    supplied_by: Path | None = None,
     error: str | None = None,
     cache: Cache,
     progress: Progress = NO_PROGRESS,
@@ -67,7 +73,8 @@ def audit_programs(
     Each wheel is a program, and so are all other paths together. With `is_together`, all paths are
     one program. They are compared with a package set, or else with all local releases. Raises
     `UsageError` for a gate with an unknown release or capability, and for a path that is neither a
-    file nor a folder. `error` is the message of an error to answer, which requires an environment.
+    file nor a folder. `supplied_by` is a package set that replaces the required wheels of NVIDIA.
+    `error` is the message of an error to answer, which requires an environment.
     """
     for path in paths:
         size_of(path)
@@ -80,9 +87,14 @@ def audit_programs(
         titles = (text if is_product(text) else name for name, text in names.items())
         required = required._replace(gpus=tuple(names), gpu_names=tuple(titles))
     message = None if error is None else parse_message(error, index, data.catalog, data.policy)
+    supplied = None
+    if supplied_by is not None:
+        supplied = SuppliedSet(supplied_by, read_package_set(supplied_by)[0], index, data.rules)
     programs = _programs(paths, is_together=is_together)
     readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
-    reports = [audit_report(reader.read_all(), data, required, message) for reader in readers]
+    reports = [
+        audit_report(reader.read_all(), data, required, message, supplied) for reader in readers
+    ]
     if message is not None and not any(report.environments for report in reports):
         hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
         raise UsageError("--error requires an environment", hint=hint)
@@ -133,10 +145,12 @@ def audit_report(
     data: AuditData,
     required: AuditRequirements,
     message: ErrorMessage | None = None,
+    supplied: SuppliedSet | None = None,
 ) -> AuditReport:
     """Return the report on a program, and on its environments.
 
-    `message` is the message of an error to answer.
+    `message` is the message of an error to answer. `supplied` is the package set that replaces the
+    required wheels of NVIDIA.
     """
     loaded = [load_all(environment, data) for environment in program.environments]
     gpus = required.gpus
@@ -158,6 +172,12 @@ def audit_report(
     declared: list[DeclaredWheel] = []
     if program.declared is not None:
         declared, differences = declared_wheels(judged, program.declared)
+        # A package set replaces the declared wheels.
+        of_program += differences if supplied is None else []
+    substitution = None
+    if supplied is not None:
+        wheels = [*(program.declared or ()), *_installed_wheels(program.environments)]
+        substitution, differences = compare_with_set(judged, wheels, supplied, skipped)
         of_program += differences
     if environments:
         if required.driver is not None:
@@ -178,6 +198,7 @@ def audit_report(
             each.report(own) for each, own in zip(environments, of_environments, strict=True)
         ),
         answers=tuple(answers),
+        substitution=substitution,
         platforms=judged.platforms,
         channel=data.channel,
         judged_by=data.title,
@@ -202,6 +223,17 @@ def audit_report(
         errors=tuple(program.errors),
         exit_code=worst_exit_code(codes),
     )
+
+
+def _installed_wheels(environments: Iterable[Environment]) -> Iterator[Declared]:
+    """Yield the installed packages of environments as requirements of their versions."""
+    for environment in environments:
+        for package in environment.distributions.values():
+            try:
+                requirement = Requirement(f"{package.project}=={package.version}")
+            except InvalidRequirement:
+                continue
+            yield Declared(environment.path, requirement)
 
 
 def _base_of(text: str, gpus: Gpus) -> str:

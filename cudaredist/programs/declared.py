@@ -54,7 +54,7 @@ class Declared(NamedTuple):
         """Check if it names the wheel with a library, for any CUDA major."""
         redist = METAPACKAGES.get(self.project)
         if redist is None:
-            return _without_major(self.project) == _without_major(library.project or "")
+            return without_major(self.project) == without_major(library.project or "")
         if library.redist != redist:
             return False
         if redist != CUDA:
@@ -152,6 +152,7 @@ def _findings(
         yield Finding("declared", message, need.by[0])
 
 
-def _without_major(project: str) -> str:
+def without_major(project: str) -> str:
+    """Return a project's name without its CUDA major, such as `nvidia-cublas`."""
     name, mark, major = project.rpartition("-cu")
     return name if mark and major.isdecimal() else project

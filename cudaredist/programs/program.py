@@ -240,6 +240,15 @@ class Catalog:
         """Return the libraries in the wheels of a project."""
         return tuple(library for library in self._libraries if library.project == project)
 
+    def stems_of(self, package: str) -> frozenset[str]:
+        """Return the names of the libraries in all releases of a package, without versions."""
+        own = (library for library in self._libraries if library.package == package)
+        return frozenset(stem_of(library.soname) for library in own)
+
+    def on_platforms(self, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:
+        """Return the libraries for some platforms."""
+        return tuple(library for library in self._libraries if library.platform in platforms)
+
     def labels(self, redist: str) -> tuple[Version, ...]:
         """Return the releases of a redistributable, in ascending order."""
         return tuple(sorted({lib.label for lib in self._libraries if lib.redist == redist}))

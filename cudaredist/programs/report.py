@@ -16,6 +16,7 @@ Names: TypeAlias = tuple[str, ...]
 """Names, paths or requirements of a program."""
 
 NeedKind: TypeAlias = Literal["needed", "unlinked", "opened", "bundled"]
+RequiredKind: TypeAlias = NeedKind | Literal["declared"]
 NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "unknown"]
 EnvironmentKind: TypeAlias = Literal[
     "virtual environment", "conda environment", "toolkit", "root file system", "packages"
@@ -23,6 +24,9 @@ EnvironmentKind: TypeAlias = Literal[
 BoundKind: TypeAlias = Literal["symbols", "oldest", "parts", "unknown", "missing", "none"]
 GpuAnswer: TypeAlias = Literal["yes", "in part", "unknown", "no"]
 """Best first."""
+SuppliedStatus: TypeAlias = Literal["supplied", "missing", "unknown", "bundled"]
+SubstitutionAnswer: TypeAlias = Literal["yes", "unknown", "no"]
+VersionChange: TypeAlias = Literal["older", "same", "newer"]
 FoundBy: TypeAlias = Literal[
     "run-path", "library-path", "system", "preloaded", "damaged", "other-code", "driver", "none"
 ]
@@ -263,6 +267,48 @@ class AuditedSizes(OwnModel):
     files: tuple[FileSizes, ...] = Field(description="Largest first")
 
 
+class RequiredLibrary(OwnModel):
+    """A library that the program requires, and the package of `--supplied-by` with it."""
+
+    soname: str
+    kind: RequiredKind = Field(
+        description="`unlinked`: files use its symbols, but do not list it as needed; `opened`: a "
+        "guess, because its name is in the data of a file; `declared`: of a wheel that the program "
+        "requires, but no file has its name"
+    )
+    by: Names = Field(description="Files with its name, or the wheel that requires it")
+    pinned: Names = Field(description="Requirements for its wheel")
+    status: SuppliedStatus = Field(
+        description="`unknown`: the library of the set was not examined; `bundled`: the program "
+        "contains its own copy"
+    )
+    is_optional: bool = Field(
+        default=False, description="Whether the program may run without it, so that it is a warning"
+    )
+    package: str | None = Field(None, description="The package of the set, as attribute")
+    version: str | None = Field(None, description="Version of this package")
+    change: VersionChange | None = Field(
+        None, description="Compared with the pinned version. Null: no single version is pinned"
+    )
+    symbols: int = Field(0, description="Number of its symbols that files use")
+    missing_symbols: Names = Field((), description="Those that the supplied library lacks")
+    parts: Names = Field((), description="Libraries of the same package that its files open")
+    missing_parts: Names = Field((), description="Those that the set lacks")
+    gpus_lost: Names | None = Field(
+        None,
+        description="Capabilities that run the pinned wheel, or else the program, but not the "
+        "package of the set. Null: unknown",
+    )
+
+
+class Substitution(OwnModel):
+    """Whether the program runs with the libraries of a package set."""
+
+    supplied_by: str = Field(description="The package set")
+    answer: SubstitutionAnswer
+    libraries: tuple[RequiredLibrary, ...]
+
+
 class ErrorAnswer(OwnModel):
     """An answer to the message of --error."""
 
@@ -286,6 +332,7 @@ class AuditReport(Report):
     paths: Names = Field(description="The PATHs of the program")
     inputs: tuple[AuditInput, ...] = Field(description="The PATHs that could be read")
     answers: tuple[ErrorAnswer, ...] = Field((), description="To the message of --error")
+    substitution: Substitution | None = Field(None, description="With --supplied-by")
     environments: tuple[AuditedEnvironment, ...] = ()
     platforms: Names
     channel: str = Field(description="Channel of the data")

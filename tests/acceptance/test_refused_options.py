@@ -13,6 +13,10 @@ REFUSALS = {
     "diff x y --lines": ("--lines cannot be combined with NEW", "cudaredist diff x y"),
     "diff x --json --lines": ("--lines cannot be combined with --json", "cudaredist diff x --json"),
     "diff x": ("diff requires NEW", "cudaredist diff x NEW"),
+    "audit x --set a.json --supplied-by b.json": (
+        "--supplied-by cannot be combined with --set",
+        "cudaredist audit x --supplied-by b.json",
+    ),
     "build --wheel-base https://user:token@host.example": (
         "--wheel-base cannot contain credentials or a query: package sets and "
         "lock files are public",

@@ -16,7 +16,7 @@ from cudaredist.cli.options import (
     safety_option,
     select_option,
 )
-from cudaredist.cli.session import Session, command, open_cache
+from cudaredist.cli.session import Refusal, Session, command, open_cache
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.hints import again
 
@@ -47,6 +47,9 @@ class AuditOptions(Options):
     )
     package_set: Path | None = select_option(
         "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
+    )
+    supplied_by: Path | None = select_option(
+        "Package set that replaces the required wheels of NVIDIA.", metavar="FILE"
     )
     require_gpu: list[str] | None = select_option(
         "Require code for a GPU, or host: this machine's. Repeatable.", metavar="GPU"
@@ -111,7 +114,16 @@ class AuditOptions(Options):
         )
 
 
-@command(AuditOptions)
+REFUSED: tuple[Refusal[AuditOptions], ...] = (
+    (
+        lambda o: o.supplied_by is not None and o.package_set is not None,
+        "--supplied-by cannot be combined with --set",
+        ["--set"],
+    ),
+)
+
+
+@command(AuditOptions, REFUSED)
 def audit(options: AuditOptions, session: Session) -> int:
     """Report the CUDA libraries, releases and GPUs that a program needs.
 
@@ -126,7 +138,8 @@ def audit(options: AuditOptions, session: Session) -> int:
     Libraries are bundled, provided by a package of NVIDIA, by the driver or the system, or missing.
     In an installed environment, they are the files that the loader finds, and symbols are compared.
     The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
-    and the required glibc. Several wheels are examined separately, unless --together is set.
+    and the required glibc. --supplied-by compares the program with a package set that replaces the
+    wheels of NVIDIA. Several wheels are examined separately, unless --together is set.
     Nothing is executed. The exit code is 1 for findings, and 3 if an answer that an option requires
     is unknown. The lists are requirements, packages, nix and auditwheel-exclude.
     """
@@ -142,6 +155,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         options.requirements(),
         is_together=options.together,
         package_set=options.package_set,
+        supplied_by=options.supplied_by,
         error=options.message(),
         cache=cache,
         progress=session.progress("reading"),

@@ -21,6 +21,11 @@ from cudaredist.commands.audit.needed_lists import (
     requirement_line,
     unnamed_wheels,
 )
+from cudaredist.commands.audit.supplied_text import (
+    SUBSTITUTION_COLUMNS,
+    substitution_rows,
+    substitution_verdict,
+)
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
 from cudaredist.formats.packageset import Coverage
 from cudaredist.grouping import grouped
@@ -108,6 +113,7 @@ def _programs(
 
 def _program_text(report: AuditReport) -> Iterator[str]:
     """Yield the GPUs, the verdict and the findings, the wheels, then the details."""
+    yield from substitution_verdict(report)
     yield from _required_gpus(report)
     for part in report.inputs:
         binaries = plural(part.binaries, "binary", "binaries")
@@ -116,6 +122,7 @@ def _program_text(report: AuditReport) -> Iterator[str]:
     yield from ["", *answers, ""] if answers else ()
     yield from _verdict(report)
     yield from _findings(report)
+    yield from _section_lines(_substitution(report))
     yield from _section_lines(_wheels_and_gpus(report))
     notes = list(_notes(report))
     yield from ["", *notes] if notes else ()
@@ -134,8 +141,10 @@ def _program_markdown(report: AuditReport) -> Iterator[str]:
     answers = [f"- {escape_markdown(line.strip())}" for line in _error_answers(report)]
     yield from ["", *answers] if answers else ()
     yield ""
-    lines = chain(_required_gpus(report), _verdict(report), _findings(report))
+    verdicts = chain(substitution_verdict(report), _required_gpus(report))
+    lines = chain(verdicts, _verdict(report), _findings(report))
     yield from (f"- {escape_markdown(line.strip())}" for line in lines)
+    yield from _section_markdown(_substitution(report))
     yield from _section_markdown(_wheels_and_gpus(report))
     notes = [f"- {escape_markdown(line)}" for line in _notes(report)]
     yield from ["", *notes] if notes else ()
@@ -170,6 +179,14 @@ def _gpu_range(gpus: Sequence[str], known: Sequence[str]) -> str:
     first, last = known.index(gpus[0]), known.index(gpus[-1])
     is_complete = len(gpus) == last - first + 1
     return f"{gpus[0]} to {gpus[-1]}" if is_complete else " ".join(gpus)
+
+
+def _substitution(report: AuditReport) -> Iterator[_Section]:
+    """Yield the table of the libraries that a package set supplies."""
+    if report.substitution is not None:
+        rows = list(substitution_rows(report.substitution))
+        title = f"Libraries supplied by {report.substitution.supplied_by}"
+        yield _Section(title, SUBSTITUTION_COLUMNS, rows)
 
 
 def _wheels_and_gpus(report: AuditReport) -> Iterator[_Section]:
