@@ -94,7 +94,7 @@ def _releases(
         if support == "none" and system == "linux" and has_packages:
             statement += " without cuda_compat"
         fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
-        spans = ", ".join(_spans(labels, releases))
+        spans = ", ".join(release_spans(labels, releases))
         yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
 
 
@@ -112,7 +112,7 @@ def _by_support(
     return by_support
 
 
-def _spans(labels: Collection[Version], known: Sequence[Version]) -> list[str]:
+def release_spans(labels: Collection[Version], known: Sequence[Version]) -> list[str]:
     """Return releases as ranges, such as `11.0 to 12.2`: minors if all of their patches count."""
     spans: list[list[Version]] = []
     is_in_span = False
@@ -160,9 +160,13 @@ def _runs(driver: Version, known: Sequence[Version], system: System, policy: Dri
         "with cuda_compat": [label for label in refused if label.line in forward],
         "with cuda_compat is not documented": unstated,
     }
-    words = [f"{', '.join(_spans(labels, known))} {how}" for how, labels in parts.items() if labels]
+    words = [
+        f"{', '.join(release_spans(labels, known))} {how}"
+        for how, labels in parts.items()
+        if labels
+    ]
     never = [label for label in refused if label.line not in forward and label not in unstated]
-    spans = ", ".join(_spans(never, known))
+    spans = ", ".join(release_spans(never, known))
     if not words:
         return f"no known CUDA release ({spans})" if spans else "no known CUDA release"
     return f"CUDA {'; '.join(words)}{f'; not {spans}' if spans else ''}"

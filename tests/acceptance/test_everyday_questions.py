@@ -133,6 +133,29 @@ def test_report_begins_with_answer(run: Run, package_set: bytes, call: str) -> N
     assert [words for words in ANSWERS[call] if words not in first] == [], first
 
 
+def by_the_door(call: str) -> str | None:
+    """Return a question without its subject. None: it does not ask for a fact."""
+    command, first, *more = shlex.split(call)
+    if command == "explain":
+        return shlex.join(["explain", *more])
+    if command == "which":
+        return shlex.join(["explain", *more] if first == "--symbol" else ["explain", first, *more])
+    return call.replace("cuda@", "") if command == "diff" else None
+
+
+DOOR = {call: words for call in ANSWERS if (words := by_the_door(call))}
+
+
+@pytest.mark.parametrize("call", DOOR)
+def test_report_of_a_word_begins_with_answer(run: Run, call: str) -> None:
+    result = run(*shlex.split(DOOR[call]))
+    count = 5 if call.startswith("explain package") else 3
+    # An unpublished platform is an error, after the notes of the subject and of the data.
+    lines = result.stdout.splitlines()[:count] or result.stderr.splitlines()[:count]
+    first = "\n".join(lines)
+    assert [words for words in ANSWERS[call] if words not in first] == [], first
+
+
 def test_check_refuses_what_a_run_refuses(run: Run, package_set: bytes) -> None:
     Path("set.json").write_bytes(package_set)
     check = "materialize set.json --component libcublas --check --output"

@@ -26,8 +26,10 @@ class DiffOptions(Options):
 
     typical = ("channel", "data_dir", "cache_dir", "format", "json")
 
-    old: str = argument("File or local release, such as cuda@12.9.0.", metavar="OLD", default=...)
-    new: str | None = argument("File or local release of the same kind.", metavar="NEW")
+    old: str = argument(
+        "Release, such as 12.9 or cudnn@9.27, or a file.", metavar="OLD", default=...
+    )
+    new: str | None = argument("Release or file of the same kind.", metavar="NEW")
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
     lines: bool = output_flag("Print a table of symbols (OLD) line by line, for git diff.")
@@ -54,7 +56,7 @@ def diff(options: DiffOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist diff cuda@12.9.1 cuda@13.0.2
+        cudaredist diff 12.9 13.0
         cudaredist diff cudnn@9.26.1 cudnn@9.27.0 --format markdown
 
     Differences are listed in a reviewer's order: a summary, changed bytes under the same version,
@@ -63,7 +65,11 @@ def diff(options: DiffOptions, session: Session) -> int:
     cache may know which files moved to another package. The releases can belong to two
     redistributables.
     """
-    from cudaredist.commands.diff.diff_releases import compare_releases, is_local_release
+    from cudaredist.commands.diff.diff_releases import (
+        as_release,
+        compare_releases,
+        is_local_release,
+    )
     from cudaredist.commands.diff.symbol_lines import symbol_lines
     from cudaredist.commands.diff.text import diff_markdown, diff_text
     from cudaredist.primitives import KNOWN_PLATFORMS
@@ -73,7 +79,8 @@ def diff(options: DiffOptions, session: Session) -> int:
         session.console.lines(symbol_lines(Path(options.old)))
         return EXIT_OK
     releases: list[tuple[str, str]] = []
-    for text in (options.old, options.new):
+    old, new = as_release(options.old), as_release(options.new)
+    for text in (old, new):
         if is_local_release(text):
             redist, _, label = text.partition("@")
             releases.append((redist, label))
@@ -97,8 +104,8 @@ def diff(options: DiffOptions, session: Session) -> int:
         if platform not in KNOWN_PLATFORMS:
             raise UnknownNameError("platform", platform, KNOWN_PLATFORMS)
     report = compare_releases(
-        options.old,
-        options.new,
+        old,
+        new,
         store,
         cache,
         platforms=options.platform or (),

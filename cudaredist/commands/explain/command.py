@@ -1,9 +1,10 @@
 """explain: show facts about a compiler, GPU, release, driver, package or set."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 from cudaredist.cli.options import (
     Data,
@@ -13,10 +14,11 @@ from cudaredist.cli.options import (
     output_flag,
     platform_option,
 )
-from cudaredist.cli.session import Refusal, Session, command, open_cache
+from cudaredist.cli.session import Refusal, Session, command, open_cache, refuse
 from cudaredist.errors import EXIT_OK
 
-Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "driver", "package", "set"]
+SUBJECTS = ("nvcc", "gpu", "cuda", "driver", "package", "set")
+"""The subjects that a call can name."""
 
 
 class ExplainOptions(Options):
@@ -24,13 +26,14 @@ class ExplainOptions(Options):
 
     typical = ("channel", "data_dir", "json")
 
-    subject: Subject = argument(
-        "Subject: nvcc, gpu, cuda, driver, package or set.", metavar="SUBJECT", default=...
-    )
-    words: list[str] = argument(
-        "CUDA release; gpu: capability, chip or product; driver: version; else a name or file.",
-        metavar="NAME",
+    subject: str = argument(
+        "Any name below, or its subject: nvcc, gpu, cuda, driver, package, set.",
+        metavar="WORD",
         default=...,
+    )
+    words: list[str] | None = argument(
+        "CUDA release, compiler, GPU, driver, package, library, symbol or set.",
+        metavar="[NAME]...",
     )
     history: bool = output_flag("Show the changes of a package by release.")
     all: bool = output_flag("List all releases of a package.")
@@ -40,25 +43,46 @@ class ExplainOptions(Options):
     data: Data = field(default_factory=Data)
 
     @property
+    def text(self) -> str:
+        """The words after `explain`. The name of a GPU can have several."""
+        return " ".join(self.all_words)
+
+    @property
+    def all_words(self) -> list[str]:
+        """The words after `explain`, with the subject if there is one."""
+        return [self.subject, *(self.words or ())]
+
+    @property
+    def typed_subject(self) -> str | None:
+        """The subject if the call has one, with a name."""
+        first, _, name = self.text.partition(" ")
+        return first.lower() if first.lower() in SUBJECTS and name else None
+
+    @property
     def name(self) -> str:
-        """The name. That of a GPU can have several words."""
-        return " ".join(self.words)
+        """The name after the subject."""
+        return self.text.partition(" ")[2]
+
+
+def _is_not_package(options: ExplainOptions) -> bool:
+    """Check if the subject is another one. That of a word alone is not known yet."""
+    return options.typed_subject not in {None, "package"}
 
 
 REFUSED: tuple[Refusal[ExplainOptions], ...] = (
     (
-        lambda o: o.history and o.subject != "package",
+        lambda o: o.history and _is_not_package(o),
         "--history requires the subject package",
         "run `cudaredist explain package {words} --history`",
     ),
-    (lambda o: o.all and o.subject != "package", "--all requires the subject package", ["--all"]),
+    (lambda o: o.all and _is_not_package(o), "--all requires the subject package", ["--all"]),
     (
-        lambda o: o.platform and (o.subject != "package" or o.history),
+        lambda o: o.platform and (_is_not_package(o) or o.history),
         "--platform requires the subject package, without --history",
         ["--platform"],
     ),
     (
-        lambda o: o.sources and o.subject in {"package", "set"},
+        lambda o: o.sources and o.typed_subject in {"package", "set"},
         "--sources cannot be combined with the subject {subject}",
         ["--sources"],
     ),
@@ -67,13 +91,17 @@ REFUSED: tuple[Refusal[ExplainOptions], ...] = (
 
 @command(ExplainOptions, REFUSED)
 def explain(options: ExplainOptions, session: Session) -> int:
-    """Show facts about a compiler, GPU, CUDA release, driver, package or set.
+    """Show facts about a GPU, release, compiler, driver, package or library.
 
     Examples:
 
-        cudaredist explain gpu Jetson Orin
-        cudaredist explain driver 580.95
-        cudaredist explain package libcublas --history
+        cudaredist explain T4
+        cudaredist explain libcudnn.so.9
+        cudaredist explain "gcc 15"
+
+    The form of the word decides about its subject, and a note names it. If a word has several
+    meanings, such as 12.0, the note lists the others. To select one, put the subject before the
+    name, as in `explain gpu 12.0`. A set can be followed by one of its packages.
 
     The answer comes first. With --sources, every fact has its source, and if documentation or
     policy differs from NVIDIA's files, both are shown. A GPU lists the library releases that run on
@@ -84,51 +112,107 @@ def explain(options: ExplainOptions, session: Session) -> int:
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
     combined with the shipped ones in the same way. The network is not used.
     """
-    if options.subject == "set":
-        from cudaredist.commands.explain.set_text import set_text
-        from cudaredist.commands.explain.summarize_set import summarize
-        from cudaredist.sets.read_set import read_package_set
+    subject = options.typed_subject
+    if subject is not None:
+        return _ANSWERS[subject](options.name, options, session)
+    from cudaredist.commands.explain.door import Facts, meanings_of
 
-        package_set, _ = read_package_set(Path(options.name))
-        session.show(summarize(options.name, package_set), set_text)
-    elif options.subject == "package":
-        _show_package(options, session)
-    elif options.subject == "driver":
-        _show_driver(options, session)
+    facts = Facts(session, options.data, options.cache_dir)
+    meaning, *others = meanings_of(options.text, facts, SUBJECTS)
+    session.console.note(f"{options.text} is {meaning.form.title}: `{meaning.call}`")
+    for other in others:
+        session.console.note(f"it is also {other.form.title}: `{other.call}`")
+    subject = meaning.form.command.removeprefix("explain ")
+    if subject in SUBJECTS:
+        # A set has its file and its package in the words of the call.
+        words = options.all_words if subject == "set" else [meaning.name]
+        values = vars(options) | {"subject": subject, "words": words}
+        options = ExplainOptions(**values)
+        refuse(options, REFUSED)
+    return _ANSWERS[subject](meaning.name, options, session)
+
+
+def _show_set(name: str, options: ExplainOptions, session: Session) -> int:
+    from cudaredist.commands.explain.set_text import set_text
+    from cudaredist.commands.explain.summarize_set import summarize
+    from cudaredist.sets.read_set import read_package_set
+
+    path, package = _path_and_package(name, options)
+    package_set, _ = read_package_set(path)
+    if package is None:
+        session.show(summarize(str(path), package_set), set_text)
     else:
-        from cudaredist.commands.explain.explain_by_tables import explain_by_tables
-        from cudaredist.commands.explain.table_text import explain_text
+        from cudaredist.commands.explain.package_of_set import explain_in_set, package_in_set_text
 
-        store = session.read_store(
-            options.data,
-            is_channel_used=options.subject == "gpu",
-            reads_features=options.subject == "gpu",
-            with_unexamined=options.subject != "gpu",
-        )
-        cache = open_cache(options.cache_dir)
-        progress = session.progress("indexing")
-        report = explain_by_tables(options.subject, options.name, store, cache, progress)
-        errors = [("", error) for error in report.errors]
-        text = partial(explain_text, with_sources=options.sources)
-        return session.finish(report, text, errors=errors)
+        session.show(explain_in_set(str(path), package, package_set), package_in_set_text)
     return EXIT_OK
 
 
-def _show_package(options: ExplainOptions, session: Session) -> None:
+def _path_and_package(name: str, options: ExplainOptions) -> tuple[Path, str | None]:
+    """Return the file and the package of `explain set FILE PACKAGE`.
+
+    An unquoted path can have blanks.
+    """
+    *path, last = options.words or [name]
+    is_package = path and not last.endswith(".json") and not Path(name).exists()
+    return (Path(" ".join(path)), last) if is_package else (Path(name), None)
+
+
+def _show_by_tables(
+    subject: Literal["nvcc", "gpu", "cuda"], name: str, options: ExplainOptions, session: Session
+) -> int:
+    from cudaredist.commands.explain.explain_by_tables import explain_by_tables
+    from cudaredist.commands.explain.table_text import explain_text
+
+    store = session.read_store(
+        options.data,
+        is_channel_used=subject == "gpu",
+        reads_features=subject == "gpu",
+        with_unexamined=subject != "gpu",
+    )
+    cache = open_cache(options.cache_dir)
+    progress = session.progress("indexing")
+    report = explain_by_tables(subject, name, store, cache, progress)
+    errors = [("", error) for error in report.errors]
+    text = partial(explain_text, with_sources=options.sources)
+    return session.finish(report, text, errors=errors)
+
+
+def _show_package(name: str, options: ExplainOptions, session: Session) -> int:
     index = session.open_index(options.data, options.cache_dir)
     if options.history:
         from cudaredist.commands.explain.package_history import explain_history, history_text
 
-        session.show(explain_history(options.name, index), history_text)
+        session.show(explain_history(name, index), history_text)
     else:
         from cudaredist.commands.explain.explain_package import explain_package
         from cudaredist.commands.explain.package_text import package_text
 
         text = partial(package_text, has_all=options.all)
-        session.show(explain_package(options.name, index, options.platform), text)
+        session.show(explain_package(name, index, options.platform), text)
+    return EXIT_OK
 
 
-def _show_driver(options: ExplainOptions, session: Session) -> None:
+def _show_providers(
+    name: str, options: ExplainOptions, session: Session, *, is_symbol: bool = False
+) -> int:
+    """Show the packages that provide a file or export a symbol, as `which`."""
+    from cudaredist.commands.which.find_providers import find_providers
+    from cudaredist.commands.which.find_symbols import find_symbols
+    from cudaredist.commands.which.search import Search
+    from cudaredist.commands.which.text import which_text
+    from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+
+    index = session.open_index(options.data, options.cache_dir)
+    search = Search(index, platform=options.platform)
+    if is_symbol:
+        report = find_symbols(SymbolPattern(name), search)
+    else:
+        report = find_providers(name, search)
+    return session.finish(report, partial(which_text, is_grouped=not options.all))
+
+
+def _show_driver(name: str, options: ExplainOptions, session: Session) -> int:
     """Show the CUDA releases and GPUs of a driver."""
     from cudaredist.commands.explain.report import ExplainReport
     from cudaredist.commands.explain.table_text import explain_text
@@ -144,12 +228,26 @@ def _show_driver(options: ExplainOptions, session: Session) -> None:
     layers = (layer for layer in (store, store.base) if layer is not None)
     stores = (Store(layer.root, channel) for layer in layers for channel in get_args(Channel))
     releases = {label for one in stores for label in one.manifests(CUDA).labels()}
-    topics = explain_driver(options.name, policy, releases)
+    topics = explain_driver(name, policy, releases)
     report = ExplainReport(
         kind="driver",
-        asked=options.name,
-        answer=driver_answer(options.name, policy, releases),
+        asked=name,
+        answer=driver_answer(name, policy, releases),
         topics=topics,
         exit_code=EXIT_OK,
     )
     session.show(report, partial(explain_text, with_sources=options.sources))
+    return EXIT_OK
+
+
+_ANSWERS: Mapping[str, Callable[[str, ExplainOptions, Session], int]] = {
+    "nvcc": partial(_show_by_tables, "nvcc"),
+    "gpu": partial(_show_by_tables, "gpu"),
+    "cuda": partial(_show_by_tables, "cuda"),
+    "driver": _show_driver,
+    "package": _show_package,
+    "set": _show_set,
+    "which": _show_providers,
+    "which --symbol": partial(_show_providers, is_symbol=True),
+}
+"""The function that answers, by subject, or by the command of a file or symbol."""

@@ -25,6 +25,7 @@ from cudaredist.store.layered_tables import LayeredTable, require_layered
 from cudaredist.store.locate import channels_to_read
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
+from cudaredist.tables.explain_compiler import explain_compiler, is_compiler
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
@@ -49,6 +50,11 @@ def explain_by_tables(
     if subject == "gpu":
         return _explain_gpu(name, store, Index(store, cache, progress))
     compat = require_layered(store, NVCC_TABLE)
+    if subject == "nvcc" and is_compiler(name):
+        accepted, topic = explain_compiler(name, compat.table)
+        return ExplainReport(
+            kind=subject, asked=name, answer=accepted, topics=(topic,), exit_code=EXIT_OK
+        )
     if subject == "nvcc":
         topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
         return ExplainReport(

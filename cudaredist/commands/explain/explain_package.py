@@ -20,8 +20,8 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
 from cudaredist.grouping import grouped
 from cudaredist.hints import again, command_for_archives, command_line, corrected
-from cudaredist.primitives import KNOWN_PLATFORMS, Platform, Version, natural_order
-from cudaredist.redists import CUDA
+from cudaredist.primitives import KNOWN_PLATFORMS, Platform, Version, find_release, natural_order
+from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_draft
 from cudaredist.sets.headers import ROOTS, holds
@@ -62,6 +62,13 @@ _PACKAGES_OF_CHANNEL = Question(
 )
 
 
+def package_names(index: Index) -> frozenset[str]:
+    """Return the names of packages, products and metapackages."""
+    local = {row.package for row in index.ask(_PACKAGES)}
+    policies = read_policies(index.store, (), [])
+    return frozenset(local.union(policies.packages(), METAPACKAGES, REDISTS))
+
+
 def explain_package(name: str, index: Index, platform: str | None = None) -> PackageReport:
     """Return a package's releases, with the contents and needs of archives.
 
@@ -80,13 +87,14 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
             address = store.address_of(place.redist, place.label)
             url = archive_address(place.redist, place.archive, urls, address)
             explained.append(own.model_copy(update={"url": url}))
-    projects = {one.archive.project for one in archives if one.archive.package != name}
-    is_project = canonicalize_name(name) in projects
+    bare = name.partition("@")[0]
+    projects = {one.archive.project for one in archives if one.archive.package != bare}
+    is_project = canonicalize_name(bare) in projects
     channels: tuple[Channel, ...] = ("wheels",) if is_project else index.channels
     return PackageReport(
         asked=name,
         channels=channels,
-        other_packages=_other_packages(name, channels, archives, index),
+        other_packages=_other_packages(bare, channels, archives, index),
         archives=tuple(explained),
         licenses=tuple(dict.fromkeys(_licenses(archives, index))),
         reasons=reasons,
@@ -163,11 +171,13 @@ def _no_archives(name: str, platform: str, known: Collection[str], index: Index)
     """Return the error for a platform that no archive of a package is for."""
     if platform not in KNOWN_PLATFORMS:
         return UnknownNameError(f"platform of {name}", platform, known)
-    hint = f"known: {', '.join(sorted(known))}; run `{again(without=['--platform'])}`"
+    hint = f"run `{again(without=['--platform'])}`"
     if "redist" not in index.channels and platform not in PLATFORMS:
         download = command_for_archives("download-manifests")
         hint += f"; NVIDIA has no wheels for {platform}: for its archives, run `{download}`"
-    return UsageError(f"no local release of {name} is for {platform}", hint=hint)
+    only = ", ".join(sorted(known))
+    message = f"no local release of {name} is for {platform}, only for {only}"
+    return UsageError(message, hint=hint)
 
 
 def package_archives(
@@ -178,12 +188,16 @@ def package_archives(
     The package may have other names. The name may be one of an additional version, such as
     `cudnn_8_9`. For a project in the package index, such as nvidia-cublas-cu12, only its wheels are
     returned. Raises `UnknownNameError` for a package that is in no local manifest or policy, and
-    `UsageError` if the data folder has no manifests.
+    `UsageError` if the data folder has no manifests. `cudnn@9.10` is a package in one release.
     """
+    name, _, release = name.partition("@")
     policies = read_policies(index.store, (), [])
     redists = index.redists()
     local = {row.package for row in index.ask(_PACKAGES)}
     names = local.union(policies.packages())
+    packages = _packages_of_product(name, index)
+    if name not in names and len(packages) == 1:
+        name = packages[0]
     project = None
     if name not in names and package_of_project(name) in names:
         project, name = canonicalize_name(name), package_of_project(name)
@@ -202,6 +216,8 @@ def package_archives(
         own = [one for one in own if one.archive.project == project]
         if not own:
             raise UnknownNameError(f"project of {name}", project, projects)
+    if release:
+        own = _of_release(name, release, own)
     draft = withheld_draft(Draft(attr=name, pname=name, redist=None), policies)
     if not own:
         draft = unpublished_draft(draft)
@@ -209,14 +225,39 @@ def package_archives(
     return dict(explained), tuple(draft.reasons)
 
 
+def _packages_of_product(name: str, index: Index) -> list[str]:
+    """Return the packages of a product or metapackage, none for other names."""
+    product = METAPACKAGES.get(canonicalize_name(name), name)
+    return [row.package for row in index.ask(_PACKAGES_OF_REDIST, product)]
+
+
+def _of_release(name: str, release: str, own: Iterable[IndexedArchive]) -> list[IndexedArchive]:
+    """Return the archives of a release: the newest one with a prefix, in each channel.
+
+    Raises `UnknownNameError`.
+    """
+    by_product = grouped(((one.channel, one.redist), one) for one in own)
+    labels = {
+        product: find_release(release, {one.label for one in archives})
+        for product, archives in by_product.items()
+    }
+    selected = [
+        one for key, archives in by_product.items() for one in archives if one.label == labels[key]
+    ]
+    if not selected:
+        known = {str(one.label) for archives in by_product.values() for one in archives}
+        raise UnknownNameError(f"release of {name}", release, known)
+    return selected
+
+
 def _no_package(name: str, index: Index, names: Collection[str]) -> UsageError:
     """Return the error for a name that is not one of a package."""
-    product = METAPACKAGES.get(canonicalize_name(name), name)
-    packages = [row.package for row in index.ask(_PACKAGES_OF_REDIST, product)]
+    packages = _packages_of_product(name, index)
     if not packages:
         return UnknownNameError("package", name, names)
-    hint = f"its packages: {listed_names(packages)}; run `{corrected(name, packages)}`"
-    if product == CUDA:
+    call = corrected(name, packages) or command_line("explain package", packages[0])
+    hint = f"its packages: {listed_names(packages)}; run `{call}`"
+    if CUDA in {name, METAPACKAGES.get(canonicalize_name(name))}:
         hint += f", or for a release `{command_line('explain cuda', '13.0')}`"
     return UsageError(f"{shown(name)} is a product, not a package", hint=hint)
 

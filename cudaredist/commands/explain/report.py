@@ -233,3 +233,31 @@ class SetSummary(Answer):
     library_lib_bytes: int = Field(description="Bytes of the output lib")
     missing: tuple[MissingPackage, ...]
     diagnostics: tuple[Diagnostic, ...]
+
+
+class PackageInSet(Answer):
+    """The result of explain set with a package."""
+
+    command: Literal["explain"] = "explain"
+    kind: Literal["package-of-set"] = "package-of-set"
+    asked: str = Field(description="The file of the set")
+    attribute: str = Field(description="With the name or capabilities of the set, if it has any")
+    cuda: str
+    platform: str
+    channel: str
+    package: str
+    status: Status
+    version: str | None
+    redist: str | None = Field(description="Null: the package is only in policy")
+    release: str | None
+    archive: str | None = Field(description="Path of its archive. Null: not available")
+    outputs: tuple[OutputName, ...]
+    reasons: tuple[Reason, ...] = Field(description="Why it is not available. Empty: it is")
+    platforms: tuple[str, ...] = Field(description="Platforms of the package in the release")
+    depends: tuple[str, ...] = Field(description="Packages that it requires")
+    closure: int | None = Field(
+        description="Unpacked bytes of its libraries and of all that they need or open. Null: "
+        "unknown, or not available"
+    )
+    coverage: dict[str, Coverage] = Field(description="By capability")
+    diagnostics: tuple[Diagnostic, ...]

@@ -537,3 +537,11 @@ def test_which_names_project_of_wheel(run: Run) -> None:
     document = json.loads(run("which", "--symbol", "ncclAlltoAll", "--json").stdout)
     projects = {(hit["variant"], hit["project"]) for hit in document["symbols"]}
     assert projects == {("cuda12", "nvidia-nccl-cu12"), ("cuda13", "nvidia-nccl-cu13")}
+
+
+def test_diff_of_labels_compares_cuda(run: Run) -> None:
+    expected = run("diff", "cuda@12.9", "cuda@13.0").stdout
+    assert run("diff", "12.9", "13.0").stdout == expected
+    assert run("diff", "12.9", "cuda@13.0").stdout == expected
+    Path("12.9").write_text("{}")
+    expect_error(run("diff", "12.9", "13.0"), 5, "error: 12.9: ")

@@ -111,8 +111,8 @@ def test_explain_package_answers_for_a_project_alone(run: Run, project: str, ans
         ),
         (
             "nccl --platform windows-x86_64",
-            "no local release of nccl is for windows-x86_64",
-            "known: linux-sbsa, linux-x86_64; run `cudaredist explain package nccl`",
+            "no local release of nccl is for windows-x86_64, only for linux-sbsa, linux-x86_64",
+            "run `cudaredist explain package nccl`",
         ),
         (
             "nccl --platform linux-x86",
