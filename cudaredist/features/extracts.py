@@ -1,7 +1,8 @@
 """Extracts: the data for tables, copied from an archive's members.
 
-`include/crt/host_config.h` lists the host compilers that nvcc accepts, and `bin/ptxas` the known
-compute capabilities. Extracts are stored with the archive's facts, so tables never need the
+`include/crt/host_config.h` lists the host compilers that nvcc accepts,
+`include/crt/math_functions.h` declares functions that glibc has too, and `bin/ptxas` lists the
+known compute capabilities. Extracts are stored with the archive's facts, so tables never need the
 archive again.
 """
 
@@ -13,13 +14,15 @@ from cudaredist.errors import InvalidFileError
 from cudaredist.features.facts import Extract
 from cudaredist.formats.base import ExtractKind
 from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, read_ptxas
+from cudaredist.tables.nvcc.glibc import MATH_HEADER_PATH
 from cudaredist.tables.nvcc.preprocessor import HEADER_PATH
 
 HEADER_LIMIT = 4 << 20
-"""Limit for the size of a header in bytes. NVIDIA's headers have 10 to 20 kB."""
+"""Limit for the size of a header in bytes. NVIDIA's headers have 10 to 400 kB."""
 
 EXTRACT_PATHS: Mapping[ExtractKind, tuple[str, ...]] = {
     "host-config": (HEADER_PATH,),
+    "math-functions": (MATH_HEADER_PATH,),
     "ptxas": PTXAS_PATHS,
 }
 """Path endings of each file, one for each operating system."""

@@ -78,12 +78,31 @@ CompilerAnswer: TypeAlias = Annotated[
 ]
 
 
+GlibcVersion = Annotated[
+    str, Field(pattern=r"^2\.[0-9]{1,4}$", description="A release of glibc, such as 2.41")
+]
+
+
+class GlibcBound(OwnModel):
+    """The newest glibc that nvcc compiles with, and its evidence."""
+
+    newest: GlibcVersion = Field(
+        description="Without `clashes`: the newest known glibc, so later ones may work too"
+    )
+    clashes: tuple[str, ...] = Field(
+        description="Functions that the next glibc declares with another exception specification"
+    )
+    path: InnerPath = Field(description="The header's path in the archive of `source`")
+    file_sha256: HexSha256
+
+
 class NvccRelease(OwnModel):
     """The accepted host compilers of a CUDA release's nvcc."""
 
     nvcc: VersionText | None
     source: HeaderSource | PolicySource
     compilers: dict[str, CompilerAnswer]
+    glibc: GlibcBound | None = optional("The newest glibc. Absent: unknown")
 
 
 class NvccCompat(OwnFile):
@@ -112,11 +131,22 @@ class LowerBound(Reasoned):
     min: int
 
 
+class GlibcPolicy(Reasoned):
+    """The functions of glibc that CUDA's headers declare too."""
+
+    newest: GlibcVersion = Field(description="The newest known glibc")
+    functions: dict[GlibcVersion, tuple[str, ...]] = Field(
+        min_length=1,
+        description="New functions of C23 by glibc, each without the suffix f of its float variant",
+    )
+
+
 class NvccPolicy(OwnFile):
     """`policy/nvcc.json`: facts about host compilers from documentation."""
 
     lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
     unseen_releases: dict[CudaMinor, UnseenRelease]
+    glibc: GlibcPolicy | None = optional("Functions of glibc. Absent: no bound is derived")
 
 
 PlainCapability = Annotated[

@@ -84,15 +84,15 @@ class ArchiveService:
         has_server = any(sources.has_server for sources in self.chains.values())
         return self.jobs + 2 if has_server and self.jobs > 1 else self.jobs
 
-    def examine(self, request: ArchiveRequest) -> Examined:
+    def examine(self, request: ArchiveRequest, *, again: bool = False) -> Examined:
         """Return an archive's facts, from the cache if possible.
 
-        Raises the same errors as `read`.
+        With `again`, cached facts are ignored and replaced. Raises the same errors as `read`.
         """
         with self._mutex:
             lock = self._locks[request.sha256] if request.sha256 else threading.Lock()
         with lock:
-            facts = self.known(request.sha256)
+            facts = None if again else self.known(request.sha256)
             if facts is not None:
                 self.progress.done()
                 return Examined(facts, is_read=False)

@@ -29,6 +29,8 @@ class Table(Generic[_Model_co]):
     """Merges two tables. Entries of the second one take precedence."""
     extract: ExtractKind
     """Kind of file that the table is built from."""
+    second_extract: ExtractKind | None
+    """Kind of another file that the table needs from the same archive."""
     packages: tuple[str, ...]
     """Packages that may have this file."""
 
@@ -44,6 +46,7 @@ NVCC_TABLE = Table(
     model=NvccCompat,
     merge=lambda base, local, _: merge_compat(base, local),
     extract="host-config",
+    second_extract="math-functions",
     packages=("cuda_crt", "cuda_nvcc"),
 )
 GPU_TABLE = Table(
@@ -52,6 +55,7 @@ GPU_TABLE = Table(
     model=Gpus,
     merge=lambda base, local, store: merge_gpus(base, local, read_gpu_policy(store)),
     extract="ptxas",
+    second_extract=None,
     packages=("cuda_nvcc",),
 )
 TABLES = (NVCC_TABLE, GPU_TABLE)

@@ -78,6 +78,27 @@ def host_config(checks: Checks | None = None, **more: object) -> bytes:
     return _TEMPLATE.render(asdict(checks)).encode()
 
 
+def math_functions(sinpi: str = "", rsqrt: str = "", guards: str = "") -> bytes:
+    """Return a `math_functions.h` with these exception specifications."""
+    return f"""\
+#if !defined(__MATH_FUNCTIONS_H__)
+#define __MATH_FUNCTIONS_H__
+#if defined(__cplusplus) && defined(__CUDACC__)
+{guards}
+extern "C" {{
+/** A function's comment. */
+extern __DEVICE__ double                 sin(double x) __THROW;
+extern __DEVICE__ double                 sinpi(double x) {sinpi};
+extern __DEVICE__ float                  sinpif(float x) {sinpi};
+extern __DEVICE__ double                 rsqrt(double x) {rsqrt};
+extern __DEVICE__ float                  rsqrtf(float x) {rsqrt};
+}}
+__MATH_FUNCTIONS_DECL__ float sinpi(const float a);
+#endif
+#endif
+""".encode()
+
+
 def header_source(version: str) -> HeaderSource:
     """Return the source of facts in a header."""
     return HeaderSource(

@@ -12,8 +12,8 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT
-from cudaredist.features.facts import Extract
-from cudaredist.formats.base import OwnModel
+from cudaredist.features.facts import Extract, Facts
+from cudaredist.formats.base import ExtractKind, OwnModel
 from cudaredist.jsontext import load_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.archive_service import ArchiveService
@@ -30,14 +30,15 @@ class TableFile(NamedTuple):
 
     archive: Archive
     extract: Extract
+    second: Extract | None
+    """Extract of the table's second file. None if the archive has none."""
     is_read: bool
     """Whether this run read the archive."""
 
-    @property
-    def path(self) -> str:
-        """Path relative to the archive's top folder."""
-        path = self.extract.name.removeprefix("./")
-        if path not in EXTRACT_PATHS[self.extract.kind]:
+    def path_of(self, extract: Extract) -> str:
+        """Return the path of a file relative to the archive's top folder."""
+        path = extract.name.removeprefix("./")
+        if path not in EXTRACT_PATHS[extract.kind]:
             top = _wheel_top if self.archive.relative_path.endswith(".whl") else _any_top
             match = top(path)
             if match is not None:
@@ -101,12 +102,25 @@ def find_table_file(
         if position:
             service.progress.expect(1, 0 if service.known(archive.sha256) else archive.size)
         facts, is_read = service.examine(manifest.request(archive))
-        extract = next((e for e in facts.extracts if e.kind == table.extract), None)
+        extract, second = _extract(facts, table.extract), _extract(facts, table.second_extract)
+        if extract and not second and table.second_extract and not is_read:
+            # Facts of earlier releases of cudaredist lack the second file.
+            facts, is_read = service.examine(manifest.request(archive), again=True)
+            second = _extract(facts, table.second_extract)
         if extract is not None:
-            if extract.problem is None:
-                return TableFile(archive=archive, extract=extract, is_read=is_read)
-            if extract.kind == "host-config":
-                raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)
-            raise InvalidFileError(extract.kind, [Problem("", extract.problem)])
+            return TableFile(archive=archive, extract=extract, second=second, is_read=is_read)
     names, packages = " or ".join(EXTRACT_PATHS[table.extract]), " and ".join(table.packages)
     raise ContentError(f"none of the {len(archives)} archives of {packages} has {names}")
+
+
+def _extract(facts: Facts, kind: ExtractKind | None) -> Extract | None:
+    """Return an archive's topmost file of a kind, or None.
+
+    Raises `TooLargeError` for a large header, and `InvalidFileError` for another unreadable file.
+    """
+    extract = next((extract for extract in facts.extracts if extract.kind == kind), None)
+    if extract is None or extract.problem is None:
+        return extract
+    if extract.kind == "ptxas":
+        raise InvalidFileError(extract.kind, [Problem("", extract.problem)])
+    raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)

@@ -21,6 +21,7 @@ from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
 from cudaredist.formats.tables import (
     BinarySource,
     CompilerRange,
+    GlibcBound,
     HeaderSource,
     NvccPolicy,
     NvccRelease,
@@ -42,6 +43,7 @@ from cudaredist.store.table_registry import (
 from cudaredist.store.targets import LocalManifest, LocalManifests
 from cudaredist.tables.gpus.gpu_table import KnownGpus, known_of_table, make_table
 from cudaredist.tables.nvcc.compilers import read_header
+from cudaredist.tables.nvcc.glibc import newest_glibc
 from cudaredist.tables.nvcc.nvcc_table import findings as bound_findings
 from cudaredist.tables.nvcc.nvcc_table import hold_back, make_compat, make_release
 from cudaredist.tasks import each
@@ -80,7 +82,8 @@ def update_nvcc_table(
     def make(manifest: LocalManifest, file: TableFile) -> NvccRelease:
         version = {"version": str(file.archive.version)}
         source = HeaderSource.model_validate(_source_fields(file, store) | version)
-        return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
+        release = make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
+        return release.model_copy(update={"glibc": _glibc_bound(file, policy)})
 
     current = {label for label in sources if _follows(known[label], policy)}
     work = _Work(run, NVCC_TABLE, sources, current, make, _compiler_bounds)
@@ -246,9 +249,24 @@ def _source_fields(file: TableFile, store: Store) -> dict[str, str]:
         "channel": store.channel,
         "package": file.archive.package,
         "archive_sha256": str(file.archive.sha256),
-        "path": file.path,
+        "path": file.path_of(file.extract),
         "file_sha256": file.extract.sha256,
     }
+
+
+def _glibc_bound(file: TableFile, policy: NvccPolicy) -> GlibcBound | None:
+    """Return the newest glibc that a release's header compiles with, or None."""
+    if file.second is None or policy.glibc is None:
+        return None
+    newest = newest_glibc(file.second.content.encode("latin-1"), policy.glibc)
+    if newest is None:
+        return None
+    return GlibcBound(
+        newest=newest.version,
+        clashes=newest.functions,
+        path=file.path_of(file.second),
+        file_sha256=file.second.sha256,
+    )
 
 
 def _nvcc_version(manifest: LocalManifest) -> str | None:
@@ -270,7 +288,11 @@ def _capability_bounds(known: KnownGpus) -> str:
 
 
 def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:
-    """Check if an entry's lower bounds match the current policy."""
+    """Check if an entry's lower bounds and glibc match the current policy."""
+    if policy.glibc is not None:
+        glibc = release.glibc
+        if glibc is None or not (glibc.clashes or glibc.newest == policy.glibc.newest):
+            return False
     for compiler, answer in release.compilers.items():
         if not isinstance(answer, CompilerRange):
             continue

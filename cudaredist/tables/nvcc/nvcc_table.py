@@ -202,6 +202,10 @@ def _changed(
                 was, is_now = getattr(old, field, None), getattr(new, field, None)
                 if was != is_now:
                     yield BoundFinding("changed", label, compiler, field, was, is_now)
+        had, has = old_releases[label].glibc, releases[label].glibc
+        if had is not None and (has is None or had.newest != has.newest):
+            newest = None if has is None else has.newest
+            yield BoundFinding("changed", label, "glibc", "max", had.newest, newest)
 
 
 def _going_down(

@@ -1,8 +1,8 @@
-"""Preprocessor that finds the `#error` of a header for a compiler.
+"""Preprocessor that finds the `#error` and the declared functions of a header for a compiler.
 
 It interprets only conditions, and `#define` and `#undef` of macros without parameters. It skips
-includes, pragmas, warnings, and the code between directives. Anything it does not understand is an
-`InvalidFileError` with its line, never a guess.
+includes, pragmas, warnings, and all code except `extern` declarations of functions in one line.
+Anything it does not understand is an `InvalidFileError` with its line, never a guess.
 """
 
 import re
@@ -24,7 +24,7 @@ from cudaredist.words import shown
 HEADER_PATH = "include/crt/host_config.h"
 """End of the header's path. `include/host_config.h` of another package only includes it."""
 
-# Ten times the size of the largest real header, and 20 times the tokens it requires.
+# Ten times the size of the largest real `host_config.h`, and 20 times the tokens it requires.
 _SIZE_LIMIT = 128 << 10
 _WORK_LIMIT = 5000
 _NESTING_LIMIT = 200
@@ -34,6 +34,10 @@ _SKIPPED = frozenset(
 )
 _directive = re.compile(r"\s*#\s*([A-Za-z_]\w*|)(.*)", re.ASCII | re.DOTALL).fullmatch
 _definition = re.compile(r"\s*([A-Za-z_$][\w$]*)(\(?)(.*)", re.ASCII | re.DOTALL).fullmatch
+
+_declaration = re.compile(
+    r"\s*extern\b[^()\"]*\b(\w+)[ \t]*\([^()]*\)([^;{}]*);\s*", re.ASCII | re.DOTALL
+).fullmatch
 
 _JOINED = "\0"
 """Marks a newline inside a comment or after a backslash, which does not end a line."""
@@ -52,7 +56,17 @@ class Directive(NamedTuple):
 
     line: int
     name: str
+    """The word after `#`, or `extern declaration` for a line of code with one."""
     text: str
+
+
+class Declaration(NamedTuple):
+    """One `extern` declaration of a function."""
+
+    line: int
+    name: str
+    suffix: str
+    """The text after the parameters, such as an exception specification."""
 
 
 class Outcome(NamedTuple):
@@ -62,6 +76,8 @@ class Outcome(NamedTuple):
     """The `#error` directives that were reached."""
     tested: frozenset[str]
     """Macros that conditions test, defined or not."""
+    declarations: tuple[Declaration, ...]
+    """The declared functions, with the macros of their suffixes replaced."""
 
 
 def reject(line: int | None, message: str) -> NoReturn:
@@ -73,13 +89,13 @@ def reject(line: int | None, message: str) -> NoReturn:
 class Header:
     """A header, parsed once and evaluated for many compilers."""
 
-    def __init__(self, data: bytes) -> None:
-        """Parse the directives.
+    def __init__(self, data: bytes, *, size_limit: int = _SIZE_LIMIT) -> None:
+        """Parse the directives and declarations.
 
         Raises `InvalidFileError` if the file is too large or truncated.
         """
-        if len(data) > _SIZE_LIMIT:
-            reject(None, f"{len(data):,} bytes, more than {_SIZE_LIMIT:,}")
+        if len(data) > size_limit:
+            reject(None, f"{len(data):,} bytes, more than {size_limit:,}")
         text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
         self.directives = tuple(_directives(text))
 
@@ -90,6 +106,7 @@ class Header:
         """
         table = _Macros(macros)
         errors: list[Directive] = []
+        declarations: list[Declaration] = []
         groups: list[_Conditional] = []
         for directive in self.directives:
             line, name, _ = directive
@@ -115,11 +132,15 @@ class Header:
                     groups.pop()
                 case _:
                     if is_live:
-                        _apply(directive, table, errors)
+                        _apply(directive, table, errors, declarations)
         if groups:
             line, name, _ = groups[-1].opening
             reject(line, f"#{name} without #endif: the file is truncated")
-        return Outcome(errors=tuple(errors), tested=frozenset(table.tested))
+        return Outcome(
+            errors=tuple(errors),
+            tested=frozenset(table.tested),
+            declarations=tuple(declarations),
+        )
 
 
 @dataclass(slots=True)
@@ -188,9 +209,16 @@ def _is_true(directive: Directive, macros: _Macros) -> bool:
         reject(directive.line, f"#{directive.name}: {error}")
 
 
-def _apply(directive: Directive, macros: _Macros, errors: list[Directive]) -> None:
+def _apply(
+    directive: Directive,
+    macros: _Macros,
+    errors: list[Directive],
+    declarations: list[Declaration],
+) -> None:
     line, name, text = directive
-    if name == "error":
+    if name == "extern declaration":
+        declarations.append(_declaration_of(directive, macros))
+    elif name == "error":
         errors.append(directive._replace(text=" ".join(text.split())))
     elif name in {"define", "undef"}:
         match = _definition(text)
@@ -204,12 +232,25 @@ def _apply(directive: Directive, macros: _Macros, errors: list[Directive]) -> No
         reject(line, f"unknown directive #{shown(name)}")
 
 
+def _declaration_of(directive: Directive, macros: _Macros) -> Declaration:
+    """Return the function that a line declares, with the macros of its suffix replaced."""
+    line, _, text = directive
+    name, _, suffix = text.partition(" ")
+    try:
+        return Declaration(line, name, " ".join(macros.expanded(tokenize(suffix))))
+    except ExpressionError as error:
+        reject(line, f"declaration of {shown(name)}: {error}")
+
+
 def _directives(text: str) -> Iterator[Directive]:
-    """Yield the directives of a text, with their first line numbers."""
+    """Yield the directives and declarations of a text, with their first line numbers."""
     joined = _continuation.sub(_JOINED, text.replace(_JOINED, "\ufffd"))
     number = 1
     for line in _comment_or_text.sub(_without_comment, joined).split("\n"):
-        match = _directive(line.replace(_JOINED, ""))
+        code = line.replace(_JOINED, "")
+        if declared := _declaration(code):
+            yield Directive(number, "extern declaration", f"{declared[1]} {declared[2]}")
+        match = _directive(code)
         if match:
             if match[1] in {"elifdef", "elifndef"}:
                 # Unlike other unknown directives, these can enable or disable code.

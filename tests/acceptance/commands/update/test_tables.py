@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, Run
 from support import server as faults
-from support.headers import host_config
+from support.headers import host_config, math_functions
 from support.patching import Patch
 from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, ptxas
 from support.releases import Files, publish, put, release
@@ -24,12 +24,17 @@ from cudaredist.store import archive_service as archives
 
 FOLDER = "/compute/cuda/redist/"
 HEADER = host_config(gcc=14, clang=19)
+MATH = math_functions()
 COMPAT, GPUS = Path("data/nvcc_compat.json"), Path("data/gpus.json")
 
 
 def nvcc(header: bytes = HEADER, profiles: object = PROFILES_12_9) -> dict[str, Files]:
     """Return cuda_nvcc for two platforms, with a larger second archive."""
-    linux = {"include/crt/host_config.h": header, "bin/ptxas": ptxas(profiles)}  # type: ignore[arg-type]
+    linux = {
+        "include/crt/host_config.h": header,
+        "include/crt/math_functions.h": MATH,
+        "bin/ptxas": ptxas(profiles),  # type: ignore[arg-type]
+    }
     return {"linux-x86_64": linux, "linux-sbsa": {**linux, "bin/nvcc": os.urandom(9000)}}
 
 
@@ -63,7 +68,10 @@ def cuda(server: FaultServer, run: Run) -> FaultServer:
                     }
                 },
                 "cuda_crt": {
-                    "linux-x86_64": {"include/crt/host_config.h": host_config(gcc=16, clang=22)}
+                    "linux-x86_64": {
+                        "include/crt/host_config.h": host_config(gcc=16, clang=22),
+                        "include/crt/math_functions.h": math_functions("__THROW", "noexcept"),
+                    }
                 },
             },
         ),
@@ -157,8 +165,16 @@ def test_nvcc_table_contains_compilers_and_sources_of_local_releases(
         "path": "include/crt/host_config.h",
         "file_sha256": sha256_of(HEADER),
     }
+    assert releases["12.9.1"]["glibc"] == {
+        "newest": "2.40",
+        "clashes": ["sinpi", "sinpif"],
+        "path": "include/crt/math_functions.h",
+        "file_sha256": sha256_of(MATH),
+    }
     assert releases["13.4.0"]["source"]["package"] == "cuda_crt"
     assert releases["13.4.0"]["nvcc"] == "13.4.0.5"
+    assert releases["13.4.0"]["glibc"]["newest"] == "2.44"
+    assert releases["13.4.0"]["glibc"]["clashes"] == []
     assert releases["11.4"]["compilers"]["gcc"]["max_basis"] == "documented"
     assert run("validate", COMPAT).exit_code == 0
     assert not [path for path in cuda.requests if "linux-sbsa" in path], "not the smallest"
@@ -321,6 +337,20 @@ def test_archive_without_header_is_skipped_and_remembered(
     assert report(nvcc_table("--json"))["archives_read"] == 2
     assert read(COMPAT)["releases"]["12.9.1"]["source"]["package"] == "cuda_nvcc"
     COMPAT.unlink()
+    assert report(nvcc_table("--json"))["archives_read"] == 0
+
+
+def test_facts_without_math_functions_are_read_again(
+    cuda: FaultServer, nvcc_table: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts of earlier releases of cudaredist lack the second file of the table."""
+    paths = extracts.EXTRACT_PATHS
+    monkeypatch.setattr(extracts, "EXTRACT_PATHS", {"host-config": paths["host-config"]})
+    expect_output(nvcc_table(), 0)
+    assert "glibc" not in read(COMPAT)["releases"]["12.9.1"]
+    monkeypatch.setattr(extracts, "EXTRACT_PATHS", paths)
+    assert report(nvcc_table("--json"))["archives_read"] == 2
+    assert read(COMPAT)["releases"]["12.9.1"]["glibc"]["newest"] == "2.40"
     assert report(nvcc_table("--json"))["archives_read"] == 0
 
 
