@@ -116,6 +116,21 @@ let
     else
       pkgs.${name} or (throw "nixpkgs has no ${name}. Run `cudaredist build --default-gcc MAJOR`.");
 
+  # CUDA's math headers declare functions of newer glibc otherwise, so that nothing compiles.
+  compilerWithGlibc =
+    let
+      glibc = document.host_compiler.glibc or { };
+      own = hostCompiler.libc or { };
+      version = lib.versions.majorMinor (own.version or "0.0");
+      isTooNew =
+        own.pname or "" == "glibc"
+        && glibc.clashes or [ ] != [ ]
+        && lib.versionOlder glibc.newest version;
+    in
+    assert lib.assertMsg (!isTooNew)
+      "nvcc of CUDA ${document.cuda.release} compiles with glibc up to ${glibc.newest}, not with ${version}. Use a nixpkgs with an older glibc, or a newer CUDA release.";
+    hostCompiler;
+
   # nvcc finds its programs relative to itself, and headers and libraries by nvcc.profile.
   compilerOf =
     unwrapped:
@@ -133,7 +148,7 @@ let
       postBuild = ''
         rm -rf $out/nix-support
         source ${./redist-hook.bash}
-        redistSetUpCompiler ${hostCompiler} ${toString parts}
+        redistSetUpCompiler ${compilerWithGlibc} ${toString parts}
       ''
       # From CUDA 13.0 on, the optimizer is another package.
       + lib.optionalString (isAvailable "libnvvm") ''

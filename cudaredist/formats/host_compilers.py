@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.base import OwnModel, optional
 
 
 class HostRange(OwnModel):
@@ -26,6 +26,15 @@ class HostGcc(HostRange):
     uses_default: bool
 
 
+class HostGlibc(OwnModel):
+    """The newest glibc that nvcc compiles with."""
+
+    newest: str = Field(
+        description="Without `clashes`: the newest known glibc, so later ones may work too"
+    )
+    clashes: tuple[str, ...] = Field(description="Functions that the next glibc declares otherwise")
+
+
 class HostCompiler(OwnModel):
     """The host compilers. Null means that nvcc accepts no version."""
 
@@ -35,3 +44,4 @@ class HostCompiler(OwnModel):
     cxx_runtime: Literal["default", "selected"] = Field(
         description="The compiler that provides libstdc++: the newer one"
     )
+    glibc: HostGlibc | None = optional("The newest glibc on Linux. Absent: unknown")

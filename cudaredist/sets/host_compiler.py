@@ -1,8 +1,8 @@
 """Host compiler of a set."""
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.host_compilers import HostCompiler, HostGcc, HostRange
-from cudaredist.formats.tables import CompilerRange
+from cudaredist.formats.host_compilers import HostCompiler, HostGcc, HostGlibc, HostRange
+from cudaredist.formats.tables import CompilerRange, NvccRelease
 from cudaredist.hints import again, command_line
 from cudaredist.sets.spec import SetSpec
 from cudaredist.tables.nvcc.nvcc_table import newest_release
@@ -18,13 +18,13 @@ def choose_host(spec: SetSpec) -> HostCompiler:
     cuda, compat, default = spec.cuda, spec.data.nvcc, spec.request.default_gcc
     try:
         label = str(cuda) if str(cuda) in compat.releases else newest_release(cuda.line, compat)
-        answers = compat.releases[label].compilers
+        release = compat.releases[label]
     except UnknownNameError as error:
         message = f"nvcc_compat.json has no compilers for CUDA {cuda.line}"
         raise UsageError(message, hint=f"run `{command_line('update-nvcc-compat')}`") from error
     ranges = {
         name: HostRange(min=answer.min, max=answer.max)
-        for name, answer in answers.items()
+        for name, answer in release.compilers.items()
         if isinstance(answer, CompilerRange)
     }
     chosen = _choose_gcc(ranges["gcc"], spec) if "gcc" in ranges else None
@@ -34,7 +34,13 @@ def choose_host(spec: SetSpec) -> HostCompiler:
         clang=ranges.get("clang"),
         msvc=ranges.get("msvc"),
         cxx_runtime="selected" if default is None or is_newer else "default",
+        glibc=None if spec.platform.os == "windows" else _glibc(release),
     )
+
+
+def _glibc(release: NvccRelease) -> HostGlibc | None:
+    bound = release.glibc
+    return None if bound is None else HostGlibc(newest=bound.newest, clashes=bound.clashes)
 
 
 def _choose_gcc(accepted: HostRange, spec: SetSpec) -> HostGcc:

@@ -275,3 +275,14 @@ CREATE TABLE compilers (
     unit TEXT -- of the versions: `major`, `version` or `_MSC_VER`. Null: no range
 );
 CREATE INDEX compilers_of_document ON compilers (document);
+
+-- The newest glibc that nvcc compiles with. A release without a row is unknown.
+CREATE TABLE glibc_bounds (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    label TEXT NOT NULL, -- the CUDA release
+    newest TEXT NOT NULL, -- such as `2.41`
+    at_least INTEGER NOT NULL, -- 1: no known glibc clashes, so later ones may work too
+    clashes TEXT NOT NULL -- functions that the next glibc declares otherwise, as JSON
+);
+CREATE INDEX glibc_bounds_of_document ON glibc_bounds (document);

@@ -155,6 +155,10 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
                 if isinstance(one, CompilerRange):
                     limits = (one.min, one.max, one.unit)
                 _add(database, "compilers", [(document, layer, label, name, one.status, *limits)])
+            if (glibc := release.glibc) is not None:
+                clashes = json.dumps(glibc.clashes)
+                about = (label, glibc.newest, not glibc.clashes, clashes)
+                _add(database, "glibc_bounds", [(document, layer, *about)])
 
 
 def _digest(*values: object) -> bytes:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from cudaredist.formats.host_compilers import HostGlibc
 from cudaredist.formats.tables import (
     CompilerRange,
+    GlibcBound,
     HeaderSource,
     NvccCompat,
     NvccPolicy,
@@ -13,6 +15,7 @@ from cudaredist.primitives import parse_label
 from cudaredist.tables.explanation import Claim, Fact, FactValue, Origin, Topic, make_fact
 from cudaredist.tables.nvcc.compilers import visual_studio
 from cudaredist.tables.nvcc.nvcc_table import newest_release
+from cudaredist.words import listed
 
 COMPILER_NAMES = {
     "gcc": "GCC",
@@ -49,7 +52,34 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
             words = f"{COMPILER_NAMES.get(compiler, compiler)}: {_VERDICTS[answer.status]}"
             claims = _other_answers(label, compiler, "status", answer.status, compat)
             facts.append(make_fact(compiler, words, answer.status, origin, answer.note, claims))
+    if release.glibc is not None:
+        facts.append(_glibc_fact(label, release.glibc, release.source, policy))
     return Topic(title=f"nvcc of CUDA {label}", facts=tuple(facts))
+
+
+def glibc_in_words(glibc: GlibcBound | HostGlibc | None) -> str:
+    """Return the newest glibc that nvcc compiles with, in words."""
+    if glibc is None:
+        return "glibc unknown"
+    return f"glibc up to {glibc.newest}{'' if glibc.clashes else ' at least'}"
+
+
+def _glibc_fact(
+    label: str, glibc: GlibcBound, source: HeaderSource | PolicySource, policy: NvccPolicy
+) -> Fact:
+    """Return the newest glibc that nvcc compiles with, with the functions that clash."""
+    if isinstance(source, HeaderSource):
+        source = source.model_copy(update={"path": glibc.path, "file_sha256": glibc.file_sha256})
+    if glibc.clashes:
+        words = f"glibc: {glibc.newest} is the newest that nvcc compiles with"
+        reason = f"the next one declares {listed(glibc.clashes)} with another exception "
+        reason += "specification"
+    else:
+        words = f"glibc: {glibc.newest} and all older known ones compile"
+        reason = "no known glibc declares a function with another exception specification"
+    if policy.glibc is not None:
+        reason += f" ({policy.glibc.reference})"
+    return make_fact("glibc.max", words, glibc.newest, _origin(source, label), reason)
 
 
 def _range_facts(

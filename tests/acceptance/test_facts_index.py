@@ -27,7 +27,7 @@ from cudaredist.store.facts_index import Index, Question
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
 TABLES_OF_SYMBOLS = ("symbol_providers", "symbol_releases", "symbol_archives", "exports")
-OTHER_TABLES = ("archive_exports", "gpus", "compilers")
+OTHER_TABLES = ("archive_exports", "gpus", "compilers", "glibc_bounds")
 LABELS = ("2.24.3", "2.27.7", "2.28.9")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from cudaredist.cli.text import columns, counted
 from cudaredist.commands.explain.report import SetSummary
 from cudaredist.formats.tables import span
+from cudaredist.tables.explain_nvcc import glibc_in_words
 from cudaredist.tables.gpus.coverage import describe_coverage
 
 
@@ -19,6 +20,8 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     named = [("GCC", gcc), ("Clang", clang)]
     ranges = [f"{name} {span(c.min, c.max)}" for name, c in named if c is not None]
     selection = f"; GCC {gcc.selected} is selected" if gcc is not None and gcc.selected else ""
+    glibc = summary.host_compiler.glibc
+    ranges += [glibc_in_words(glibc)] if glibc is not None else []
     yield f"host compiler: {', '.join(ranges)}{selection}"
     if summary.driver is not None:
         drivers = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, NvccRelease
 from cudaredist.primitives import parse_label
-from cudaredist.tables.explain_nvcc import COMPILER_NAMES
+from cudaredist.tables.explain_nvcc import COMPILER_NAMES, glibc_in_words
 from cudaredist.tables.explanation import Fact, Topic
 from cudaredist.tables.nvcc.compilers import visual_studio
 from cudaredist.tables.nvcc.nvcc_table import newest_release
@@ -18,8 +18,8 @@ def nvcc_answer(name: str, compat: NvccCompat) -> Iterator[str]:
     release = compat.releases[label]
     chosen = "" if name == label else f", the newest of {name}"
     nvcc = "" if release.nvcc is None else f", nvcc {release.nvcc}"
-    ranges = ", ".join(_ranges(release, _MAIN))
-    yield f"CUDA {label}{chosen}{nvcc}: {ranges or 'compilers unknown'}"
+    ranges = ", ".join([*_ranges(release, _MAIN), glibc_in_words(release.glibc)])
+    yield f"CUDA {label}{chosen}{nvcc}: {ranges}"
     others = [name for name in release.compilers if name not in _MAIN]
     if others:
         yield f"other compilers: {', '.join(_ranges(release, others))}"

@@ -14,7 +14,13 @@ from cudaredist.commands.explain.report import (
 )
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.report import ReleaseName
-from cudaredist.formats.tables import CapabilityEntry, CompilerRange, CompilerVerdict, NvccRelease
+from cudaredist.formats.tables import (
+    CapabilityEntry,
+    CompilerRange,
+    CompilerVerdict,
+    GlibcBound,
+    NvccRelease,
+)
 from cudaredist.tables.explanation import Topic
 
 
@@ -91,6 +97,7 @@ class CudaSummary(OwnModel):
     linux: str | None = Field(description="Its lowest driver; null: unknown")
     windows: str | None = Field(description="Its lowest driver; null: unknown")
     gcc: CompilerRange | CompilerVerdict | None = Field(description="Null: no table")
+    glibc: GlibcBound | None = Field(description="The newest one. Null: unknown")
     gpus: tuple[str, ...] = Field(description="Supported capabilities without a letter")
     newest: dict[str, str] = Field(description="The newest usable releases by product")
     dropped: tuple[str, ...] = Field(description="GPUs and platforms of the previous release")

@@ -80,6 +80,7 @@ def _cuda_summaries(data: SiteData) -> Iterator[CudaSummary]:
             linux=drivers["linux"],
             windows=drivers["windows"],
             gcc=compilers.compilers.get("gcc") if compilers else None,
+            glibc=compilers.glibc if compilers else None,
             gpus=gpus,
             newest={name: version for name, version in data.fitting[label].items() if name != CUDA},
             dropped=tuple(name for name in before if name not in {*present, *later}),

@@ -4,6 +4,8 @@
   system ? "x86_64-linux",
   # Libraries of the host that packages are made of: { zlib = [ "/usr/lib/.../libz.so.1" ]; }
   libraries ? { },
+  # Version of the glibc of each GCC.
+  glibc ? "2.36-8",
 }:
 
 let
@@ -43,6 +45,14 @@ let
     escapeShellArg = value: lib.escapeShellArgs [ value ];
     optionalString = condition: value: if condition then value else "";
     optional = condition: value: if condition then [ value ] else [ ];
+    assertMsg = condition: message: condition || throw message;
+    versionOlder = left: right: builtins.compareVersions left right < 0;
+    versions.majorMinor =
+      version:
+      let
+        parts = builtins.splitVersion version;
+      in
+      "${builtins.head parts}.${builtins.elemAt parts 1}";
     unique = foldl' (found: value: if elem value found then found else found ++ [ value ]) [ ];
     concatMapStringsSep =
       separator: text: values:
@@ -150,6 +160,10 @@ let
     mkDerivation {
       name = "gcc-${major}";
       dontUnpack = true;
+      passthru.libc = {
+        pname = "glibc";
+        version = glibc;
+      };
       installPhase = ''
         [[ $(gcc -dumpversion) == ${major} ]] || { echo "the host has no GCC ${major}"; exit 1; }
         mkdir -p $out/bin && ln -s /usr/bin/{gcc,g++} $out/bin

@@ -22,6 +22,7 @@ from support.package_sets import (
 
 from cudaredist.exporters import find_exporter
 from cudaredist.exporters.export_format import ExportedSet, with_addresses
+from cudaredist.formats.host_compilers import HostGlibc
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 
@@ -209,6 +210,31 @@ def test_source_has_address_hash_and_name(nix: Evaluate) -> None:
         "urls": [cudart["url"]],
         "outputHash": cudart["sri"],
     }
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("glibc", "clashes", "error"),
+    [
+        ("2.41-6", ("rsqrt",), None),
+        ("2.42-67", ("rsqrt",), "compiles with glibc up to 2.41, not with 2.42"),
+        ("2.42-67", (), None),
+        ("2.100", ("rsqrt",), "compiles with glibc up to 2.41, not with 2.100"),
+    ],
+    ids=["newest", "newer", "no-clash", "number"],
+)
+def test_compiler_with_newer_glibc_is_refused(
+    nix: Evaluate, glibc: str, clashes: tuple[str, ...], error: str | None
+) -> None:
+    original = example_set()
+    bound = HostGlibc(newest="2.41", clashes=clashes)
+    compiler = original.host_compiler.model_copy(update={"glibc": bound})
+    package_set = original.model_copy(update={"host_compiler": compiler})
+    arguments = f'{{ pkgs = import {STAND_IN} {{ libraries.zlib = [ ]; glibc = "{glibc}"; }}; }}'
+    value = nix("builtins.isString set.cuda_nvcc.drvPath", package_set, arguments)
+    assert value is True if error is None else error in value
+    assert nix("set.cuda_nvcc.meta.available", package_set, arguments) is True
+    assert nix("builtins.isString set.cuda_cudart.drvPath", package_set, arguments) is True
 
 
 @needs_nix

@@ -8,7 +8,7 @@ from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, rule, 
 
 from cudaredist.commands.build.build_sets import specs_for
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.host_compilers import HostCompiler
+from cudaredist.formats.host_compilers import HostCompiler, HostGlibc
 from cudaredist.formats.packageset import Flags
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.spec import RefusedSet, Request, SetSpec
@@ -329,6 +329,17 @@ def test_host_compilers_are_those_of_patch_release() -> None:
         "12.2.0": 15,
         "12.2.2": 16,
     }
+
+
+@pytest.mark.parametrize(
+    ("label", "newest", "clashes"),
+    [
+        ("12.9.1", "2.40", ("cospi", "cospif", "sinpi", "sinpif")),
+        ("13.0.2", "2.41", ("rsqrt", "rsqrtf")),
+    ],
+)
+def test_newest_glibc_is_that_of_release(label: str, newest: str, clashes: tuple[str, ...]) -> None:
+    assert host(label, 13).glibc == HostGlibc(newest=newest, clashes=clashes)
 
 
 def test_unavailable_gcc_names_accepted_range() -> None:

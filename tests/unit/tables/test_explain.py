@@ -4,8 +4,10 @@ import pytest
 from support.headers import ERAS, Checks, header_source, host_config, read_once
 from support.ptxas import three_releases
 
+from cudaredist.commands.explain.table_answers import nvcc_answer
 from cudaredist.formats.tables import (
     DocumentedCompiler,
+    GlibcBound,
     GpuPolicy,
     Gpus,
     LowerBound,
@@ -190,6 +192,39 @@ def test_explain_nvcc_names_differing_releases_of_minor(compat: NvccCompat) -> N
     first, second = facts_by_name["clang.max"].otherwise
     assert (first.value, first.reason) == (15, "CUDA 12.2.0")
     assert str(second.value).partition(":")[2] == stale.partition(":")[2]
+
+
+@pytest.mark.parametrize(
+    ("glibc", "line", "statement"),
+    [
+        (None, "glibc unknown", None),
+        (("2.41", ("rsqrt",)), "glibc up to 2.41", "2.41 is the newest that nvcc compiles with"),
+        (("2.44", ()), "glibc up to 2.44 at least", "2.44 and all older known ones compile"),
+    ],
+    ids=["unknown", "clash", "no-clash"],
+)
+def test_explain_nvcc_states_newest_glibc(
+    compat: NvccCompat,
+    glibc: tuple[str, tuple[str, ...]] | None,
+    line: str,
+    statement: str | None,
+) -> None:
+    bound = None
+    if glibc is not None:
+        path = "include/crt/math_functions.h"
+        newest, clashes = glibc
+        bound = GlibcBound(newest=newest, clashes=clashes, path=path, file_sha256="c" * 64)
+    entry = compat.releases["13.4.0"].model_copy(update={"glibc": bound})
+    table = compat.model_copy(update={"releases": {"13.4.0": entry}})
+    assert next(nvcc_answer("13.4", table)).endswith(f", {line}")
+    fact = facts(explain_nvcc("13.4", table, NVCC_POLICY)).get("glibc.max")
+    if statement is None:
+        assert fact is None
+    else:
+        assert fact is not None
+        assert fact.statement == f"glibc: {statement}"
+        assert fact.source == "include/crt/math_functions.h of cuda_nvcc 13.4.59 (wheels)"
+        assert fact.file_sha256 == "c" * 64
 
 
 def test_explain_gpu_without_sources_lists_fewer_facts(gpus: Gpus) -> None:
