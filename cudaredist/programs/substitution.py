@@ -6,7 +6,6 @@ device code for the same GPUs.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from packaging.version import InvalidVersion
@@ -22,7 +21,7 @@ from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.gpu_coverage import RUNS
 from cudaredist.programs.judge import JudgedProgram
 from cudaredist.programs.library_names import family_of
-from cudaredist.programs.lowest_release import RequiredRelease, symbols_by_library
+from cudaredist.programs.lowest_release import symbols_by_library
 from cudaredist.programs.needs import LibraryNeed
 from cudaredist.programs.program import KnownLibrary, ProgramFile
 from cudaredist.programs.repair import Repair
@@ -34,6 +33,7 @@ from cudaredist.programs.report import (
 )
 from cudaredist.programs.supplied_set import SuppliedLibrary, SuppliedSet
 from cudaredist.programs.wheel_requirements import wheel_version
+from cudaredist.redists import CUDA
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.symbols.symbol_table import Import, LibraryRelease
 from cudaredist.wheels import METAPACKAGES, applies_on, other_project
@@ -84,8 +84,10 @@ def compare_with_set(
         finding = Finding("missing-library", message + " and ".join(judged.platforms))
         return Substitution(supplied_by=supplied.title, answer="no", libraries=()), [finding]
     rows = list(comparison.rows())
-    findings = [finding for row in rows for finding in comparison.findings(row)]
+    repair = comparison.repair(rows)
+    findings = [finding for row in rows for finding in comparison.findings(row, repair)]
     findings += comparison.gpu_findings(rows)
+    findings += comparison.major_findings(rows)
     unread = [*skipped, *(file.display_path for file in comparison.files if file.is_unread)]
     if unread:
         message = f"--supplied-by is unknown: {some_of(unread)} cannot be read"
@@ -189,7 +191,7 @@ class _Comparison:
             by=need.by,
             pinned=tuple(dict.fromkeys(str(pin.declared) for pin in pins)),
             status="missing",
-            is_optional=need.kind == "opened" and not pins,
+            is_optional=need.kind == "opened" and not pins and not self._others(need.soname),
         )
         if need.status == "bundled":
             return row.model_copy(update={"status": "bundled"})
@@ -251,37 +253,34 @@ class _Comparison:
         """
         others = [each for each in self.declared if each.project not in named]
         for of_product in grouped((without_major(each.project), each) for each in others).values():
-            rows = [self._declared_rows(each, has_names=bool(named)) for each in of_product]
-            supplied = [each for each in rows if any(row.status == "supplied" for row in each)]
-            for each in supplied or rows:
-                yield from each
+            found = (self._declared_row(each, has_names=bool(named)) for each in of_product)
+            rows = {row.soname: row for row in found if row is not None}.values()
+            yield from [row for row in rows if row.status == "supplied"] or rows
 
-    def _declared_rows(self, declared: Declared, *, has_names: bool) -> list[RequiredLibrary]:
-        """Return the main library of a declared wheel, and those that the set lacks.
+    def _declared_row(self, declared: Declared, *, has_names: bool) -> RequiredLibrary | None:
+        """Return the main library of a declared wheel, None if its libraries are unknown.
 
         An extra is optional if files name other libraries (`has_names`).
         """
-        is_optional = has_names and "extra" in str(declared.requirement.marker or "")
         known = self.catalog.on_platforms(self.platforms)
         wheels = _nearest(_Pin(declared, list(filter(declared.names, known))))
-        rows: list[RequiredLibrary] = []
-        for library in sorted(wheels, key=lambda library: (len(library.soname), library.soname)):
-            supplied = self.supplied.find(library.soname)
-            row = RequiredLibrary(
-                soname=library.soname,
-                kind="declared",
-                by=(declared.package,),
-                pinned=(str(declared),),
-                status="missing",
-                is_optional=is_optional or any(row.status == "supplied" for row in rows),
-            )
-            if supplied is not None:
-                row = self._supplied(row, supplied, [_Pin(declared, [library])])
-            elif self.supplied.unexamined_package([library]) is not None:
-                row = row.model_copy(update={"status": "unknown"})
-            if not rows or row.status == "missing":
-                rows.append(row)
-        return rows
+        # Those of further libraries are longer, such as libcublasLt.so.12.
+        main = min(wheels, key=lambda library: (len(library.soname), library), default=None)
+        if main is None:
+            return None
+        row = RequiredLibrary(
+            soname=main.soname,
+            kind="declared",
+            by=(declared.package,),
+            pinned=(str(declared),),
+            status="missing",
+            is_optional=has_names and "extra" in str(declared.requirement.marker or ""),
+        )
+        library = self.supplied.find(main.soname)
+        if library is not None:
+            return self._supplied(row, library, [_Pin(declared, [main])])
+        is_unknown = self.supplied.unexamined_package([main]) is not None
+        return row.model_copy(update={"status": "unknown"}) if is_unknown else row
 
     def _gpus_lost(self, library: SuppliedLibrary, pins: Sequence[_Pin]) -> tuple[str, ...] | None:
         """Return the GPUs that run the required wheel, but not the supplied library.
@@ -308,20 +307,20 @@ class _Comparison:
 
     # -- the findings
 
-    def findings(self, row: RequiredLibrary) -> Iterator[Finding]:
-        """Yield the findings about a library."""
+    def findings(self, row: RequiredLibrary, repair: Repair | None) -> Iterator[Finding]:
+        """Yield the findings about a library, with the command that builds a set with it."""
         path = None if row.kind == "declared" else row.by[0]
         package = f"{row.package} {row.version}"
         if row.status == "missing":
             message = self._absence(row)
-            repair = None if row.is_optional else self.repair
-            yield Finding("missing-library", message, path, repair, is_warning=row.is_optional)
+            fix = None if row.is_optional else repair
+            yield Finding("missing-library", message, path, fix, is_warning=row.is_optional)
         if row.status == "unknown":
             yield self._unknown(row, path)
         if row.missing_symbols:
             names = some_of(row.missing_symbols)
             message = f"{row.soname} of {package} does not export {names}, which {_users(row)}"
-            yield Finding("missing-symbols", message, path, self.repair)
+            yield Finding("missing-symbols", message, path, repair)
         if row.missing_parts:
             names = some_of(row.missing_parts)
             message = f"{package} opens {names}, which {self.supplied.path} does not have"
@@ -342,14 +341,24 @@ class _Comparison:
             message = f"{package} does not run on GPUs of capability {', '.join(critical or gpus)}"
             yield Finding("gpu", f"{message}, unlike {before}", is_warning=not critical)
 
+    def major_findings(self, rows: Iterable[RequiredLibrary]) -> Iterator[Finding]:
+        """Yield a warning if the wheels of supplied libraries are for another CUDA major."""
+        major = self.supplied.package_set.cuda.major
+        others: dict[str, None] = {}
+        for row in rows:
+            pinned = [each for each in self.declared if str(each) in row.pinned]
+            majors = [each.project.rpartition("-cu")[2] for each in pinned]
+            is_other = majors and all(map(str.isdecimal, majors)) and major not in majors
+            if is_other and row.status == "supplied":
+                others |= dict.fromkeys(row.pinned)
+        if others:
+            message = f"the set is for CUDA {major}, unlike {some_of(list(others))}"
+            yield Finding("mixed-cuda", message, is_warning=True)
+
     def _absence(self, row: RequiredLibrary) -> str:
         """Describe a library that the set lacks, with the nearest one that it has."""
         message = f"{self.supplied.path} has no {row.soname}, which {_users(row)}"
-        others = [
-            f"{library.soname} of {library.title}"
-            for library in self.supplied.libraries.values()
-            if family_of(library.soname) == family_of(row.soname)
-        ]
+        others = [f"{other.soname} of {other.title}" for other in self._others(row.soname)]
         known = self.catalog.providers(row.soname, self.platforms)
         package = self.supplied.package_of(known)
         if package is not None and package.status != "available":
@@ -358,6 +367,12 @@ class _Comparison:
                 f"{message}: {package.attr} is {package.status}{''.join(f', {r}' for r in reasons)}"
             )
         return f"{message}; it has {some_of(others)}" if others else message
+
+    def _others(self, soname: str) -> list[SuppliedLibrary]:
+        """Return the libraries of the set that are other versions of a library."""
+        family = family_of(soname)
+        libraries = self.supplied.libraries.values()
+        return [library for library in libraries if family_of(library.soname) == family]
 
     def _unknown(self, row: RequiredLibrary, path: str | None) -> Finding:
         """Return the finding about a library of the set that was not examined."""
@@ -376,39 +391,67 @@ class _Comparison:
         line = command_line(command, channel=channel, platform=self.supplied.platform, **about)
         return Finding("unknown", message, path, Repair(commands=(line,)))
 
-    @cached_property
-    def repair(self) -> Repair | None:
-        """A command that builds a set with the libraries and symbols, None if it is unknown."""
+    def repair(self, rows: Iterable[RequiredLibrary]) -> Repair | None:
+        """Return the command that builds a set with all libraries and symbols, None if unknown.
+
+        Of each redistributable that lacks some, it selects the release that is the nearest to that
+        of the set.
+        """
         package_set = self.supplied.package_set
-        lowest: dict[str, Version] = {}
-        for release in self.judged.releases:
-            if not self._has_release(release):
-                if release.lowest is None:
-                    return None
-                lowest[release.redist] = max(
-                    release.lowest, lowest.get(release.redist, release.lowest)
-                )
-        cuda = lowest.pop("cuda", Version.parse(package_set.cuda.release))
-        selected = {
+        if package_set.channel != self.judged.data.channel:
+            # The other channel has other labels.
+            return None
+        labels = {
             name: chosen.release
             for name, chosen in package_set.redists.items()
-            if chosen.mode == "pinned" and name != "cuda"
+            if chosen.mode == "pinned" or name == CUDA
         }
-        chosen_labels = {**selected, **lowest}
-        flags = [f"--redist {name}={label}" for name, label in sorted(chosen_labels.items())]
+        lacking = [row for row in rows if _is_lacking(row)]
+        for redist, fitting in self._fitting_labels(lacking).items():
+            if not fitting:
+                return None
+            chosen = package_set.redists.get(redist)
+            label = None if chosen is None else chosen.release
+            labels[redist] = str(_nearest_label(fitting, label))
+        cuda = labels.pop(CUDA, package_set.cuda.release)
+        flags = [f"--redist {name}={label}" for name, label in sorted(labels.items())]
         flags += [f"--gpu {name}" for name in package_set.capabilities.requested]
         line = command_line(
             "build", *flags, channel=package_set.channel, cuda=cuda, platform=self.supplied.platform
         )
         return Repair(commands=(line,))
 
-    def _has_release(self, release: RequiredRelease) -> bool:
-        """Check if the set has a release of a redistributable with all libraries and symbols."""
-        chosen = self.supplied.package_set.redists.get(release.redist)
-        if chosen is None or chosen.release is None:
-            return False
-        label = Version.parse(chosen.release)
-        return all(fits.get(label) for fits in release.fits_of.values())
+    def _fitting_labels(self, rows: Iterable[RequiredLibrary]) -> dict[str, set[Version]]:
+        """Return the releases with some libraries and their symbols, by redistributable."""
+        fits = {
+            (release.redist, soname): {label for label, is_fitting in labels.items() if is_fitting}
+            for release in self.judged.releases
+            for soname, labels in release.fits_of.items()
+        }
+        labels_of: dict[str, set[Version]] = {}
+        for row in rows:
+            known = grouped(
+                (library.redist, library.label)
+                for library in self.catalog.providers(row.soname, self.platforms)
+            )
+            for redist, labels in known.items():
+                fitting = fits.get((redist, row.soname), set(labels))
+                labels_of[redist] = labels_of.get(redist, fitting) & fitting
+            if not known:
+                labels_of[row.soname] = set()
+        return labels_of
+
+
+def _is_lacking(row: RequiredLibrary) -> bool:
+    """Check if the set lacks a library or some of its symbols."""
+    is_missing = row.status == "missing" and not row.is_optional
+    return is_missing or bool(row.missing_symbols)
+
+
+def _nearest_label(labels: Collection[Version], current: str | None) -> Version:
+    """Return the first release after the current one, or else the newest."""
+    later = [label for label in labels if current and label >= Version.parse(current)]
+    return min(later) if later else max(labels)
 
 
 def _is_for(file: ProgramFile, platform: str) -> bool:

@@ -13,7 +13,7 @@ def substitution_verdict(report: AuditReport) -> Iterator[str]:
     """Yield the answer in one line."""
     substitution = report.substitution
     if substitution is not None:
-        parts = ", ".join(_problems(substitution)) or _success(substitution)
+        parts = ", ".join(_problems(substitution)) or _success(substitution, report)
         mark = "," if substitution.answer == "yes" else ":"
         yield f"runs with {substitution.supplied_by}: {substitution.answer}{mark} {parts}"
 
@@ -36,19 +36,21 @@ def _problems(substitution: Substitution) -> Iterator[str]:
         yield f"{listed(unknown, _SHOWN)} {verb} not examined"
 
 
-def _success(substitution: Substitution) -> str:
-    """Return what the set supplies, or why the answer is not yes."""
+def _success(substitution: Substitution, report: AuditReport) -> str:
+    """Return the number of libraries that the set supplies, or why there are none."""
     supplied = [row for row in substitution.libraries if row.status == "supplied"]
     if substitution.answer != "yes":
         return "see the findings"
+    if not supplied and report.device_code:
+        return "no file or requirement names a library of the set, but it may load some"
     if not supplied:
         return "it needs no library of the set"
     symbols = sum(row.symbols for row in supplied)
-    loaded = [row for row in supplied if row.kind == "declared"]
-    text = f"with all {plural(len(supplied), 'library', 'libraries')}"
-    text += f" and all {plural(symbols, 'symbol')} that its files use" if symbols else ""
+    loaded = sum(row.kind in {"opened", "declared"} for row in supplied)
+    text = f"with {plural(len(supplied), 'library', 'libraries')}"
+    text += f" and {plural(symbols, 'symbol')} that its files use" if symbols else ""
     if loaded:
-        text += f"; no file has the {'name' if len(loaded) == 1 else 'names'} of {len(loaded)}"
+        text += f"; it may load {loaded} of them when it runs, whose symbols are not compared"
     return text
 
 

@@ -183,7 +183,7 @@ def _gpu_range(gpus: Sequence[str], known: Sequence[str]) -> str:
 
 def _substitution(report: AuditReport) -> Iterator[_Section]:
     """Yield the table of the libraries that a package set supplies."""
-    if report.substitution is not None:
+    if report.substitution is not None and report.substitution.libraries:
         rows = list(substitution_rows(report.substitution))
         title = f"Libraries supplied by {report.substitution.supplied_by}"
         yield _Section(title, SUBSTITUTION_COLUMNS, rows)

@@ -86,7 +86,7 @@ def test_audit_supplied_by_a_fitting_set_says_yes_first(run: Run, wheel: Path, n
     first, *others = result.stdout.splitlines()
     assert result.exit_code == 0
     assert first.startswith(f"runs with {new} (CUDA 12.6.")
-    assert first.endswith(": yes, with all 3 libraries and all 2 symbols that its files use")
+    assert first.endswith(": yes, with 3 libraries and 2 symbols that its files use")
     row = next(line.split() for line in others if line.strip().startswith(NCCL))
     assert row[1:3] == ["nvidia-nccl-cu12==2.21.5", "nccl"]
     assert "(newer)" in row
@@ -207,6 +207,24 @@ def test_audit_supplied_by_checks_wheels_whose_libraries_no_file_names(
     lacking = report(run("audit", path, "--supplied-by", old, "--json"))
     assert lacking["exit_code"] == 1
     assert "example 1.0 requires" in lacking["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("libcublas.so.11", 1), (CUBLAS, 0), ("libcufile_rdma.so.0", 0)]
+)
+def test_audit_supplied_by_another_version_of_an_opened_library_fails(
+    run: Run, new: Path, tmp_path: Path, name: str, code: int
+) -> None:
+    content = elf(needed=("libc.so.6",), sections={".rodata": name.encode() + b"\0"})
+    path = put_wheel(tmp_path, {"example/_ext.so": content}, ())
+    expect_output(run("audit", path, "--supplied-by", new), code, "runs with")
+
+
+def test_audit_supplied_by_another_cuda_major_warns(run: Run, new: Path, tmp_path: Path) -> None:
+    files = {"example/_ext.so": elf(needed=(CUDNN,))}
+    path = put_wheel(tmp_path, files, ("nvidia-cudnn-cu13>=9",))
+    result = expect_output(run("audit", path, "--supplied-by", new), 0, ": yes,")
+    assert "the set is for CUDA 12, unlike nvidia-cudnn-cu13>=9" in result.stdout
 
 
 def test_audit_supplied_by_leaves_out_files_for_other_releases(
