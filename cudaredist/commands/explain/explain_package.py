@@ -325,11 +325,13 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
         for part in (code.declared, code.embedded)
     )
     text = find_text(split.examined.license_files, licenses)
+    required = (file.glibc for file in binaries if file.glibc is not None)
     return {
         "license_text": text.title if isinstance(text, LicenseText) else text,
         "outputs": OutputFiles.by_output(split.contents),
         "sonames": tuple(sorted({library.soname for library in libraries if library.soname})),
         "architectures": tuple(sorted(set(targets), key=architecture_order)),
+        "glibc": max(required, key=Version.parse, default=None),
         "needed": tuple(sorted({name for file in binaries for name in file.needed})),
         "opens": tuple(sorted({name for file in binaries for name in file.opens})),
         "notes": unusual_notes(split.examined.notes),

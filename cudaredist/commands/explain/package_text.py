@@ -149,6 +149,7 @@ def _facts(archive: ExplainedArchive) -> dict[str, str]:
         "outputs": ", ".join(sizes),
         "sonames": " ".join(archive.sonames),
         "architectures": " ".join(archive.architectures),
+        "lowest glibc": archive.glibc or "",
         "needed libraries": " ".join(archive.needed),
         "may open (a guess)": " ".join(archive.opens),
         "depends on": "; ".join(

@@ -106,6 +106,9 @@ class ExplainedArchive(ArchiveName):
     architectures: tuple[str, ...] = Field(
         default=(), description="Architectures of its device code"
     )
+    glibc: str | None = Field(
+        default=None, description="Lowest glibc that its files run with. Null: any, or unknown"
+    )
     needed: tuple[str, ...] = Field(default=(), description="Libraries that its files require")
     opens: tuple[str, ...] = Field(
         default=(), description="Libraries that its files may open (a guess)"

@@ -56,6 +56,16 @@ def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Pat
     assert "  needed libraries: libc.so.6 libcublasLt.so.12 libcuda.so.1" in lines
 
 
+def test_explain_package_shows_lowest_glibc(run: Run) -> None:
+    call = ("explain", "package", "libcublas@12.9.2", "--data-dir", REPOSITORY / "data")
+    lines = expect_output(run(*call, "--channel", "wheels"), 0).stdout.splitlines()
+    assert "  lowest glibc: 2.27" in lines
+    document = json.loads(run(*call, "--channel", "wheels", "--json").stdout)
+    floors = {archive["platform"]: archive["glibc"] for archive in document["archives"]}
+    assert floors["linux-x86_64"] == "2.27"
+    assert floors["windows-x86_64"] is None
+
+
 def test_explain_package_names_dependencies(run: Run, data: Path) -> None:
     call = ("explain", "package", "libcusolver", "--data-dir", data, "--no-shipped-data")
     document = json.loads(run(*call, "--json").stdout)
