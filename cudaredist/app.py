@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from cudaredist import __version__
 from cudaredist.cli.configuration import read_configuration
 from cudaredist.cli.console import Console
+from cudaredist.cli.help_text import HelpfulCommand, print_help, program_help, table
 from cudaredist.cli.other_names import after_format, without_other_names
 from cudaredist.cli.session import report_bug, report_error
 from cudaredist.commands.audit.command import audit
@@ -49,20 +50,30 @@ from cudaredist.similar_names import similar_names, similar_options
 
 __all__ = ["app"]
 
+_RARE = "Rarely needed"
 _PANELS = {
-    "Download and inspect": (
+    "Ask": (explain, which, diff, versions, query, site),
+    "Check programs": (audit,),
+    "Package": (build, export, nixpkgs, materialize, mirror),
+    "Keep data fresh": (
+        check,
+        bump,
         download_manifests,
         process_manifests,
         update_nvcc_compat,
         update_gpus,
         update_symbols,
-        manifest,
-        runfile,
     ),
-    "Assemble": (build, export, nixpkgs, materialize),
-    "Mirror": (mirror,),
-    "Query": (audit, explain, diff, which, query, versions, site),
-    "Maintain data": (bump, check, drop, config, schema, validate),
+    _RARE: (manifest, runfile, drop, validate, schema, config),
+}
+"""The commands in the order of use. README and docs have the same groups."""
+_EXAMPLES = {
+    "cudaredist explain T4": "newest CUDA and cuDNN for a GPU",
+    "cudaredist explain 535": "CUDA releases for a driver",
+    'cudaredist explain "gcc 15"': "CUDA releases for a compiler",
+    "cudaredist explain libcudnn.so.9": "packages with a library",
+    "cudaredist audit .venv": "missing libraries of an environment",
+    "cudaredist build --cuda 13.0": "all packages of a release, as a set",
 }
 
 _EXPORT_NIXPKGS = "export nixpkgs"
@@ -82,11 +93,29 @@ _COMPLETION_HINT = (
 class _Program(TyperGroup):
     """The group of all commands, which reports an invalid command line like other errors."""
 
-    _words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """The words of the call."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
+        """Write the commands in the order of use, with -h by name only."""
+        del ctx, formatter
+        groups = {
+            panel: {name: _summary(self.commands[name].help) for name in map(_name_of, functions)}
+            for panel, functions in _PANELS.items()
+        }
+        is_whole = "-h" not in self.words
+        lines = program_help(_summary(self.help), _EXAMPLES, groups, rare=_RARE, is_whole=is_whole)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        if is_whole:
+            options: list[Any] = self.params
+            sections["Options"] = [(", ".join(option.opts), option.help) for option in options]
+            sections["Exit codes"] = [(str(code), text) for code, text in EXIT_CODES.items()]
+        ends = (("", f"{title}:", *table(rows)) for title, rows in sections.items())
+        print_help(itertools.chain(lines, *ends))
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **other: Any) -> Any:  # noqa: ANN401 - as typer has it
         args = without_other_names(self._command_first(args))
-        self._words = tuple(args)
+        self.words = tuple(args)
         with self._reported():
             return super().make_context(info_name, args, *more, **other)
 
@@ -110,7 +139,7 @@ class _Program(TyperGroup):
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer has it
         with self._reported():
             # A wrong file must not hide the help, or the settings that are right.
-            if not {"schema", "--help", "-h"} & {*self._words}:
+            if not {"schema", "--help", "-h"} & {*self.words}:
                 file = read_configuration()
                 names = (*self.commands, _EXPORT_NIXPKGS)
                 ctx.default_map = {name: file.defaults(name) for name in names}
@@ -142,14 +171,14 @@ class _Program(TyperGroup):
             raise
         except Exception as error:  # noqa: BLE001 - as in a command
             # shellingham asks the system for its processes to find the name of the shell.
-            if isinstance(error, OSError) and _COMPLETION & {*self._words}:
+            if isinstance(error, OSError) and _COMPLETION & {*self.words}:
                 unknown = UsageError("the shell is unknown", hint=_COMPLETION_HINT)
                 raise self._exit(unknown) from None
             raise typer.Exit(report_bug(Console())) from None
 
     def _exit(self, error: Any) -> typer.Exit:  # noqa: ANN401 - typer's exception, or ours
         """Report an error, and return the exit."""
-        command = next((word for word in self._words if word in self.commands), None)
+        command = next((word for word in self.words if word in self.commands), None)
         if not isinstance(error, CudaRedistError):
             if hasattr(error, "possibilities"):  # only the exception for an unknown option has it
                 similar = similar_options(error.option_name, error.possibilities or ())
@@ -158,11 +187,12 @@ class _Program(TyperGroup):
             error.message = _original_message(error)
             message = " ".join(error.format_message().split())
             if not message:
-                # Without arguments, the help is printed instead.
+                # Without arguments, the help is printed instead, without the last line break.
+                Console().lines([""])
                 return typer.Exit(EXIT_USAGE)
             error = UsageError(message, hint=hint)
         Console().failure(error)
-        if "--json" in self._words:
+        if "--json" in self.words:
             report_error(command or "cudaredist", error)
         return typer.Exit(error.exit_code)
 
@@ -171,7 +201,7 @@ class _Program(TyperGroup):
         wrong: str | None = None
         known: Sequence[str] = ()
         if command is None:
-            wrong, known = next(iter(self._words), None), list(self.commands)
+            wrong, known = next(iter(self.words), None), list(self.commands)
         elif hasattr(error, "possibilities"):
             wrong, known = error.option_name, error.possibilities
             owner = self._owner(error.option_name, known)
@@ -179,7 +209,7 @@ class _Program(TyperGroup):
                 return f"this is an option of {owner}: run `cudaredist {owner} --help`"
         elif isinstance(error, typer.BadParameter):
             known = _choices(error)
-            wrong = _wrong_choice(error, known, self._words[self._words.index(command) + 1 :])
+            wrong = _wrong_choice(error, known, self.words[self.words.index(command) + 1 :])
         return f"run `{self._corrected(wrong, known, command)}`"
 
     def _owner(self, option: str, own: Sequence[str]) -> str | None:
@@ -199,11 +229,11 @@ class _Program(TyperGroup):
     def _corrected(self, wrong: str | None, known: Sequence[str], command: str | None) -> str:
         """Return the call with the most similar command, option or value, else the help."""
         similar: Sequence[str] = ()
-        if wrong is not None and wrong in self._words:
+        if wrong is not None and wrong in self.words:
             similar = similar_names(wrong, known)
         if not similar:
             return " ".join(["cudaredist", *([command] if command else []), "--help"])
-        words = (similar[0] if word == wrong else word for word in self._words)
+        words = (similar[0] if word == wrong else word for word in self.words)
         return " ".join(["cudaredist", *map(quoted, words)])
 
 
@@ -239,7 +269,6 @@ def _wrong_choice(
 
 _SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
-    "rich_markup_mode": "markdown",
     "context_settings": {"help_option_names": sorted(_HELP)},
 }
 app = typer.Typer(name="cudaredist", cls=_Program, no_args_is_help=True, **_SETTINGS)
@@ -260,22 +289,29 @@ def _print_version(is_set: bool) -> None:
         raise typer.Exit(EXIT_OK)
 
 
-_exit_codes = ", ".join(f"{code} {text}" for code, text in EXIT_CODES.items())
 _version_option = typer.Option(
     "--version", "-V", help="Print the version.", metavar="", callback=_print_version, is_eager=True
 )
 
 
-@app.callback(epilog=f"Exit codes: {_exit_codes}")
+@app.callback()
 def _root(version: Annotated[bool, _version_option] = False) -> None:
-    """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
+    """Which CUDA works with what, and package sets of it."""
+
+
+def _name_of(function: Callable[..., None]) -> str:
+    return function.__name__.replace("_", "-")
+
+
+def _summary(text: str | None) -> str:
+    return (text or "").partition("\n")[0]
 
 
 def _epilog(function: Callable[..., None]) -> str:
     """List the environment variables of a command's options, and the page of the command."""
     options = [option.default for option in inspect.signature(function).parameters.values()]
     names = [option.envvar for option in options if getattr(option, "envvar", None)]
-    name = function.__name__.replace("_", "-")
+    name = _name_of(function)
     page = f"{name}.md" if name in _PAGES else f"commands/{name}.md"
     variables = [f"Environment variables: {', '.join(sorted(names))}"] if names else []
     return "\n\n".join([*variables, f"Documentation: `{_FOLDER / page}`"])
@@ -292,4 +328,5 @@ _PAGES = frozenset(page.stem for page in _FOLDER.glob("*.md"))
 
 for _panel, _functions in _PANELS.items():
     for _function in _functions:
-        app.command(rich_help_panel=_panel, epilog=_epilog(_function))(_function)
+        _details: Any = {"rich_help_panel": _panel, "epilog": _epilog(_function)}
+        app.command(cls=HelpfulCommand, **_details)(_function)

@@ -28,6 +28,7 @@ from support.server import FaultServer
 
 from cudaredist import errors
 from cudaredist.store.files import read_standard_input
+from tools.reference import examples_of
 
 
 def test_command_without_arguments_prints_help(run: Run) -> None:
@@ -38,8 +39,37 @@ def test_command_without_arguments_prints_help(run: Run) -> None:
 
 def test_help_lists_all_commands_and_exit_codes(run: Run) -> None:
     output = run("--help").stdout
-    assert set(re.findall(r"│ ([a-z]+(?:-[a-z]+)*) {2,}", output)) == set(COMMANDS)
+    name = "[a-z]+(?:-[a-z]+)*"
+    listed = re.findall(rf"^  ({name}) {{2,}}[A-Z]", output, re.MULTILINE)
+    rare = re.findall(name, output.partition("Rarely needed: ")[2].partition("\n\n")[0])
+    assert [*listed, *rare] == list(COMMANDS)
     assert "130 interrupted" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_short_help_fits_a_small_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*name.split(), "-h").stdout.splitlines()
+    assert len(lines) <= 30
+    whole = run(*name.split(), "--help").stdout.splitlines()
+    assert [line for line in (*lines, *whole) if len(line) > 80 and "/" not in line] == []
+    assert f"`cudaredist {name or 'COMMAND'} --help` " in " ".join(lines)
+    assert set(re.findall(r"--[a-z-]+(?= )", "\n".join(lines[8:]))) <= set(" ".join(whole).split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_whole_help_lists_every_option_and_example(run: Run, name: str) -> None:
+    text = run(name, "--help").stdout
+    for parameter in COMMANDS[name].params:
+        if parameter.param_type_name == "option" and not parameter.hidden:
+            assert all(option in text for option in (*parameter.opts, *parameter.secondary_opts))
+    for example in examples_of(COMMANDS[name].help):
+        command = example.partition("  #")[0]
+        assert f"  {command}" in text
+        assert len(command) <= 78
+    assert "exit code" not in text
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,9 @@ def audit(options: AuditOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist audit /bin/sh --require-glibc 2.99
-        cudaredist audit dist/example.whl --require-gpu 8.0  # needs the wheel
-        cudaredist audit dist/example.whl --format requirements  # needs the wheel
+        cudaredist audit .venv  # needs .venv
+        cudaredist audit dist/example.whl --require-gpu T4  # needs the wheel
+        cudaredist audit --error 'undefined symbol: ncclAlltoAll'  # needs .venv
 
     Without PATH, the active environment is examined. --error answers the message of an error in an
     environment first: the loaded file, its package, and the first release with a missing symbol.

@@ -57,9 +57,9 @@ def check(options: CheckOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist check --offline --json
-        cudaredist check --offline --redist cuda --require-driver 580.95
+        cudaredist check --offline
         cudaredist check  # needs network, exit code 1 if data is stale
+        cudaredist check --offline --redist cuda --require-driver 580.95
 
     Package sets that the configuration file declares must be what `build` writes. --max-closure
     limits the unpacked size of a package's libraries with all that they need, as in cudnn=1.2G.

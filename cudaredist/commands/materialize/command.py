@@ -11,8 +11,8 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     Examples:
 
         cudaredist build --cuda 13.0 --platform linux-x86_64 --output set.json
-        cudaredist materialize set.json --output cuda --check  # needs a package index, exit code 1
         cudaredist materialize set.json --output cuda --component compiler  # needs a package index
+        cudaredist materialize set.json --output all --check  # needs a package index, exit code 1
 
     A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
     containers and Bazel. Archives are downloaded, verified, then unpacked. The root

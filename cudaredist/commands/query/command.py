@@ -59,7 +59,7 @@ def query(options: QueryOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist query "SELECT redist, count(*) AS releases FROM releases GROUP BY redist"
+        cudaredist query "SELECT label, date FROM releases WHERE redist = 'nccl'"
         cudaredist query --tables
         cudaredist query --output facts.db
 
