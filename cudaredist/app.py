@@ -38,6 +38,7 @@ from cudaredist.commands.query.command import query
 from cudaredist.commands.runfile.command import runfile
 from cudaredist.commands.schema.command import schema
 from cudaredist.commands.site.command import site
+from cudaredist.commands.update.update_advisories import update_advisories
 from cudaredist.commands.update.update_gpus import update_gpus
 from cudaredist.commands.update.update_nvcc_compat import update_nvcc_compat
 from cudaredist.commands.update.update_symbols import update_symbols
@@ -63,6 +64,7 @@ _PANELS = {
         update_nvcc_compat,
         update_gpus,
         update_symbols,
+        update_advisories,
     ),
     _RARE: (manifest, runfile, drop, validate, schema, config),
 }

@@ -85,6 +85,7 @@ _is_path = {pattern: re.compile(pattern).search for pattern in _PATHS}
 FILE_KINDS = {
     kind.name: kind
     for kind in (
+        FileKind("advisories", "advisories.Advisories", "bulletins vulnerabilities"),
         FileKind("features", "features.Features", "manifest_sha256 packages"),
         FileKind("gpus", "tables.Gpus", "capabilities"),
         FileKind("lock", "features.Lock", "redists"),
@@ -92,6 +93,7 @@ FILE_KINDS = {
         FileKind("nvcc-compat", "tables.NvccCompat", "releases"),
         FileKind("package-set", "packageset.PackageSet", "cuda capabilities packages"),
         FileKind("package-set-index", "set_index.PackageSetIndex", "sets skipped"),
+        FileKind("policy-advisories", "advisories.AdvisoryPolicy", "components reviewed"),
         FileKind("policy-components", "toolkit_record.ComponentPolicy", "components"),
         FileKind("policy-constraints", "policy.ConstraintPolicy", "constraints"),
         FileKind("policy-drivers", "policy.DriverPolicy", "lowest"),

@@ -73,6 +73,12 @@ def open_sources(
     return SourceChain([_open(base, settings, policy) for base in bases])
 
 
+def open_source(location: str, settings: Settings) -> Source:
+    """Open one address or folder. Raises the errors of `open_sources`."""
+    check_locations([location])
+    return _open(location, settings, None)
+
+
 def _open(location: str, settings: Settings, policy: WheelPolicy | None) -> Source:
     location = location.strip()
     if location == WHEELS:

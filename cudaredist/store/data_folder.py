@@ -30,7 +30,7 @@ from cudaredist.store.files import (
 )
 
 _log = logging.getLogger(__name__)
-TABLE_NAMES = ("nvcc_compat", "gpus", "runfiles")
+TABLE_NAMES = ("advisories", "nvcc_compat", "gpus", "runfiles")
 Layer: TypeAlias = Literal["local", "shipped"]
 """The origin of a fact: the data folder or the data shipped with the package."""
 

@@ -82,3 +82,31 @@ class TableReport(Report):
     diff: tuple[str, ...] = Field(description="The table's changes, as unified diff")
     archives_read: int
     fetched_bytes: int = Field(description="Bytes of archives from a source")
+
+
+BulletinStatus = Literal["new", "known", "changed", "held-back", "failed"]
+
+
+class BulletinOutcome(OwnModel):
+    """The outcome for a bulletin in update-advisories."""
+
+    bulletin: str
+    status: BulletinStatus = Field(
+        description="held-back: it changed, so the table has the known version. --replace writes it"
+    )
+    version: str | None = None
+    known_version: str | None = Field(default=None, description="The version in the table")
+    changed: str | None = Field(default=None, description="Day of the newest change")
+    vulnerabilities: int = Field(default=0, description="Vulnerabilities in our products")
+    error: ErrorReport | None = None
+
+
+class AdvisoryReport(Report):
+    """The result of update-advisories."""
+
+    command: Literal["update-advisories"] = "update-advisories"
+    table: str = Field(description="The table's name below the data folder")
+    status: ManifestStatus
+    bulletins: tuple[BulletinOutcome, ...] = Field(description="All bulletins of the source")
+    total_bulletins: int = Field(description="Bulletins in the table")
+    total_vulnerabilities: int = Field(description="Entries of the table")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
-from cudaredist.commands.update.report import SymbolReport, TableReport
+from cudaredist.commands.update.report import AdvisoryReport, SymbolReport, TableReport
 from cudaredist.formats.tables import TableFinding
 from cudaredist.words import plural, shortened
 
@@ -61,3 +61,20 @@ def table_text(report: TableReport, *, quiet: bool) -> Iterator[str]:
 def finding_text(finding: TableFinding) -> str:
     """Return a finding as a line."""
     return f"{finding.kind}: {finding.message}"
+
+
+def advisories_text(report: AdvisoryReport, *, quiet: bool) -> Iterator[str]:
+    """Yield the new and changed bulletins, and the totals."""
+    statuses = Counter(one.status for one in report.bulletins)
+    for one in report.bulletins:
+        if one.status in {"new", "changed", "held-back"} and one.vulnerabilities:
+            before = f" instead of {one.known_version}" if one.known_version else ""
+            count = plural(one.vulnerabilities, "vulnerability", "vulnerabilities")
+            state = one.status.replace("-", " ")
+            yield f"bulletin {one.bulletin}, version {one.version}{before}: {state}, {count}"
+    if not quiet:
+        counts = ", ".join(f"{n:,} {s.replace('-', ' ')}" for s, n in sorted(statuses.items()))
+        yield f"bulletins: {counts}"
+        total = plural(report.total_vulnerabilities, "vulnerability", "vulnerabilities")
+        of = plural(report.total_bulletins, "bulletin")
+        yield f"{report.table}: {report.status.replace('-', ' ')}; {total} of {of}"

@@ -1,0 +1,1 @@
+"""Known vulnerabilities: reader of NVIDIA's bulletins, and the states of packages and drivers."""

@@ -1,0 +1,97 @@
+"""Small bulletins and CVE records, in the form of NVIDIA's repository."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cudaredist.primitives import sha256_of
+
+Row = tuple[str, str, str, str]
+"""Platform, product, affected versions and fixed versions."""
+TOOLKIT: Row = (
+    "Windows, Linux",
+    "NVIDIA CUDA Toolkit",
+    "All versions prior to CUDA Toolkit 13.1",
+    "CUDA Toolkit 13.1",
+)
+
+
+def bulletin(
+    number: str = "9001",
+    rows: Sequence[Row] = (TOOLKIT,),
+    description: str = "The CUDA Toolkit contains a vulnerability in the cuobjdump binary.",
+    cve: str = "CVE-2030-1000",
+    version: str = "1.0.0",
+) -> dict[str, Any]:
+    """Return a bulletin with one vulnerability."""
+    branches: dict[str, list[dict[str, Any]]] = {}
+    status: dict[str, list[str]] = {"known_affected": [], "fixed": []}
+    for platform, product, *texts in rows:
+        for state, text in zip(status, texts, strict=True):
+            identifier = f"{platform}_{product}_{text}"
+            if text and identifier not in status[state]:
+                status[state].append(identifier)
+            leaf = {"name": text, "product_id": identifier}
+            branch = {"category": "product_version", "name": product, "product": leaf}
+            branches.setdefault(platform, []).append(branch)
+    vector = "CVSS:3.1/AV:L/AC:L/PR:N/UI:R/S:U/C:N/I:N/A:L"
+    return {
+        "document": {
+            "title": "Security Bulletin",
+            "tracking": {
+                "id": number,
+                "initial_release_date": "2030-01-20T00:00:00Z",
+                "current_release_date": "2030-01-21T00:00:00Z",
+                "version": version,
+            },
+        },
+        "product_tree": {
+            "branches": [
+                {"category": "architecture", "name": name, "branches": own}
+                for name, own in branches.items()
+            ]
+        },
+        "vulnerabilities": [
+            {
+                "cve": cve,
+                "cwe": {"id": "CWE-125", "name": "Out-of-bounds Read"},
+                "notes": [{"category": "summary", "text": description}],
+                "product_status": status,
+                "scores": [{"cvss_v3": {"baseScore": 3.3, "vectorString": vector}}],
+            }
+        ],
+    }
+
+
+def cve_record(cve: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the record of a vulnerability."""
+    affected = [
+        {
+            "product": product,
+            "platforms": [platform],
+            "versions": [{"status": "affected", "version": text}],
+        }
+        for platform, product, text, _ in rows
+    ]
+    return {"cveMetadata": {"cveId": cve}, "containers": {"cna": {"affected": affected}}}
+
+
+def write_document(path: Path, document: object) -> bytes:
+    """Write a document with its checksum, and return its bytes."""
+    data = document if isinstance(document, bytes) else json.dumps(document, indent=4).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    Path(f"{path}.sha256").write_text(sha256_of(data))
+    return data
+
+
+def write_bulletin(root: Path, rows: Sequence[Row] = (TOOLKIT,), **more: str) -> Mapping[str, Any]:
+    """Write a bulletin and its CVE record to a folder, and return the bulletin."""
+    document = bulletin(rows=rows, **more)
+    number = document["document"]["tracking"]["id"]
+    folder = root / "2030" / number
+    write_document(folder / f"{number}.json", document)
+    cve = document["vulnerabilities"][0]["cve"]
+    write_document(folder / f"{cve}.json", cve_record(cve, rows))
+    return document
