@@ -4,7 +4,7 @@
 CudaRedistError
 ├── UsageError                 2    wrong options or arguments
 │   ├── UnknownNameError            an unknown name, with similar known ones
-│   │   └── NotInDataError          a release that may exist, but that the data does not have
+│   │   └── NotInDataError          something that may exist, but that the data does not have
 │   └── InsecureAddressError        plain HTTP to another machine
 ├── IncompleteError            3    input or output is missing
 │   ├── SourceError                 a source did not deliver
@@ -123,11 +123,14 @@ class UnknownNameError(UsageError):
 
 
 class NotInDataError(UnknownNameError):
-    """A release that the data does not have, although it may exist."""
+    """A release, GPU or package that the data does not have, although it may exist."""
 
-    def __init__(self, title: str, label: str, known: Iterable[str]) -> None:
-        super().__init__("release", label, known)
-        self.message = self.reason = f"{title} {label} is not in the data"
+    def __init__(
+        self, subject: str, name: str, known: Iterable[str], similar: Sequence[str] = ()
+    ) -> None:
+        """`subject` has the name in words, such as `CUDA 9.0`."""
+        super().__init__(subject, name, known, similar)
+        self.message = self.reason = f"{subject} is not in the data"
         self.args = (self.message,)
 
 

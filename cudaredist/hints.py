@@ -15,7 +15,13 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from cudaredist.similar_names import listed_names, nearest_name, nearest_releases, similar_names
+from cudaredist.similar_names import (
+    bound_of_releases,
+    listed_names,
+    nearest_name,
+    nearest_releases,
+    similar_names,
+)
 
 _SHARED = (
     "--data-dir",
@@ -140,6 +146,12 @@ def did_you_mean(name: str, known: Sequence[str], similar: Sequence[str] = ()) -
     Without `similar`, similar names are searched for in the known ones. The hint has the call with
     the most similar name.
     """
+    bound = bound_of_releases(name, known)
+    if bound is not None:
+        verb, release = bound
+        hint = f"the data {verb} with {release}"
+        call = corrected(name, [release])
+        return f"{hint}: run `{call}`" if call else hint
     if not similar:
         similar = nearest_releases(name, known) or similar_names(name, known)
     if similar:

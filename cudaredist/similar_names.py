@@ -56,6 +56,21 @@ def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
     return sorted([*reversed(older[1 - _MOST :]), *newer[:1]], key=likeness, reverse=True)
 
 
+def bound_of_releases(name: str, known: Sequence[str]) -> tuple[str, str] | None:
+    """Return the oldest known release for an older one, and the newest one for a newer one.
+
+    The first value is `begins` or `ends`. Returns None for a release between known ones.
+    """
+    if not known or not all(_is_release(release) for release in (name, *known)):
+        return None
+    if any(release.startswith(name) for release in known):
+        return None
+    oldest, newest = min(known, key=_numbers), max(known, key=_numbers)
+    if _numbers(name) < _numbers(oldest):
+        return "begins", oldest
+    return ("ends", newest) if _numbers(name) > _numbers(newest) else None
+
+
 def _numbers(release: str) -> list[int]:
     return [int(digits) for digits in re.findall("[0-9]+", release)]
 

@@ -10,9 +10,13 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from cudaredist.formats.base import Channel
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Layer
+
+_NAMED = 3
+"""Releases or packages that a command names at most."""
 
 
 class Unexamined(NamedTuple):
@@ -29,22 +33,31 @@ class Unexamined(NamedTuple):
 
 
 def inspect_command(
-    releases: Iterable[Unexamined], redists: Collection[str] = (), platform: str | None = None
+    releases: Iterable[Unexamined],
+    redists: Collection[str] = (),
+    platform: str | None = None,
+    packages: Collection[str] = (),
 ) -> str | None:
     """Return the command that examines archives, None if there are none to examine.
 
-    The manifests of the data folder come first. Shipped manifests must be downloaded before.
+    The manifests of the data folder come first. Shipped manifests must be downloaded before. A few
+    packages, and a few releases of one redistributable, are named.
     """
-    by_layer = {(release.layer, release.channel): release for release in releases}
+    by_layer = grouped(((release.layer, release.channel), release) for release in releases)
     if not by_layer:
         return None
     layer, channel = min(by_layer)  # `local` and `redist` come first
     flags = [f"--redist {shlex.quote(redist)}" for redist in redists]
-    of_platform = [f"--platform {shlex.quote(platform)}"] if platform else []
-    inspect = command_line("process-manifests", *flags, *of_platform, channel=channel)
+    limits = [f"--package {package}" for package in packages if len(packages) <= _NAMED]
+    if platform:
+        limits.append(f"--platform {shlex.quote(platform)}")
+    inspect = command_line("process-manifests", *flags, *limits, channel=channel)
     if layer == "local":
         return inspect
-    download = command_line("download-manifests", *flags, "--version all", channel=channel)
+    labels = [release.label for release in by_layer[layer, channel]]
+    is_named = len(redists) == 1 and len(labels) <= _NAMED
+    versions = [f"--version {label}" for label in (labels if is_named else ["all"])]
+    download = command_line("download-manifests", *flags, *versions, channel=channel)
     return f"{download} && {inspect}"
 
 

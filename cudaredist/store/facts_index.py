@@ -234,6 +234,20 @@ _WITHOUT_CODE = Question(
 )
 
 
+class _PackageRelease(NamedTuple):
+    redist: str
+    package: str
+    label: str
+
+
+_PACKAGE_RELEASES = Question(
+    _PackageRelease,
+    """
+    SELECT DISTINCT redist, package, label
+    FROM packages JOIN current_releases ON release = current_releases.id""",
+)
+
+
 class Soname(NamedTuple):
     """A library or stub in the contents of an archive."""
 
@@ -454,6 +468,16 @@ class Index:
         """
         labels: dict[tuple[str, str], list[Version]] = defaultdict(list)
         for row in self.ask(_WITHOUT_CODE):
+            labels[row.redist, row.package].append(Version.parse(row.label))
+        return labels
+
+    def package_releases(self) -> dict[tuple[str, str], list[Version]]:
+        """Return the releases with a package, examined or not.
+
+        Keys are the redistributable and the package.
+        """
+        labels: dict[tuple[str, str], list[Version]] = defaultdict(list)
+        for row in self.ask(_PACKAGE_RELEASES):
             labels[row.redist, row.package].append(Version.parse(row.label))
         return labels
 

@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.errors import UnknownNameError
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.policy import DriverPolicy
-from cudaredist.primitives import Version, parse_label
+from cudaredist.hints import command_line
+from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.tables.explanation import Origin
+from cudaredist.words import shown
 
 System: TypeAlias = Literal["linux", "windows"]
 Support: TypeAlias = Literal["native", "minor", "some", "none", "unknown"]
@@ -35,6 +37,9 @@ def parse_driver(name: str, policy: DriverPolicy) -> Version:
     """Return a driver's version. Raises `UnknownNameError` with suggestions."""
     stated = {entry.linux: None for entry in policy.releases.values() if entry.linux}
     if not _is_version(name):
+        if find_release(name, map(parse_label, policy.releases)) is not None:
+            hint = f"it is a release of CUDA: run `{command_line('explain cuda', name)}`"
+            raise UsageError(f"no driver is called {shown(name)}", hint=hint)
         raise UnknownNameError("driver", name, stated, _similar_drivers(name, stated))
     return Version.parse(name)
 

@@ -138,11 +138,24 @@ def release_spans(labels: Collection[Version], known: Sequence[Version]) -> list
 def driver_answer(name: str, policy: DriverPolicy, releases: Collection[Version] = ()) -> str:
     """Return the releases that run on a driver, in a sentence for each system."""
     driver, known = parse_driver(name, policy), _known(policy, releases)
-    sentences = []
+    sentences = [*_newer_than_known(driver, policy)]
     for system, title in SYSTEMS.items():
         words = _runs(driver, known, system, policy)
         sentences.append(f"Driver {name} on {title} runs {words}.")
     return "\n".join(sentences)
+
+
+def _newer_than_known(driver: Version, policy: DriverPolicy) -> Iterator[str]:
+    """Yield a sentence about a driver of a branch after all known ones."""
+    drivers = (name for entry in policy.releases.values() for name in (entry.linux, entry.windows))
+    branches = {parse_label(name).components[0] for name in drivers if name}
+    branches |= {int(branch) for entry in policy.forward.values() for branch in entry.branches}
+    branch, newest = driver.components[0], max(branches, default=0)
+    if branch > newest:
+        yield (
+            f"Driver branch {branch} is not in the data, which ends with {newest}. Later drivers "
+            "run the releases of earlier ones:"
+        )
 
 
 def _runs(driver: Version, known: Sequence[Version], system: System, policy: DriverPolicy) -> str:
@@ -156,7 +169,7 @@ def _runs(driver: Version, known: Sequence[Version], system: System, policy: Dri
     parts = {
         "with all features": by_support.get("native", []),
         "with limited features": by_support.get("minor", []),
-        "perhaps with limited features": by_support.get("some", []),
+        "(whether with all features is unknown)": by_support.get("some", []),
         "with cuda_compat": [label for label in refused if label.line in forward],
         "with cuda_compat is not documented": unstated,
     }

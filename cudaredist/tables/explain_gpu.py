@@ -65,7 +65,7 @@ def explain_gpu(
     overlay = policy.overlay.get(entry.base)
     origin = Origin("policy", _policy_path(overlay) if overlay else "no policy names it")
     reason = overlay.reason if overlay else None
-    kind = "a Jetson or another Tegra" if entry.jetson else "neither Jetson nor Tegra"
+    kind = "GPU of a Jetson or another Tegra system" if entry.jetson else "not a Tegra GPU"
     by_letter = _VARIANTS.get(entry.variant or "")
     facts = [
         *_facts_of_ptxas(entry, gpus),
@@ -89,7 +89,7 @@ def _facts_of_ptxas(entry: CapabilityEntry, gpus: Gpus) -> Iterator[Fact]:
         # A table written by hand has no release with the capability.
         return
     oldest, newest = (_ptxas(str(label), gpus) for label in (known[0], known[-1]))
-    yield make_fact("family", f"its architecture is {entry.family}", entry.family, oldest)
+    yield make_fact("family", f"architecture: {entry.family}", entry.family, oldest)
     words = f"the oldest CUDA release that knows it is {entry.first_cuda}"
     claims = list(_policy_claims(entry, "first_cuda", entry.first_cuda))
     origin, reason = oldest, None

@@ -45,7 +45,7 @@ class ExplainOptions(Options):
     @property
     def text(self) -> str:
         """The words after `explain`. The name of a GPU can have several."""
-        return " ".join(self.all_words)
+        return " ".join(self.all_words).strip()
 
     @property
     def all_words(self) -> list[str]:

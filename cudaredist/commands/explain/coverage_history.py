@@ -5,6 +5,8 @@ Reads the local feature files.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped
 from cudaredist.primitives import ArchiveId, Platform, Version
 from cudaredist.redists import CUDA
+from cudaredist.store.absence import since, until
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 
@@ -83,37 +86,43 @@ def coverage_of_releases(
     capabilities: Iterable[str],
     archives: Iterable[ArchiveCoverage],
     gpus: Gpus,
-    without_code: Mapping[tuple[str, str], Sequence[Version]],
+    index: Index,
 ) -> tuple[PackageCoverage, ...]:
     """Return the releases of each package that run on GPUs.
 
-    `without_code` has the releases without device code, by redistributable and package. Only
-    packages with device code have an entry. If builds for several CUDA majors differ, each has
+    Only packages with device code have an entry. If builds for several CUDA majors differ, each has
     its own entry. The best archive of a release counts.
     """
+    without_code, known = index.without_device_code(), index.package_releases()
     packages = grouped(((one.redist, one.archive.package), one) for one in archives)
     coverage: list[PackageCoverage] = []
     for name in capabilities:
         base = gpus.capabilities[name].base
         for (redist, package), own in sorted(packages.items()):
-            parts = _summaries(name, base, redist, package, own)
-            coverage += (_with_any(part, without_code) for part in parts)
+            releases = _Releases(
+                known=known.get((redist, package), ()),
+                without_code=without_code.get((redist, package), ()),
+            )
+            coverage += _summaries(name, base, redist, package, own, releases)
     return tuple(coverage)
 
 
-def _with_any(
-    part: PackageCoverage, without_code: Mapping[tuple[str, str], Sequence[Version]]
-) -> PackageCoverage:
-    """Add the releases without device code, which run on every GPU."""
-    labels = without_code.get((part.redist, part.package))
-    if not labels or part.cuda is not None:
-        return part
-    span = ReleaseSpan(first=str(labels[0]), newest=str(labels[-1]))
-    return part.model_copy(update={"any": span})
+class _Releases(NamedTuple):
+    """The releases of a package."""
+
+    known: Sequence[Version]
+    """Those in the data, examined or not."""
+    without_code: Sequence[Version]
+    """Those without device code, which run on every GPU."""
 
 
 def _summaries(
-    name: str, base: str, redist: str, package: str, archives: Iterable[ArchiveCoverage]
+    name: str,
+    base: str,
+    redist: str,
+    package: str,
+    archives: Iterable[ArchiveCoverage],
+    releases: _Releases,
 ) -> Iterator[PackageCoverage]:
     """Yield the coverage of a capability by a package, for each CUDA major if these differ."""
     best: dict[Version, dict[int, Coverage]] = defaultdict(dict)
@@ -134,17 +143,21 @@ def _summaries(
             for label, by_major in best.items()
         }
     for major in sorted({major for majors in best.values() for major in majors}):
-        releases = [(label, majors[major]) for label, majors in best.items() if major in majors]
+        parts = [(label, majors[major]) for label, majors in best.items() if major in majors]
+        examined = {label for label, part in parts if part.value != "unknown"}
+        history = _History(parts, examined.union(releases.without_code), releases.known)
+        without_code = releases.without_code if major == _EVERY_MAJOR else ()
         yield PackageCoverage(
             capability=name,
             redist=redist,
             package=package,
             cuda=None if major == _EVERY_MAJOR else major,
-            native=_span(releases, "native"),
-            ptx=_span(releases, "ptx"),
-            without=_first_without(releases),
-            releases=len(releases),
-            unknown=sum(part.value == "unknown" for _, part in releases),
+            any=history.span(without_code),
+            native=history.span_of("native"),
+            ptx=history.span_of("ptx"),
+            without=history.first_without(),
+            releases=len(parts),
+            unknown=sum(part.value == "unknown" for _, part in parts),
         )
 
 
@@ -156,20 +169,42 @@ def _rank(part: Coverage) -> int:
     return _BEST_FIRST.index(part.value)
 
 
-def _first_without(releases: list[tuple[Version, Coverage]]) -> ReleaseCoverage | None:
-    """Return the first release without coverage after all usable ones."""
-    usable = [index for index, (_, part) in enumerate(releases) if part.value in _BEST_FIRST[:3]]
-    for label, part in releases[usable[-1] + 1 :] if usable else releases:
-        if part.value in {"partial", "none"}:
-            text = describe_coverage(part) if part.value == "partial" else part.value
-            return ReleaseCoverage(release=str(label), coverage=text)
-    return None
+@dataclass(frozen=True)
+class _History:
+    """The coverage of a capability by a package, release by release."""
 
+    parts: Sequence[tuple[Version, Coverage]]
+    examined: AbstractSet[Version]
+    known: Sequence[Version]
 
-def _span(releases: list[tuple[Version, Coverage]], value: CoverageValue) -> ReleaseSpan | None:
-    labels = [label for label, part in releases if part.value == value]
-    if not labels:
+    def first_without(self) -> ReleaseCoverage | None:
+        """Return the first release without coverage after all usable ones."""
+        usable = [place for place, (_, part) in enumerate(self.parts) if _is_usable(part)]
+        for label, part in self.parts[usable[-1] + 1 :] if usable else self.parts:
+            if part.value in {"partial", "none"}:
+                text = describe_coverage(part) if part.value == "partial" else part.value
+                first = since(label, self.examined, self.known)
+                return ReleaseCoverage(release=str(label), since=first, coverage=text)
         return None
-    first, newest = labels[0], labels[-1]
-    gaps = (label for label, part in releases if part.value != value and first < label < newest)
-    return ReleaseSpan(first=str(first), newest=str(newest), gaps=tuple(map(str, gaps)))
+
+    def span_of(self, value: CoverageValue) -> ReleaseSpan | None:
+        """Return the releases with a coverage."""
+        others = [label for label, part in self.parts if part.value != value]
+        return self.span([label for label, part in self.parts if part.value == value], others)
+
+    def span(self, labels: Sequence[Version], others: Iterable[Version] = ()) -> ReleaseSpan | None:
+        """Return the first and the newest of some releases, and others in between."""
+        if not labels:
+            return None
+        first, newest = labels[0], labels[-1]
+        return ReleaseSpan(
+            first=str(first),
+            newest=str(newest),
+            since=since(first, self.examined, self.known),
+            until=until(newest, self.examined, self.known),
+            gaps=tuple(str(label) for label in others if first < label < newest),
+        )
+
+
+def _is_usable(part: Coverage) -> bool:
+    return part.value in _BEST_FIRST[:3]

@@ -111,7 +111,7 @@ def _explain_gpu(name: str, store: Store, index: Index) -> ExplainReport:
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
     topics = (explain_gpu(one, gpus, policy, drivers) for one in names)
     archives = read_coverage(names, index, gpus, CoverageRules(gpus))
-    coverage = coverage_of_releases(names, archives, gpus, index.without_device_code())
+    coverage = coverage_of_releases(names, archives, gpus, index)
     return ExplainReport(
         kind="gpu",
         asked=name,

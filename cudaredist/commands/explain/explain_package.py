@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
 from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
-from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Library, MissingHeaders
@@ -214,6 +214,9 @@ def package_archives(
     if project is not None and "wheels" in index.channels:
         projects = {one.archive.project or "" for one in own}
         own = [one for one in own if one.archive.project == project]
+        if not own and not project.endswith(tuple("0123456789")):
+            # Users shorten the name of a package, too: `cublas` for libcublas.
+            raise NotInDataError(f"package {shown(project)}", project, names, (name,))
         if not own:
             raise UnknownNameError(f"project of {name}", project, projects)
     if release:
@@ -254,7 +257,7 @@ def _no_package(name: str, index: Index, names: Collection[str]) -> UsageError:
     """Return the error for a name that is not one of a package."""
     packages = _packages_of_product(name, index)
     if not packages:
-        return UnknownNameError("package", name, names)
+        return NotInDataError(f"package {shown(name)}", name, names)
     call = corrected(name, packages) or command_line("explain package", packages[0])
     hint = f"its packages: {listed_names(packages)}; run `{call}`"
     if CUDA in {name, METAPACKAGES.get(canonicalize_name(name))}:

@@ -16,6 +16,11 @@ class ReleaseSpan(OwnModel):
 
     first: str
     newest: str
+    since: str = Field(
+        description="The first release as exactly as it is known, such as `12.3.2 or an earlier "
+        "patch` if 12.3.1 was not examined"
+    )
+    until: str = Field(description="The newest release as exactly as it is known")
     gaps: tuple[str, ...] = Field(default=(), description="Local releases in between without it")
 
 
@@ -23,6 +28,7 @@ class ReleaseCoverage(OwnModel):
     """The coverage of one release."""
 
     release: str
+    since: str = Field(description="The release as exactly as it is known, as in spans")
     coverage: str = Field(description="The coverage as text")
 
 

@@ -62,7 +62,7 @@ def _sources(report: ExplainReport) -> Iterator[str]:
 
 def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str, str, str]:
     package = part.package if part.redist in part.package else f"{part.package} ({part.redist})"
-    without = "-" if part.without is None else part.without.release
+    without = "-" if part.without is None else part.without.since
     if part.without is not None and part.without.coverage != "none":
         without += f" ({part.without.coverage})"
     unknown = f"; {part.unknown} of {part.releases} releases unknown" if part.unknown else ""
@@ -75,4 +75,6 @@ def _span(span: ReleaseSpan | None) -> str:
     if span is None:
         return "-"
     gaps = f" except {', '.join(span.gaps)}" if span.gaps else ""
-    return span.first if span.first == span.newest else f"{span.first} to {span.newest}{gaps}"
+    if (span.since, span.until) == (span.first, span.first):
+        return span.first
+    return f"{span.since} to {span.until}{gaps}"

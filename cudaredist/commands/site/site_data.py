@@ -171,7 +171,7 @@ def read_site_data(
         # GPUs have only capabilities without a variant.
         plain = [name for name, entry in gpus.table.capabilities.items() if entry.variant is None]
         read = read_coverage(plain, index, gpus.table, compared.rules)
-        coverage = coverage_of_releases(plain, read, gpus.table, index.without_device_code())
+        coverage = coverage_of_releases(plain, read, gpus.table, index)
         newest = {one.capability: one for one in newest_together(plain, read, store, gpus.table)}
     return SiteData(
         channel=store.channel,

@@ -14,7 +14,7 @@ from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichRep
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.base import OutputName
-from cudaredist.formats.policy import LibraryPolicy, OutputPolicy
+from cudaredist.formats.policy import LibraryPolicy, MetaPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive
@@ -26,7 +26,7 @@ from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.symbol_pattern import glob_of
-from cudaredist.wheels import package_of_project
+from cudaredist.wheels import other_project, package_of_project
 from cudaredist.words import without_secrets
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
@@ -109,6 +109,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
     if providers or not packages:  # a package is not a file, and the manifests have its answer
         unknown = search.unexamined(providers, of_libraries=is_library)
     outside = None if others else _outside_provider(name, index.store)
+    likely = () if hits or outside is not None else _likely_packages(name, index)
     code = EXIT_OK
     if not hits and outside is None:
         # All libraries of examined archives are known.
@@ -116,6 +117,9 @@ def find_providers(name: str, search: Search) -> WhichReport:
         # No path in an archive has a folder without a name, as addresses have.
         may_have_it = may_have_it and "//" not in name
         code = EXIT_INCOMPLETE if may_have_it else EXIT_FINDINGS
+    if likely and unknown:
+        providers = set(likely)
+        unknown = search.unexamined(providers, of_libraries=is_library) or unknown
     scope = {release.redist for release in unknown} if providers else redists
     return WhichReport(
         name=without_secrets(name),
@@ -127,8 +131,9 @@ def find_providers(name: str, search: Search) -> WhichReport:
         package=tuple(sorted({one.platform for one in packages})),
         outside=outside,
         unknown=sum(release.archives for release in unknown),
+        likely=likely,
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
-        hint=inspect_command(unknown, sorted(scope), platform),
+        hint=inspect_command(unknown, sorted(scope), platform, sorted(providers)),
         exit_code=code,
     )
 
@@ -229,13 +234,34 @@ def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
     entry = find_external(posixpath.basename(name), policy)
     if entry is None:
         return None
-    return OutsideProvider(owner=entry.owner, provider=entry.provider, reason=entry.reason)
+    return OutsideProvider(
+        owner=entry.owner,
+        provider=entry.provider,
+        reason=entry.reason,
+        packages=entry.packages,
+    )
+
+
+def _likely_packages(name: str, index: Index) -> tuple[str, ...]:
+    """Return the packages whose main program has a name, or whose product has such a library."""
+    file = posixpath.basename(name)
+    meta = read_own_file(index.store.read_policy("meta"), MetaPolicy)
+    program = file.removesuffix(".exe")
+    packages = {package for package, of in meta.packages.items() if of.main_program == program}
+    if (project := other_project(file)) is not None:
+        packages.add(package_of_project(project))
+    archives = index.archives(index.redists(), _SOME.format("package"), packages)
+    return tuple(sorted({one.archive.package for one in archives}))
 
 
 def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
     """Return the sonames that begin with a name, else those that it may misspell."""
     prefix = posixpath.basename(name).lower()
     matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
+    if not matches and prefix.endswith(".dll"):
+        # Names of DLLs have the number of bits and the version: cublas64_12.dll.
+        numbered = re.compile(rf"{re.escape(prefix.removesuffix('.dll'))}(64)?[_0-9]*\.dll")
+        matches = [soname for soname in sonames if numbered.fullmatch(soname.lower())]
     similar = matches or [
         soname for soname in misspelled_names(prefix, sonames) if _is_alike(prefix, soname)
     ]

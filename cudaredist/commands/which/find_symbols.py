@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from cudaredist.commands.which.report import SymbolHit, WhichReport
+from cudaredist.commands.which.report import OutsideProvider, SymbolHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -14,9 +15,12 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
 )
+from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.absence import Unexamined, inspect_command, since, until
+from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, IndexedArchive, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
@@ -77,10 +81,26 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         symbol=without_secrets(pattern.text),
         symbols=tuple(sorted(hits, key=_order)),
         unknown=sum(release.archives for release in unknown),
+        outside=None if hits else _outside_provider(pattern.text, store),
         suggestions=() if hits else index.similar_symbols(pattern.text),
         hint=_examine_command(unknown, search),
         exit_code=EXIT_OK if hits else code,
     )
+
+
+def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
+    """Return the library outside all redistributables whose symbols have such names."""
+    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
+    for entry in policy.external:
+        if any(fnmatchcase(name, f"{beginning}*") for beginning in entry.symbols):
+            return OutsideProvider(
+                owner=entry.owner,
+                provider=entry.provider,
+                reason=entry.reason,
+                library=entry.names[0],
+                packages=entry.packages,
+            )
+    return None
 
 
 def _examine_command(unknown: Sequence[Unexamined], search: Search) -> str | None:

@@ -63,6 +63,12 @@ class OutsideProvider(OwnModel):
     owner: str
     provider: str | None = Field(description="The distribution's package, if known")
     reason: str
+    library: str | None = Field(
+        default=None, description="With --symbol, the library that exports names like it"
+    )
+    packages: tuple[str, ...] = Field(
+        default=(), description="Packages with a copy of the library, for special cases"
+    )
 
 
 class WhichReport(Report):
@@ -92,6 +98,9 @@ class WhichReport(Report):
     )
     unknown: int = Field(
         description="Number of archives with unknown files, of the packages with hits if any"
+    )
+    likely: tuple[str, ...] = Field(
+        default=(), description="Packages that probably have the file, by policy, without hits"
     )
     suggestions: tuple[str, ...] = Field(
         default=(), description="Similar names of libraries or symbols, if there are no hits"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.cli.text import columns
-from cudaredist.commands.which.report import SymbolHit, WhichHit, WhichReport
+from cudaredist.commands.which.report import OutsideProvider, SymbolHit, WhichHit, WhichReport
 from cudaredist.errors import EXIT_INCOMPLETE
 from cudaredist.formats.base import CHANNEL_TITLES
 from cudaredist.grouping import grouped
@@ -41,10 +41,21 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
             command = command_line("explain package", quoted(report.name))
             yield f"{report.name} is a package for {platforms}: run `{command}`"
     if report.outside is not None:
-        provider = report.outside.provider
-        verb = "" if provider is None else f" is provided by {provider}"
-        yield f"{report.name}{verb}: {report.outside.reason}"
+        yield from _outside(report.name, report.outside)
+    for package in report.likely:
+        command = command_line("explain package", package)
+        yield f"probably in the package {package}: run `{command}`"
     yield from _remarks(report)
+
+
+def _outside(name: str, outside: OutsideProvider) -> Iterator[str]:
+    """Yield the provider of a library or symbol outside the redistributables."""
+    verb = "" if outside.provider is None else f" is provided by {outside.provider}"
+    if outside.library is not None:
+        verb = f" is named like a function of {outside.library}"
+    yield f"{name}{verb}: {outside.reason}"
+    if outside.packages:
+        yield f"{' and '.join(outside.packages)} has a copy for older drivers"
 
 
 def _remarks(report: WhichReport) -> Iterator[str]:
@@ -54,7 +65,8 @@ def _remarks(report: WhichReport) -> Iterator[str]:
         yield "by wheel: the archive was not examined, the wheel of the same version has it"
     if report.suggestions:
         yield f"did you mean {' or '.join(report.suggestions)}?"
-    if report.hint is not None and report.outside is None:
+    is_library = report.outside is not None and report.outside.library is None
+    if report.hint is not None and not is_library:
         yield (
             f"{plural(report.unknown, 'archive')} not examined; run `{report.hint}` to inspect "
             "them, with --version or --package to inspect fewer"
@@ -94,7 +106,7 @@ def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
         "platforms",
     )
     rows = [(*key, " ".join(names)) for key, names in platforms.items()]
-    return _without_empty_projects(head, rows)
+    return _without_empty_columns(head, rows)
 
 
 def _symbol_cells(hit: SymbolHit) -> _Row:
@@ -119,7 +131,7 @@ def _file_rows(report: WhichReport) -> tuple[_Row, list[_Row]]:
         if first.is_by_wheel:
             searched = tuple(dict.fromkeys(by_wheel[first.redist]))
         rows.append((*cells, _ranges([hit.release for hit in hits], searched)))
-    return _without_empty_projects(head, rows)
+    return _without_empty_columns(head, rows)
 
 
 def _file_cells(hit: WhichHit) -> _Row:
@@ -141,12 +153,13 @@ def _kind(hit: WhichHit | SymbolHit) -> str:
     return f"{title} (by wheel)" if hit.is_by_wheel else title
 
 
-def _without_empty_projects(head: _Row, rows: list[_Row]) -> tuple[_Row, list[_Row]]:
-    """Remove the column of projects if no archive is a wheel."""
-    position = head.index("project")
-    if any(row[position] for row in rows):
-        return head, rows
-    return _without_cell(head, position), [_without_cell(row, position) for row in rows]
+def _without_empty_columns(head: _Row, rows: list[_Row]) -> tuple[_Row, list[_Row]]:
+    """Remove columns without any text, such as the projects if no archive is a wheel."""
+    for position in reversed(range(len(head))):
+        if not any(row[position] for row in rows):
+            head = _without_cell(head, position)
+            rows = [_without_cell(row, position) for row in rows]
+    return head, rows
 
 
 def _without_cell(row: _Row, position: int) -> _Row:

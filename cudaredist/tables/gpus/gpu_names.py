@@ -4,8 +4,9 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
-from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import command_line
 from cudaredist.similar_names import similar_names
@@ -68,19 +69,24 @@ def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
     words = _words(text)
     if _is_like_target(text.lower()):
         name, major = Capability.name_of(text.lower()), f"{text}.0"
-        is_major = major in gpus.capabilities
-        similar = (major,) if is_major else similar_names(name, gpus.capabilities)
+        if major in gpus.capabilities:
+            return UnknownNameError("compute capability", text, gpus.capabilities, (major,))
+        similar = similar_names(name, gpus.capabilities)
+        # A later release can have any name of this form.
+        with suppress(ValueError):
+            subject = f"compute capability {Capability.parse(name)}"
+            return NotInDataError(subject, text, gpus.capabilities, similar)
         return UnknownNameError("compute capability", text, gpus.capabilities, similar)
     if not _BRANDS.isdisjoint(words):
         # A similar name is another GPU.
         hint = f"name its compute capability, which `{_QUERY}` prints"
-        return UsageError(f"no known GPU is called {shown(text)}", hint=hint)
+        return UsageError(f"GPU {shown(text)} is not in the data", hint=hint)
     spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
     near = similar_names("".join(words), spellings)
     similar = tuple(dict.fromkeys(spellings[spelling] for spelling in near))
     # The list of all products is too long.
     families = {entry.family for entry in gpus.capabilities.values()}
-    return UnknownNameError("GPU", text, families, similar)
+    return NotInDataError(f"GPU {shown(text)}", text, families, similar)
 
 
 def is_product(text: str) -> bool:

@@ -104,7 +104,8 @@ def newest_release(text: str, compat: NvccCompat) -> str:
     if release is None:
         known = {*compat.releases, *(label.line for label in labels)}
         with suppress(ValueError):
-            raise NotInDataError("CUDA", str(parse_label(text)), known)
+            label = parse_label(text)
+            raise NotInDataError(f"CUDA {label}", str(label), known)
         raise UnknownNameError("CUDA release", text, known)
     return str(release)
 

@@ -59,6 +59,11 @@ def test_local_archives_are_examined_before_shipped_ones() -> None:
 def test_shipped_manifests_are_downloaded_before_their_archives_are_examined() -> None:
     shipped = OLD._replace(layer="shipped")
     assert inspect_command([shipped], ["cuda"], "linux-sbsa") == (
-        "cudaredist download-manifests --redist cuda --version all && "
+        "cudaredist download-manifests --redist cuda --version 11.0.3 && "
         "cudaredist process-manifests --redist cuda --platform linux-sbsa"
+    )
+    many = [shipped._replace(label=f"11.{minor}.0") for minor in range(4)]
+    assert inspect_command(many, ["cuda"], packages=["cuda_nvcc"]) == (
+        "cudaredist download-manifests --redist cuda --version all && "
+        "cudaredist process-manifests --redist cuda --package cuda_nvcc"
     )

@@ -158,7 +158,7 @@ def test_release_without_stated_driver_has_reason() -> None:
             "Driver 580.82.07 on Linux runs CUDA 11.0 to 13.0.1 with all features; 13.0.2 to 13.3 "
             "with limited features.",
             "Driver 580.82.07 on Windows runs CUDA 11.0 to 12.9 with all features; 13.0 to 13.3 "
-            "perhaps with limited features.",
+            "(whether with all features is unknown).",
         ),
         (
             "100",

@@ -136,7 +136,7 @@ OLDEST = "the oldest CUDA release that knows it is 11.8, the oldest that was rea
         ("nvcc 11.4", "gcc.max", "claims", ["nvcc takes 11"]),
         ("nvcc 11.4", "unheard-of.max", "statement", "unheard-of: no newest version"),
         ("nvcc 11.4", "unheard-of.min", "statement", "unheard-of: no oldest version"),
-        ("gpu 10.3f", "family", "statement", "its architecture is Blackwell"),
+        ("gpu 10.3f", "family", "statement", "architecture: Blackwell"),
         ("gpu 10.3f", "runs_on", "value", ("10.3", "10.7")),
         ("gpu 10.3f", "runs_on", "reason", FAMILY),
         ("gpu 10.3f", "first_cuda", "value", "12.9"),

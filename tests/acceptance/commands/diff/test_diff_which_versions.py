@@ -294,7 +294,8 @@ def test_which_without_provider_or_with_invalid_options_fails(
 
 @pytest.mark.parametrize("name", ["libcuda.so.1", "lib/libcuda.so.1", "NVCUDA.dll"])
 def test_which_driver_library_names_driver(ask: Run, name: str) -> None:
-    expect_output(ask("which", name), 0, f"{name}: part of the driver\n")
+    copy = "cuda_compat has a copy for older drivers"
+    expect_output(ask("which", name), 0, f"{name}: part of the driver\n{copy}\n")
     assert report(ask("which", name, "--json"))["outside"]["owner"] == "driver"
 
 
@@ -306,6 +307,28 @@ def test_which_name_without_version_lists_or_suggests_sonames(run: Run, name: st
     # A stub is called `libcublas.so`.
     assert ("did you mean" in output) is (name == "libcublass.so.12")
     assert "libcublas.so.12" in output
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("nsys", "nsight_systems"), ("ncu.exe", "nsight_compute"), ("libnvinfer.so.10", "tensorrt")],
+)
+def test_which_file_of_unexamined_package_names_package(run: Run, name: str, package: str) -> None:
+    """On the shipped data, which has only wheels with contents."""
+    output = expect_output(run("which", name), 3).stdout
+    assert f"probably in the package {package}: run `cudaredist explain package" in output
+    assert f"--package {package}` to inspect them" in output
+    assert report(run("which", name, "--json"))["likely"] == [package]
+
+
+def test_which_name_of_dll_without_version_suggests_versions(run: Run) -> None:
+    output = expect_output(run("which", "cublas.dll"), 3).stdout
+    assert "did you mean cublas64_11.dll or cublas64_12.dll or cublas64_13.dll?" in output
+
+
+def test_which_symbol_of_driver_names_its_library(run: Run) -> None:
+    output = expect_output(run("which", "--symbol", "cuMemAlloc_v2"), 3).stdout
+    assert "cuMemAlloc_v2 is named like a function of libcuda.so.1: part of the driver" in output
 
 
 @pytest.mark.parametrize("name", ["nvidia-cublas-cu12", "cutensor-cu13"])

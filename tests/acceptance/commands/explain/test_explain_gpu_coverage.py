@@ -10,8 +10,12 @@ from support.running import report
 from support.set_inputs import JETSON, LINUX, SBSA, Release, cuda, put_data, with_code
 
 
-def span(first: str, newest: str, *gaps: str) -> dict[str, Any]:
-    return {"first": first, "newest": newest, "gaps": list(gaps)}
+def span(first: str, newest: str, *gaps: str, since: str = "") -> dict[str, Any]:
+    exact = {"since": since or first, "until": newest}
+    return {"first": first, "newest": newest, **exact, "gaps": list(gaps)}
+
+
+EARLIER_PATCH, EARLIER_RELEASE = "{} or an earlier patch", "{} or an earlier release"
 
 
 def library(label: str, *modules: dict[str, int] | None, platform: str = LINUX) -> Release:
@@ -60,9 +64,13 @@ def test_explain_gpu_lists_native_ptx_and_first_unsupported_release(explain: Any
             "package": "libcublas",
             "cuda": None,
             "any": None,
-            "native": span("12.9.1", "12.9.1"),
+            "native": span("12.9.1", "12.9.1", since=EARLIER_PATCH.format("12.9.1")),
             "ptx": None,
-            "without": {"release": "13.0.2", "coverage": "none"},
+            "without": {
+                "release": "13.0.2",
+                "since": EARLIER_PATCH.format("13.0.2"),
+                "coverage": "none",
+            },
             "releases": 2,
             "unknown": 0,
         },
@@ -73,9 +81,10 @@ def test_explain_gpu_lists_native_ptx_and_first_unsupported_release(explain: Any
             "cuda": None,
             "any": None,
             "native": span("2.0.0", "2.1.0"),
-            "ptx": span("1.9.0", "1.9.0"),
+            "ptx": span("1.9.0", "1.9.0", since=EARLIER_RELEASE.format("1.9.0")),
             "without": {
                 "release": "2.2.0",
+                "since": "2.2.0",
                 "coverage": "partial: 1 of 2 files, native 5 of 10 modules",
             },
             "releases": 5,
@@ -88,7 +97,7 @@ def test_explain_gpu_of_new_gpu_names_first_supporting_release(explain: Any) -> 
     blas, tensor = explain("RTX 5090", *RELEASES)
     assert (blas["native"], blas["without"]["release"]) == (None, "12.9.1")
     assert tensor["native"] == span("2.1.0", "2.3.0", "2.2.0")
-    assert tensor["ptx"] == span("1.9.0", "1.9.0")
+    assert tensor["ptx"] == span("1.9.0", "1.9.0", since=EARLIER_RELEASE.format("1.9.0"))
     assert tensor["without"] is None
     assert "2.1.0 to 2.3.0 except 2.2.0" in explain("RTX 5090", *RELEASES, text=True)
 
@@ -100,9 +109,14 @@ def test_explain_gpu_of_jetson_counts_jetson_builds_only(explain: Any) -> None:
         library("2.2.0", {"sm_87": 5}, platform=SBSA),
     )
     (orin,) = explain("8.7", *releases)
-    assert (orin["native"], orin["releases"]) == (span("2.0.0", "2.2.0"), 2)
+    assert (orin["native"], orin["releases"]) == (
+        span("2.0.0", "2.2.0", since=EARLIER_RELEASE.format("2.0.0")),
+        2,
+    )
     (ampere,) = explain("8.0", *releases)
-    assert (ampere["native"], ampere["releases"]) == (span("2.1.0", "2.1.0"), 2)
+    # The archive of 2.0.0 is only for Jetsons.
+    since = EARLIER_RELEASE.format("2.1.0")
+    assert (ampere["native"], ampere["releases"]) == (span("2.1.0", "2.1.0", since=since), 2)
 
 
 def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
@@ -116,10 +130,12 @@ def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
 def test_explain_gpu_text_ends_with_releases(explain: Any) -> None:
     assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
         "releases that run on 7.0, according to the device code in feature files",
-        "  package           CUDA  any GPU  native          PTX only  first without",
-        "  libcublas (cuda)  all   -        12.9.1          -         13.0.2",
-        "  libcutensor       all   -        2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 "
-        "files, native 5 of 10 modules)",
+        "  package           CUDA  any GPU  native                                PTX only       "
+        "                       first without",
+        "  libcublas (cuda)  all   -        12.9.1 or an earlier patch to 12.9.1  -              "
+        "                       13.0.2 or an earlier patch",
+        "  libcutensor       all   -        2.0.0 to 2.1.0                        1.9.0 or an ear"
+        "lier release to 1.9.0  2.2.0 (partial: 1 of 2 files, native 5 of 10 modules)",
     ]
 
 

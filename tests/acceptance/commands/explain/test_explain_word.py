@@ -74,12 +74,13 @@ def test_cuda_alone_is_the_newest_release(run: Run, word: str) -> None:
         ("cudn", "no subject is called 'cudn'", "cudaredist explain cudnn"),
         ("gpu", "the subject gpu requires a name", "cudaredist explain gpu T4"),
         ("driver", "requires a name", "cudaredist explain driver 580.95"),
+        ("package ", "the subject package requires a name", "cudaredist explain package "),
         ("", "explain requires a word", "cudaredist explain T4"),
         ("foo bar", "'foo bar' is not a known name", "cudaredist explain libcublas.so.12"),
         ("packge nccl", "'packge' is not one of 'nvcc'", "cudaredist explain package nccl"),
         ("14.0", "CUDA 14.0 is not in the data", "cudaredist explain 13.5"),
-        ("sm_95", "no compute capability is called", "cudaredist explain 9.0"),
-        ("rtx5099", "no GPU is called", "cudaredist explain 'GeForce RTX 5090'"),
+        ("sm_95", "compute capability 9.5 is not in the data", "cudaredist explain 9.0"),
+        ("rtx5099", "GPU 'rtx5099' is not in the data", "cudaredist explain 'GeForce RTX 5090'"),
         ("cudnn@9.99", "no release of cudnn is called '9.99'", "cudaredist explain cudnn@9.28.1"),
         ("gcc", "'gcc' is not a version of a compiler", "cudaredist explain 'gcc 15'"),
         ("vs 2001", "is not a known version of Visual Studio", "cudaredist explain 'visual studio"),
@@ -87,6 +88,28 @@ def test_cuda_alone_is_the_newest_release(run: Run, word: str) -> None:
 )
 def test_unknown_word_has_hint(run: Run, word: str, error: str, call: str) -> None:
     expect_error(run("explain", word), 2, error, f"`{call}")
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "call"),
+    [
+        ("cuda 9.0", "CUDA 9.0 is not in the data", "cudaredist explain cuda 11.0"),
+        ("nvcc 10.2", "CUDA 10.2 is not in the data", "cudaredist explain nvcc 11.0"),
+        ("driver 12.9", "no driver is called '12.9'", "cudaredist explain cuda 12.9"),
+        ("gpu 99", "compute capability 9.9 is not in the data", "cudaredist explain gpu 9.0"),
+        ("package cublas", "package 'cublas' is not in", "cudaredist explain package libcublas"),
+        ("package libcublass", "'libcublass' is not", "cudaredist explain package libcublas"),
+        ("driver 999", None, "Driver branch 999 is not in the data, which ends with "),
+    ],
+)
+def test_name_that_may_exist_is_not_in_data(
+    run: Run, words: str, error: str | None, call: str
+) -> None:
+    result = run("explain", *words.split())
+    if error is None:
+        expect_output(result, 0, call)
+    else:
+        expect_error(result, 2, error, f"`{call}")
 
 
 @pytest.mark.parametrize(

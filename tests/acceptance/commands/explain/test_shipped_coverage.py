@@ -58,15 +58,19 @@ def index() -> Index:
 
 @cache
 def history() -> dict[tuple[str, str], list[PackageCoverage]]:
-    found = coverage_of_releases(NAMES, archives(), GPUS, index().without_device_code())
+    found = coverage_of_releases(NAMES, archives(), GPUS, index())
     return grouped(((entry.package, entry.capability), entry) for entry in found)
 
 
 @pytest.mark.slow
 def test_releases_without_device_code_run_on_every_gpu() -> None:
     (cudart,) = history()["cuda_cudart", "7.0"]
-    assert cudart.any == ReleaseSpan(first="11.8.0", newest="12.8.2")
-    assert cudart.native == ReleaseSpan(first="12.9.0", newest="12.9.2")
+    assert cudart.any == ReleaseSpan(
+        first="11.8.0", newest="12.8.2", since="11.8.0 or an earlier release", until="12.8.2"
+    )
+    assert cudart.native == ReleaseSpan(
+        first="12.9.0", newest="12.9.2", since="12.9.0", until="12.9.2"
+    )
     assert [entry.any for entry in history()["libcublas", "7.0"]] == [None]
 
 
