@@ -78,6 +78,21 @@ _EXAMPLES = {
     "cudaredist build --cuda 13.0": "all packages of a release, as a set",
 }
 
+_SYNONYMS = {
+    "list": "versions --offline",
+    "ls": "versions --offline",
+    "search": "which",
+    "find": "which",
+    "info": "explain",
+    "show": "explain",
+    "install": "materialize",
+    "download": "download-manifests",
+    "process": "process-manifests",
+    "verify": "validate",
+    "update": "bump",
+    "sbom": "export cyclonedx",
+}
+"""Names of similar commands in other programs."""
 _EXPORT_NIXPKGS = "export nixpkgs"
 """The former name of nixpkgs."""
 
@@ -204,29 +219,45 @@ class _Program(TyperGroup):
         known: Sequence[str] = ()
         if command is None:
             wrong, known = next(iter(self.words), None), list(self.commands)
+            if wrong in _SYNONYMS:
+                more = map(quoted, self.words[1:])
+                return f"run `{' '.join(['cudaredist', _SYNONYMS[wrong], *more])}`"
         elif hasattr(error, "possibilities"):
             wrong, known = error.option_name, error.possibilities
-            owner = self._owner(error.option_name, known)
-            if owner is not None:
-                return f"this is an option of {owner}: run `cudaredist {owner} --help`"
+            owners = self._owners(error.option_name, command)
+            if len(owners) == 1:
+                return f"this is an option of {owners[0]}: run `cudaredist {owners[0]} --help`"
+            if owners:
+                return f"run `{self._without(error.option_name, owners[0])}`"
         elif isinstance(error, typer.BadParameter):
             known = _choices(error)
             wrong = _wrong_choice(error, known, self.words[self.words.index(command) + 1 :])
         return f"run `{self._corrected(wrong, known, command)}`"
 
-    def _owner(self, option: str, own: Sequence[str]) -> str | None:
-        """Return the command that has an unknown option, if exactly one has it.
+    def _owners(self, option: str, command: str) -> list[str]:
+        """Return the other commands that have an unknown option.
 
         If the command has the option in the singular or plural, that is more likely.
         """
+        own = {name for each in self.commands[command].params for name in each.opts}
         if any(option.rstrip("s") == name.rstrip("s") for name in own):
-            return None
-        owners = [
+            return []
+        return [
             name
-            for name, command in self.commands.items()
-            if any(option in {*each.opts, *each.secondary_opts} for each in command.params)
+            for name, other in self.commands.items()
+            if any(option in {*each.opts, *each.secondary_opts} for each in other.params)
         ]
-        return owners[0] if len(owners) == 1 else None
+
+    def _without(self, option: str, owner: str) -> str:
+        """Return the call without an option that only other commands have, and its value."""
+        parameters: list[Any] = self.commands[owner].params
+        named = next(each for each in parameters if option in (*each.opts, *each.secondary_opts))
+        has_value = not (named.is_flag or named.count)
+        words = list(self.words)
+        position = next(i for i, word in enumerate(words) if word.partition("=")[0] == option)
+        is_alone = "=" not in words[position]
+        del words[position : position + (2 if has_value and is_alone else 1)]
+        return " ".join(["cudaredist", *map(quoted, words)])
 
     def _corrected(self, wrong: str | None, known: Sequence[str], command: str | None) -> str:
         """Return the call with the most similar command, option or value, else the help."""

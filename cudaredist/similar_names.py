@@ -37,8 +37,9 @@ def listed_names(names: Sequence[str]) -> str:
 def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
     """Return the newest releases that begin with a text, else the next older and newer ones.
 
-    Returns nothing for other names.
+    `v13.0` and `12,9` are releases, too. Returns nothing for other names.
     """
+    name = name.lower().removeprefix("v").replace(",", ".")
     if not all(_is_release(release) for release in (name, *known)):
         return []
     beginning = sorted((release for release in known if release.startswith(name)), key=_numbers)

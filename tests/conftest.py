@@ -154,7 +154,8 @@ def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
         if name.startswith(("CUDAREDIST_", "GITHUB_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     # typer forces color if these are set, so help would differ between machines.
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    for name in ("FORCE_COLOR", "VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(_cache_folder(request)))

@@ -1,7 +1,7 @@
 """The answers to the message of an error in an environment."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
@@ -11,7 +11,7 @@ from cudaredist.environments.loaded_libraries import Use
 from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
-from cudaredist.primitives import Version
+from cudaredist.primitives import KNOWN_PLATFORMS, Version
 from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.program import AuditData, KnownLibrary, ProgramFile, majors_of
 from cudaredist.programs.repair import Repair
@@ -131,7 +131,7 @@ class Answers:
             for column, bit in table.columns.items()
             if bit & mask and not column.provider.stub
         }
-        known = self._data.catalog.providers(soname, self._files.platforms)
+        known = self._data.catalog.providers(soname, self._platforms)
         fitting = [lib for lib in known if lib.archive in archives]
         projects = self._environment.environment.distributions
         installed = [lib for lib in fitting if lib.project in projects]
@@ -259,7 +259,7 @@ class Answers:
         known = [
             library
             for soname in sonames
-            for library in self._data.catalog.providers(soname, self._files.platforms)
+            for library in self._data.catalog.providers(soname, self._platforms)
             if library.project is not None
         ]
         projects = sorted({library.project or "" for library in known})
@@ -276,6 +276,11 @@ class Answers:
             repair = self._environment.repairs.install(projects[0], SpecifierSet())
         hint = None if repair is None else repair.command
         return ErrorAnswer(kind="library", name=names[0], message=message, hint=hint)
+
+    @property
+    def _platforms(self) -> Collection[str]:
+        """The platforms of the environment's files, all if it has no binaries."""
+        return self._files.platforms or KNOWN_PLATFORMS
 
     def _majors(self) -> set[int]:
         """Return the CUDA majors of the libraries that files need."""

@@ -1,5 +1,6 @@
 """Changes of packages that resolve the findings of an environment, by its installer."""
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -8,6 +9,7 @@ from itertools import islice, product
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
 
+from cudaredist.environments.active import active_environments
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.requirements_in_use import RequirementsInUse, project_of
 from cudaredist.grouping import grouped
@@ -30,6 +32,8 @@ class Repairs:
         self._environment, self._catalog, self._requirements = environment, catalog, requirements
         self._versions = lru_cache(maxsize=None)(self._known_versions)
         self.installer = _installer(environment, catalog.projects())
+        has_python = environment.kind in {"virtual environment", "conda environment"}
+        self._path = environment.path if has_python and not _is_active(environment) else None
 
     @property
     def has_wheels(self) -> bool:
@@ -46,6 +50,7 @@ class Repairs:
         """Return a change of packages, None if the installer does not know one of them."""
         repair = Repair(
             installer=self.installer,
+            environment=self._path,
             removed=tuple(removed),
             installs=tuple(installs),
             reinstalls=tuple((package.project, package.version) for package in reinstalls),
@@ -93,6 +98,7 @@ class Repairs:
         changed = {*installed, *removed}
         return Repair(
             installer=self.installer,
+            environment=self._path,
             removed=tuple(project for project in removed if project not in installed),
             installs=tuple(_with_all_extras(installs)),
             reinstalls=tuple(each for each in again if each[0] not in changed),
@@ -121,6 +127,12 @@ class Repairs:
                 pins = pins_by_project.setdefault(project_of(each), {})
                 pins.setdefault(package.title, []).append(each.specifier)
         return pins_by_project
+
+
+def _is_active(environment: Environment) -> bool:
+    """Check if installers change this environment because no other one is active."""
+    active = set(map(os.path.realpath, active_environments()))
+    return not active or os.path.realpath(environment.path) in active
 
 
 def _with_all_extras(installs: Iterable[Install]) -> Iterator[Install]:

@@ -169,7 +169,7 @@ class Catalog:
         self._by_name = grouped((key_of(library.soname), library) for library in self._libraries)
         self._families = frozenset(map(family_of, self._by_name))
 
-    def providers(self, soname: str, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:
+    def providers(self, soname: str, platforms: Collection[str]) -> tuple[KnownLibrary, ...]:
         """Return the libraries with a soname, in the order of their releases."""
         named = self._by_name.get(key_of(soname), ())
         libraries = (library for library in named if library.platform in platforms)

@@ -34,6 +34,8 @@ class Repair(NamedTuple):
 
     installer: Installer = "pip"
     """The program that removes and installs packages."""
+    environment: str | None = None
+    """The path of the environment to change. None: it is the active one, or none is active."""
     removed: tuple[str, ...] = ()
     """Projects to remove."""
     installs: tuple[Install, ...] = ()
@@ -61,11 +63,21 @@ class Repair(NamedTuple):
             [f"{self._package(project)}{equals}{version}" for project, version in self.reinstalls],
         )
         parts = [
-            " ".join([command, *map(quote, names)])
+            " ".join([self._in_environment(command), *map(quote, names)])
             for command, names in zip(COMMANDS[self.installer], packages, strict=True)
             if names
         ]
         return " && ".join([*parts, *self.commands])
+
+    def _in_environment(self, command: str) -> str:
+        """Return a command that changes the environment, even if another one is active."""
+        if self.environment is None:
+            return command
+        path = quote(self.environment)
+        if self.installer == "pip":
+            return f"{path}/bin/python -m {command}"
+        option = "--python" if self.installer == "uv" else "--prefix"
+        return f"{command} {option} {path}"
 
     def _requirement(self, install: Install) -> str:
         extras = f"[{','.join(install.extras)}]" if install.extras else ""

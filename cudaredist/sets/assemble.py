@@ -21,7 +21,7 @@ from cudaredist.formats.packageset import (
     Status,
 )
 from cudaredist.formats.policy import Bounds, LibraryPolicy
-from cudaredist.hints import again, command_line
+from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release, manifest_name
 from cudaredist.redists import CUDA
@@ -486,10 +486,12 @@ def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
         # Shipped manifests must be downloaded before.
         command = f"{command_line('download-manifests')} && {command}"
     option = spec.request.options.allow_missing_features
+    # check and bump build the declared sets, which have settings instead of options.
+    choice = f"use {option}" if takes(option) else "declare `allow-missing-features = true`"
     return IncompleteError(
         f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
         f"{'; '.join(shortened(packages, _SHOWN))}",
-        hint=f"run `{command}` to create them, or use {option}",
+        hint=f"run `{command}` to create them, or {choice}",
     )
 
 
@@ -503,11 +505,11 @@ def _hollow_error(
         texts.append(f"{name} ({text})")
     system = spec.request.system if spec.platform == UNSUPPORTED else spec.platform
     option = spec.request.options.allow_hollow
-    return UsageError(
-        f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}",
-        hint=f"see {manifest_name(spec.cuda)}, or use {option} to create the set anyway: "
-        f"`{again(option)}`",
-    )
+    hint = f"see {manifest_name(spec.cuda)}"
+    if takes(option):
+        hint += f", or use {option} to create the set anyway: `{again(option)}`"
+    message = f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}"
+    return UsageError(message, hint=hint)
 
 
 def count_statuses(package_set: PackageSet) -> dict[Status, int]:

@@ -72,6 +72,74 @@ WRONG_CALLS = {
 """Wrong calls, and the command of the hint."""
 
 
+CALLS_OF_NEWCOMERS = {
+    "explain gpu": "cudaredist explain gpu T4",
+    "explain cudn": "cudaredist explain cudnn",
+    "build --cuda v13.0 --platform linux-x86_64": "cudaredist build --cuda 13.0.3 "
+    "--platform linux-x86_64",
+    "build --cuda 12,9 --platform linux-x86_64": "cudaredist build --cuda 12.9.2 "
+    "--platform linux-x86_64",
+    "materialize set.json --channel redist --output cuda --check": "cudaredist materialize "
+    "set.json --output cuda --check",
+    "validate --channel redist set.json": "cudaredist validate set.json",
+    "validate --channel=redist set.json": "cudaredist validate set.json",
+    "export rules-ml-toolchain --channel redist": "cudaredist export rules-ml-toolchain",
+    "list": "cudaredist versions --offline",
+    "search libcublas.so.12": "cudaredist which libcublas.so.12",
+    "info cudnn": "cudaredist explain cudnn",
+    "show 'GTX 1080'": "cudaredist explain 'GTX 1080'",
+    "install set.json --output cuda --check": "cudaredist materialize set.json --output cuda "
+    "--check",
+}
+"""Calls in the form of other programs, and the command of the hint."""
+
+
+@pytest.mark.parametrize("call", CALLS_OF_NEWCOMERS)
+def test_hint_of_newcomers_call_runs(run: Run, call: str) -> None:
+    assert run(*f"{BUILD} --output set.json".split()).exit_code == 0
+    result = run(*shlex.split(call))
+    assert result.exit_code == 2
+    command, *_ = re.findall("`([^`]*)`", result.stderr)
+    assert command == CALLS_OF_NEWCOMERS[call]
+    expected = {1} if "--check" in call else {0}
+    assert run(*shlex.split(command)[1:]).exit_code in expected
+
+
+def test_unknown_library_suggests_no_other_one(run: Run) -> None:
+    result = run("which", "libnvinfer.so.10")
+    assert "did you mean" not in result.output
+
+
+def test_check_in_an_empty_folder_does_not_name_a_policy_file(run: Run) -> None:
+    assert "policy/" not in run("check", "--offline").output
+
+
+def test_check_of_declared_set_without_features_names_a_setting(run: Run) -> None:
+    """An option of `build` is not one of `check`."""
+    Path("cudaredist.toml").write_text(
+        "[[sets]]\ncuda = ['13.0.2']\nplatforms = ['linux-x86_64']\n"
+    )
+    assert run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda").exit_code == 0
+    assert "--allow-missing-features" in run("build").output
+    output = run("check", "--offline").output
+    assert "--allow-missing-features" not in output
+    assert "declare `allow-missing-features = true`" in output
+    with Path("cudaredist.toml").open("a") as file:
+        file.write("allow-missing-features = true\n")
+    output = run("check", "--offline").output
+    assert "have no features" not in output
+    # A set without nvcc has no setting.
+    assert "--allow-hollow" in run("build").output
+    assert "--allow-hollow" not in output
+
+
+def test_check_after_drop_of_all_releases_reads_the_shipped_data(run: Run) -> None:
+    assert run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda").exit_code == 0
+    assert run("drop", "cuda@13.0.2").exit_code == 0
+    result = run("check", "--offline")
+    assert (result.exit_code, result.stderr.count("--help")) == (0, 0)
+
+
 @pytest.mark.parametrize(
     "call",
     [("validate",), ("validate", "--quiet"), ("audit",), ("explain", "set"), ("export", "nix")],

@@ -29,10 +29,6 @@ AuditFormat: TypeAlias = Literal[
 ]
 
 
-ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
-"""Variables with the folder of the active environment."""
-
-
 class AuditOptions(Options):
     """Options of audit."""
 
@@ -74,10 +70,10 @@ class AuditOptions(Options):
         """Return the paths, or the active environment. Raises `UsageError` if there is none."""
         if self.paths:
             return self.paths
-        for variable in ACTIVE:
-            folder = os.environ.get(variable)
-            if folder:
-                return [Path(folder)]
+        from cudaredist.environments.active import ACTIVE, active_environments
+
+        for folder in active_environments():
+            return [Path(folder)]
         message = f"missing PATH: no environment is active ({' or '.join(ACTIVE)})"
         raise UsageError(message, hint=f"run `{again('.venv')}`")
 

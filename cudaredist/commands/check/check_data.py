@@ -36,7 +36,7 @@ from cudaredist.redists import REDISTS, Redist
 from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, layer_of
 from cudaredist.store.read_data import no_manifests
 from cudaredist.store.upstream import (
     describe_changes,
@@ -166,7 +166,10 @@ class _UpstreamQuery(NamedTuple):
                 self.sources, self.cache, label, listing, data, redist=local.redist, entry=entry
             )
             size = len(upstream.data)
-            hint = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
+            # Shipped data has nothing to correct for a user without a data folder.
+            is_shipped = layer_of(local.store.layer_of(local.redist.name, label).root) == "shipped"
+            correct = "if that is wrong, add the release to `policy/wheels.json` in the data folder"
+            hint = None if is_shipped else correct
             doubts = upstream.doubts
             if doubts and _has_versions_of_archives(local, label, upstream.data):
                 doubts = ()

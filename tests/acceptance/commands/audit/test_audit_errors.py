@@ -95,3 +95,34 @@ def test_audit_refuses_a_large_message(site: Path) -> None:
     words = ["audit", str(site), "--error", "-"]
     result = CliRunner().invoke(app, words, input=b"x" * 1_000_001)
     expect_error(result, 2, "the message is larger than 1,000,000 bytes")
+
+
+@pytest.mark.parametrize(
+    ("installer", "command"),
+    [
+        ("pip", "env/bin/python -m pip install 'nvidia-nccl-cu12>=2.28.3'"),
+        ("uv", "uv pip install --python env 'nvidia-nccl-cu12>=2.28.3'"),
+    ],
+)
+def test_repair_names_the_environment_while_another_one_is_active(
+    run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, installer: str, command: str
+) -> None:
+    for folder in site.glob("lib/python3.11/site-packages/*.dist-info"):
+        (folder / "INSTALLER").write_text(installer)
+    monkeypatch.setenv("VIRTUAL_ENV", str(site))
+    assert "`pip install" in run("audit", "env", "--error", MESSAGE).output or installer == "uv"
+    monkeypatch.setenv("VIRTUAL_ENV", "other")
+    assert f"run `{command}`" in run("audit", "env", "--error", MESSAGE).output
+
+
+def test_answer_for_an_environment_without_cuda_names_the_package(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env/pyvenv.cfg").write_text("")
+    output = run("audit", tmp_path / "env", "--error", "libcublas.so.12: cannot open").output
+    assert "nvidia-cublas-cu12 contains it" in output
+    assert "run `pip install nvidia-cublas-cu12`" in output
+    output = run("audit", tmp_path / "env", "--error", MESSAGE).output
+    assert "(nvidia-nccl-cu12 2.28.3)" in output
