@@ -99,6 +99,7 @@ FILE_KINDS = {
         FileKind("policy-drivers", "policy.DriverPolicy", "lowest"),
         FileKind("policy-fixups", "policy.FixupPolicy", "fixups"),
         FileKind("policy-gpus", "tables.GpuPolicy", "overlay"),
+        FileKind("policy-jetpack", "jetpack.JetPackPolicy", "releases compat"),
         FileKind("policy-libraries", "policy.LibraryPolicy", "external loaded"),
         FileKind("policy-licenses", "policy.LicensePolicy", "manifests default"),
         FileKind("policy-meta", "policy.MetaPolicy", "redists packages"),

@@ -17,7 +17,7 @@ from cudaredist.cli.options import (
 from cudaredist.cli.session import Refusal, Session, command, open_cache, refuse
 from cudaredist.errors import EXIT_OK
 
-SUBJECTS = ("nvcc", "gpu", "cuda", "driver", "package", "set")
+SUBJECTS = ("nvcc", "gpu", "cuda", "driver", "jetpack", "l4t", "package", "set")
 """The subjects that a call can name."""
 
 
@@ -27,12 +27,12 @@ class ExplainOptions(Options):
     typical = ("channel", "data_dir", "json")
 
     subject: str = argument(
-        "Any name below, or its subject: nvcc, gpu, cuda, driver, package, set.",
+        "Any name below, or its subject, such as gpu, cuda or package.",
         metavar="WORD",
         default=...,
     )
     words: list[str] | None = argument(
-        "CUDA release, compiler, GPU, driver, package, library, symbol or set.",
+        "CUDA, JetPack, compiler, GPU, driver, package, library or set.",
         metavar="[NAME]...",
     )
     history: bool = output_flag("Show the changes of a package by release.")
@@ -105,8 +105,9 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
     The answer comes first. With --sources, every fact has its source, and if documentation or
     policy differs from NVIDIA's files, both are shown. A GPU lists the library releases that run on
-    it, a driver lists the CUDA releases that run on it, a package lists its releases and platforms,
-    and a set lists its contents and the reasons for missing packages.
+    it, a driver lists the CUDA releases that run on it, a release of JetPack or L4T its CUDA and
+    the products with builds for it, a package lists its releases and platforms, and a set lists its
+    contents and the reasons for missing packages.
 
     Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables override the
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
@@ -240,11 +241,26 @@ def _show_driver(name: str, options: ExplainOptions, session: Session) -> int:
     return EXIT_OK
 
 
+def _show_jetpack(
+    subject: Literal["jetpack", "l4t"], name: str, options: ExplainOptions, session: Session
+) -> int:
+    """Show the contents of a release of JetPack, and the products with builds for it."""
+    from cudaredist.commands.explain.jetpack_report import explain_jetpack_release
+    from cudaredist.commands.explain.table_text import explain_text
+
+    index = session.open_index(options.data, options.cache_dir)
+    report = explain_jetpack_release(subject, name, index)
+    session.show(report, partial(explain_text, with_sources=options.sources))
+    return EXIT_OK
+
+
 _ANSWERS: Mapping[str, Callable[[str, ExplainOptions, Session], int]] = {
     "nvcc": partial(_show_by_tables, "nvcc"),
     "gpu": partial(_show_by_tables, "gpu"),
     "cuda": partial(_show_by_tables, "cuda"),
     "driver": _show_driver,
+    "jetpack": partial(_show_jetpack, "jetpack"),
+    "l4t": partial(_show_jetpack, "l4t"),
     "package": _show_package,
     "set": _show_set,
     "which": _show_providers,

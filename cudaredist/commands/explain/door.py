@@ -26,6 +26,7 @@ from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.locate import channels_to_read
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.explain_compiler import is_compiler
+from cudaredist.tables.explain_jetpack import parse_jetson
 from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.wheels import METAPACKAGES, package_of_project
@@ -132,6 +133,16 @@ def _compiler(text: str, _: Facts) -> str | None:
     return text if is_compiler(text) else None
 
 
+def _jetpack(text: str, _: Facts) -> str | None:
+    name = parse_jetson(text)
+    return name.version if name and name.subject == "jetpack" else None
+
+
+def _l4t(text: str, _: Facts) -> str | None:
+    name = parse_jetson(text)
+    return name.version if name and name.subject == "l4t" else None
+
+
 def _driver(text: str, _: Facts) -> str | None:
     match = re.fullmatch(r"[rRvV]?([0-9]{3}(\.[0-9]{1,9}){0,2})", text)
     return match[1] if match and int(match[1][:3]) > _OLDEST_DRIVER else None
@@ -196,6 +207,8 @@ _UNKNOWN_SYMBOL = Form("not a known name, so it is searched as a symbol", "which
 _EXAMPLES = {
     "gpu": "gpu T4",
     "driver": "driver 580.95",
+    "jetpack": "jetpack 6.2",
+    "l4t": "l4t 36.4.3",
     "package": "package libcublas",
     "set": "set --help",
 }
@@ -203,6 +216,8 @@ _EXAMPLES = {
 FORMS = (
     Form("a package set", "explain set", _set),
     Form("a compiler", "explain nvcc", _compiler),
+    Form("a release of JetPack", "explain jetpack", _jetpack),
+    Form("a release of Jetson Linux", "explain l4t", _l4t),
     Form("a driver", "explain driver", _driver),
     Form("a CUDA release", "explain cuda", _release),
     _CUDA,

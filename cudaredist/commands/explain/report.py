@@ -67,10 +67,11 @@ class ExplainReport(Report):
     """The result of explain."""
 
     command: Literal["explain"] = "explain"
-    kind: Literal["nvcc", "gpu", "cuda", "driver"]
+    kind: Literal["nvcc", "gpu", "cuda", "driver", "jetpack"]
     asked: str
     answer: str | None = Field(
-        default=None, description="For driver, nvcc and cuda: the answer, one line for each part"
+        default=None,
+        description="For driver, nvcc, cuda and jetpack: the answer, one line for each part",
     )
     newest: tuple[NewestTogether, ...] = Field(
         default=(), description="For gpu: CUDA, cuDNN, NCCL and cuTENSOR, from the feature files"

@@ -41,6 +41,25 @@ SUBJECTS = {
 """Words, and the command that the note names."""
 
 
+@pytest.mark.parametrize(
+    ("word", "call"),
+    [
+        ("JetPack 6.2", "explain jetpack 6.2"),
+        ("jp-6.2", "explain jetpack 6.2"),
+        ("L4T R36.4.3", "explain l4t 36.4.3"),
+    ],
+)
+def test_release_of_jetpack_is_answered_with_its_builds(run: Run, word: str, call: str) -> None:
+    result = expect_output(run("explain", word), 0)
+    assert result.stdout == run(*call.split()).stdout
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("JetPack 6.2 (L4T 36.4.3): CUDA 12.6, cuDNN 9.3.0.75, TensorRT 10.3")
+    assert lines[2].startswith("newest releases with builds for linux-aarch64 and CUDA 12: CUDA")
+    document = json.loads(run(*call.split(), "--json").stdout)
+    facts = {fact["name"]: fact for topic in document["topics"] for fact in topic["facts"]}
+    assert (document["kind"], facts["cuda"]["value"]) == ("jetpack", "12.6")
+
+
 @pytest.mark.parametrize("word", SUBJECTS)
 def test_word_is_answered_as_its_subject(run: Run, word: str) -> None:
     result = expect_output(run("explain", word), 0)
