@@ -117,6 +117,10 @@ class Comparison:
                         reason = self.ours.release_reason(cell, old, new)
                         yield _cell("releases", cell, old, None, reason)
 
+    def _read(self, path: str) -> bytes | None:
+        """Return a file of the folder, or None if it is missing."""
+        return read_file(self.folder / path)
+
     def _old_label(self, cell: Cell) -> str | None:
         """Return the label in nixpkgs, or None."""
         sets = self.update.theirs.releases.get(cell.machine, {})
@@ -125,9 +129,8 @@ class Comparison:
 
     def _changed_manifests(self) -> Iterator[TableCell]:
         """Yield missing or different manifests."""
-        files = manifest_files(self.update.target.versions, self.update.tables)
-        for path, data in files.items():
-            current = read_file(self.folder / path)
+        for path, data in manifest_files(self.update, self._read).items():
+            current = self._read(path)
             if current is not None and is_same_manifest(path, current, data):
                 continue
             redist = REDISTS[PurePosixPath(path).parts[-2]]

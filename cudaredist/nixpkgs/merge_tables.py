@@ -13,7 +13,7 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.nixpkgs.nix_file import NixFile
 from cudaredist.nixpkgs.rejection_comments import rejection_comments
 from cudaredist.nixpkgs.release_code import merge_versions
-from cudaredist.nixpkgs.releases import SetReleases, Versions, labels_by_set, model_of, released
+from cudaredist.nixpkgs.releases import SetReleases, labels_by_set, model_of, released
 from cudaredist.nixpkgs.tables import (
     ALL_PACKAGES_PATH,
     CAPABILITY_PATH,
@@ -23,7 +23,6 @@ from cudaredist.nixpkgs.tables import (
     VERSIONS_PATH,
     CompilerBounds,
     Rows,
-    SharedTables,
     TableUpdate,
     flat_cells,
     minors_of,
@@ -83,7 +82,7 @@ def _opened(path: str, read: _Read) -> NixFile:
 
 def _manifests(update: TableUpdate, read: _Read) -> dict[str, bytes]:
     """Return the manifests of the releases. Equal ones stay as they are."""
-    files = manifest_files(update.target.versions, update.tables)
+    files = manifest_files(update, read)
     for path, data in files.items():
         current = read(path)
         if current and is_same_manifest(path, current, data):
@@ -205,15 +204,18 @@ def _capability_entry(gpus: Gpus, name: str, fields: Mapping[str, str | bool | N
 # -- manifests
 
 
-def manifest_files(versions: Versions, tables: SharedTables) -> dict[str, bytes]:
-    """Return the published manifests of releases, by path in nixpkgs.
+def manifest_files(update: TableUpdate, read: _Read) -> dict[str, bytes]:
+    """Return the published manifests of the releases, by path in nixpkgs.
 
-    nixpkgs' formatter requires a line feed at the end.
+    nixpkgs' formatter requires a line feed at the end. A checkout of Nix files only, without these
+    manifests, gets them together with the first release that changes.
     """
     files = {}
-    for release in released(versions):
-        data = tables.manifests.get(release)
+    for release in released(update.target.versions):
+        data = update.tables.manifests.get(release)
         if data is not None:
             path = f"{MANIFEST_FOLDER}/{release.redist}/redistrib_{release.label}.json"
             files[path] = with_line_feed(data)
+    if not update.target.changed and not any(map(read, files)):
+        return {}
     return files

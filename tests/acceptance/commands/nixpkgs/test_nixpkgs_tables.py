@@ -3,6 +3,7 @@
 import difflib
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,21 @@ def test_newer_release_of_checkout_is_no_difference(run: Run, checkout: Path) ->
     package_set["redists"]["cudnn"]["mode"] = "pinned"
     Path("set.json").write_text(json.dumps(package_set))
     expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data"), 1)
+
+
+@needs_nix
+def test_checkout_of_nix_files_only_has_no_missing_manifests(run: Run, checkout: Path) -> None:
+    expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data"), 0)
+    shutil.rmtree(checkout / "pkgs/development/cuda-modules/_cuda/manifests")
+    result = run("nixpkgs", checkout, "set.json", "--no-shipped-data", "--diff")
+    assert "0 cells to change" in expect_output(result, 0).stdout
+    # A release that changes needs its manifest, and with it those of the others.
+    path = checkout / VERSIONS_PATH
+    path.write_text(path.read_text().replace('cuda = "13.3.1"', 'cuda = "13.3.0"'))
+    expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data"), 0)
+    assert (checkout / MANIFEST).exists()
+    again = run("nixpkgs", checkout, "set.json", "--no-shipped-data")
+    assert "written" not in expect_output(again, 0).stdout
 
 
 @needs_nix
