@@ -155,6 +155,7 @@ data: setup  ## generate the shipped data from about 250 GB of wheels, without s
 	$(call download,nvpl,$(NVPL))
 	$(call download,nvshmem,$(NVSHMEM))
 	$(call download,nvtiff,$(NVTIFF))
+	$(BIN)/python -m tools.wheel_requirements
 	$(BIN)/cudaredist process-manifests $(WHEELS)
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)

@@ -41,6 +41,7 @@ from cudaredist.primitives import (
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
 from cudaredist.similar_names import misspelled_names
+from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 
@@ -232,6 +233,8 @@ class SetData:
     """Returns the releases of a redistributable in the shipped wheels, for archives of NVIDIA's
     server without variants."""
 
+    symbols: LayeredSymbols = field(default_factory=lambda: LayeredSymbols(()))
+    """The tables of symbols."""
     archives_of_cuda: Callable[[Version], Sequence[Archive]] = lambda _: ()
     """Returns NVIDIA's archives of a CUDA release, empty if its manifest is not in the data."""
 

@@ -42,6 +42,7 @@ from cudaredist.similar_names import misspelled_names
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.layered_tables import require_layered
 from cudaredist.store.read_data import RUNFILES, located, read_runfiles
+from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 
 _InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy", "runfiles"]
@@ -79,6 +80,7 @@ def read_set_data(
         runfiles=read_runfiles(runfiles).runfiles,
         inputs=tuple(inputs),
         shipped_wheels=shipped_wheels if store.channel == "redist" else lambda _: (),
+        symbols=LayeredSymbols(store.symbol_paths),
         archives_of_cuda=partial(_archives_of_cuda, store.with_unexamined().of_channel("redist")),
     )
 

@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint, ConstraintPolicy
 from cudaredist.hints import command_line, correction_line
@@ -15,6 +14,7 @@ from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.cuda_libraries import CudaLibraries
 from cudaredist.sets.inputs import InputManifest, SetData, is_within
+from cudaredist.sets.linked_symbols import LinkedSymbols, examined_archive
 from cudaredist.sets.platforms import Absence, select_archive
 from cudaredist.sets.requirements import (
     SetTarget,
@@ -23,6 +23,7 @@ from cudaredist.sets.requirements import (
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
 from cudaredist.similar_names import listed_names, nearest_releases
+from cudaredist.wheels import package_of_project
 from cudaredist.words import listed, shown
 
 EARLY = "has no hashes, so no set can be built from it"
@@ -126,17 +127,24 @@ def choose_releases(
     required, releases without it are never chosen, except CUDA's own release and pinned ones.
     """
     fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
-    requirements = data.policies.requirements.requirements
-    requiring = {data.names[entry.package].redist for entry in requirements if entry.needs_packages}
+    policy = data.policies.requirements
+    requiring = {entry.package for entry in policy.requirements if entry.needs_packages}
+    requiring |= {package_of_project(project) for project in policy.wheels}
+    last = {data.names[package].redist for package in requiring if package in data.names}
     libraries = CudaLibraries(target.cuda, target.platform, data)
-    chooser = _Chooser(target, data, coverage, libraries)
-    for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
+    symbols = LinkedSymbols(target, data)
+    symbols.add(fixed[CUDA])
+    chooser = _Chooser(target, data, coverage, libraries, symbols)
+    for redist in sorted(data.manifests, key=lambda name: (name in last, name)):
         manifest = fixed.get(redist)
         if manifest is None:
             chooser.choices[redist] = chooser.fitting(redist)
         else:
             pinned = ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
             chooser.choices[redist] = Choice(manifest, pinned)
+        selected = chooser.choices[redist].manifest
+        if selected is not None and redist != CUDA:
+            symbols.add(selected)
     return dict(sorted(chooser.choices.items()))
 
 
@@ -147,7 +155,8 @@ def find_refused_pins(
 
     Requirements on other packages are not checked.
     """
-    chooser = _Chooser(target, data, None, CudaLibraries(target.cuda, target.platform, data))
+    libraries = CudaLibraries(target.cuda, target.platform, data)
+    chooser = _Chooser(target, data, None, libraries, LinkedSymbols(target, data))
     refused = {redist: chooser.refused_pin(manifest) for redist, manifest in pins.items()}
     return {redist: pin for redist, pin in refused.items() if pin is not None}
 
@@ -201,12 +210,20 @@ class _Chooser:
     data: SetData
     coverage: RequiredCoverage | None
     libraries: CudaLibraries
+    symbols: LinkedSymbols
+    """The symbols of the libraries chosen so far."""
     choices: dict[str, Choice] = field(default_factory=dict)
     """The choices so far."""
 
     def fitting(self, redist: str) -> Choice:
-        """Return the newest suitable release, else the newest published one."""
-        choice = self._newest(redist, self._unmet, self._uncovered, names_newest=True)
+        """Return the newest suitable release, else the newest published one.
+
+        If every suitable release lacks symbols, the set gets the newest of them with a warning.
+        """
+        checks = (self._unmet, self._uncovered)
+        choice = self._newest(redist, self._lacking_symbols, *checks, names_newest=True)
+        if choice.manifest is None:
+            choice = self._newest(redist, *checks, names_newest=True)
         if choice.manifest is not None:
             return choice
         if choice.uncovered is None:
@@ -220,6 +237,11 @@ class _Chooser:
             for _, problem in requirement_problems(entry, target, self._versions_of):
                 return _Refusal(problem)
         return None
+
+    def _lacking_symbols(self, manifest: InputManifest, archive: Archive) -> _Refusal | None:
+        """Return the symbols that a release's package needs and the set lacks, or None."""
+        problem = self.symbols.refusal(manifest, archive)
+        return _Refusal(problem) if problem else None
 
     def _versions_of(self, name: str) -> list[Version]:
         """Return the version of a package in the releases chosen so far."""
@@ -375,13 +397,3 @@ def main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
     main = [name for name in first if name in manifest.packages]
     withheld = data.policies.withheld.withheld
     return main or sorted(name for name in manifest.packages if name not in withheld)
-
-
-def examined_archive(
-    manifest: InputManifest, archive: Archive, data: SetData
-) -> ExaminedArchive | None:
-    """Return the facts of an archive, or None if unexamined."""
-    features = data.read_features(manifest.redist, manifest.label)
-    if features is None or archive.sha256 is None:
-        return None
-    return features.examined.get((archive.package, archive.sha256))

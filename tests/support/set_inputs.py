@@ -31,6 +31,7 @@ from cudaredist.sets.inputs import (
 from cudaredist.sets.invariants.documents import check_set
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.symbol_folder import LayeredSymbols
 from support import factory
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
@@ -279,6 +280,7 @@ def set_data_of(
         "runfiles": {},
         "inputs": (),
         "shipped_wheels": lambda _: (),
+        "symbols": LayeredSymbols(()),
     }
     return replace(_shipped(), **(values | more))
 

@@ -43,7 +43,6 @@ from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
 from cudaredist.store.files import is_inside, read_file, remove_file, update_output
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.selection import ALL
-from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.words import shortened
 
 Spec: TypeAlias = SetSpec | RefusedSet
@@ -155,7 +154,6 @@ Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
 def make_sets(
     specs: Sequence[SetSpec | RefusedSet],
     data: SetData,
-    symbols: LayeredSymbols | None = None,
     *,
     strict: bool = False,
     progress: Progress = NO_PROGRESS,
@@ -163,15 +161,12 @@ def make_sets(
     """Yield the set of each spec, or its error.
 
     An error does not stop the other sets. With `strict`, a warning is an error, for example a
-    broken package. With the tables `symbols`, a library that requires symbols missing from
-    another library is a warning.
+    broken package.
     """
     progress.expect(len(specs))
     for spec in specs:
         try:
-            result: PackageSet | CudaRedistError = build_one(
-                spec, data, strict=strict, symbols=symbols
-            )
+            result: PackageSet | CudaRedistError = build_one(spec, data, strict=strict)
         except CudaRedistError as error:
             result = error
         yield spec, result
@@ -245,13 +240,7 @@ def _worst(codes: Sequence[int]) -> int:
     return EXIT_USAGE if is_usage else worst
 
 
-def build_one(
-    spec: SetSpec | RefusedSet,
-    data: SetData,
-    *,
-    strict: bool = False,
-    symbols: LayeredSymbols | None = None,
-) -> PackageSet:
+def build_one(spec: SetSpec | RefusedSet, data: SetData, *, strict: bool = False) -> PackageSet:
     """Build one set.
 
     With `strict`, raises `IncompleteError` if the set has a warning. Raises the error of a refused
@@ -261,9 +250,7 @@ def build_one(
         raise InvalidFileError("policy", data.problems)
     if isinstance(spec, RefusedSet):
         raise spec.error
-    package_set = build_set(spec)
-    if symbols is not None:
-        package_set = with_symbol_diagnostics(package_set, symbols)
+    package_set = with_symbol_diagnostics(build_set(spec), data.symbols)
     if strict:
         _refuse_warnings(package_set)
     return package_set

@@ -157,7 +157,6 @@ def build(options: BuildOptions, session: Session) -> int:
     )
     from cudaredist.commands.build.declared_sets import declared_sets
     from cudaredist.commands.build.text import build_text
-    from cudaredist.store.symbol_folder import LayeredSymbols
 
     store = session.read_store(options.data)
     if options.wheel_base and store.channel != "wheels":
@@ -167,18 +166,17 @@ def build(options: BuildOptions, session: Session) -> int:
     if declared is not None:
         return _build_declared(declared, options, store, session)
     data = _read_data(store, options)
-    symbols = LayeredSymbols(store.symbol_paths)
     specs = specs_for(_request(options), data, options.cuda or ())
     if options.json and options.output is None and not options.check:
         _require_one(specs, "--json")
-        package_set = build_one(specs[0], data, strict=options.strict, symbols=symbols)
+        package_set = build_one(specs[0], data, strict=options.strict)
         session.console.result(package_set.canonical().decode())
         return EXIT_OK
     output = options.output or Path("build")
     if output.suffix == ".json":
         _require_one(specs, str(output))
     progress = session.progress("building")
-    results = make_sets(specs, data, symbols, strict=options.strict, progress=progress)
+    results = make_sets(specs, data, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())
     report = write_sets(results, output, skipped=skipped, may_write=not options.check)
     shown = partial(build_text, is_quiet=options.quiet, with_notes=options.verbose > 0)
@@ -205,11 +203,10 @@ def _build_declared(
     from cudaredist.commands.build.build_sets import write_sets
     from cudaredist.commands.build.declared_sets import declared_groups, make_groups
     from cudaredist.commands.build.text import build_text
-    from cudaredist.store.symbol_folder import LayeredSymbols
 
     groups = declared_groups(declared, store, _request(options))
-    symbols, progress = LayeredSymbols(store.symbol_paths), session.progress("building")
-    attempts = make_groups(groups, symbols, strict=options.strict, progress=progress)
+    progress = session.progress("building")
+    attempts = make_groups(groups, strict=options.strict, progress=progress)
     output = options.output or declared.folder
     if output.suffix == ".json":
         specs = [spec for group in groups for spec in group.specs]

@@ -18,7 +18,6 @@ from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import RefusedSet, Request, SetSpec
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import is_folder
-from cudaredist.store.symbol_folder import LayeredSymbols
 
 
 def declared_sets() -> DeclaredSets | None:
@@ -84,14 +83,13 @@ def _with_labels(spec: Spec, labels: Mapping[tuple[str | None, str], set[Version
 
 def make_groups(
     groups: Sequence[SetGroup],
-    symbols: LayeredSymbols | None = None,
     *,
     strict: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[Attempt]:
     """Yield each set, or its error."""
     for data, specs in groups:
-        yield from make_sets(specs, data, symbols, strict=strict, progress=progress)
+        yield from make_sets(specs, data, strict=strict, progress=progress)
 
 
 def _group(declared: DeclaredSets, number: int, data: SetData, template: Request) -> SetGroup:

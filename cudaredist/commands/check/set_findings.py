@@ -14,7 +14,6 @@ from cudaredist.sets.closures import closure_of
 from cudaredist.sets.read_set import indexed_sets, read_package_set
 from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store
-from cudaredist.store.symbol_folder import LayeredSymbols
 
 
 def set_findings(store: Store) -> Iterator[Finding]:
@@ -24,7 +23,7 @@ def set_findings(store: Store) -> Iterator[Finding]:
         return
     try:
         groups = declared_groups(declared, store, Request(options=BUILD_OPTIONS))
-        attempts = make_groups(groups, LayeredSymbols(store.symbol_paths))
+        attempts = make_groups(groups)
         report = write_sets(attempts, declared.folder, may_write=False, is_complete=True)
     except CudaRedistError as error:
         yield finding("stale-set", error.message, hint=error.hint, exit_code=error.exit_code)

@@ -1,7 +1,7 @@
 """Check that libraries which are used together have the symbols that they need of each other."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from cudaredist.tables.symbols.symbol_table import LibraryRelease
@@ -34,11 +34,14 @@ class SymbolCheck(NamedTuple):
     """Libraries whose symbols no table has."""
 
 
-def check_symbols(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> SymbolCheck:
+def check_symbols(
+    libraries: Mapping[LinkedLibrary, LibraryRelease | None],
+    of: Container[LinkedLibrary] | None = None,
+) -> SymbolCheck:
     """Check the imports of each library against the libraries that are there.
 
     What a library takes from others than these is not checked. A symbol without a version may
-    come from any of them.
+    come from any of them. `of` limits the check to the imports of some libraries.
     """
     known = {library: release for library, release in libraries.items() if release is not None}
     by_soname: dict[str, list[LinkedLibrary]] = defaultdict(list)
@@ -46,6 +49,8 @@ def check_symbols(libraries: Mapping[LinkedLibrary, LibraryRelease | None]) -> S
         by_soname[library.soname].append(library)
     missing: dict[tuple[LinkedLibrary, LinkedLibrary], list[str]] = defaultdict(list)
     for library, release in known.items():
+        if of is not None and library not in of:
+            continue
         for symbol in release.imports():
             providers = by_soname.get(symbol.library, ())
             if not providers:
