@@ -1,7 +1,7 @@
 """Read the configuration file of a project."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,6 +66,18 @@ def read_configuration() -> ConfigurationFile:
 
     Raises `UsageError` if it is invalid, and `ReadError`.
     """
+    for path, table in _configurations():
+        return _configuration(path, table)
+    return ConfigurationFile(None, {}, {})
+
+
+def ignored_configurations() -> list[Path]:
+    """Return further configuration files, which are ignored because of the closest one."""
+    return [path for path, _ in _configurations()][1:]
+
+
+def _configurations() -> Iterator[tuple[Path, object]]:
+    """Yield the configuration files with their tables, the closest one first."""
     try:
         parents = Path.cwd().parents
     except FileNotFoundError as error:
@@ -77,8 +89,7 @@ def read_configuration() -> ConfigurationFile:
             if path.is_file() and is_safe_to_trust(path):
                 table = _table(path, keys)
                 if table is not None:
-                    return _configuration(path, table)
-    return ConfigurationFile(None, {}, {})
+                    yield path, table
 
 
 def _table(path: Path, keys: tuple[str, ...]) -> object:

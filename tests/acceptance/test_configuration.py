@@ -211,3 +211,20 @@ def test_config_lists_alias_fallback(run: Run) -> None:
     Path("cudaredist.toml").write_text("alias-fallback = true\n")
     settings = json.loads(run("config", "--json").stdout)["settings"]
     assert {"name": "alias-fallback", "value": True, "origin": "file"} in settings
+
+
+def test_config_names_its_file_its_sets_and_ignored_files(run: Run) -> None:
+    text = "jobs = 2\n[[sets]]\ncuda = ['13.0']\nplatforms = ['linux-x86_64']\n"
+    Path("cudaredist.toml").write_text(f"{text}redist = {{cudnn = '9.10'}}\n")
+    Path("pyproject.toml").write_text("[tool.cudaredist]\njobs = 3\n")
+    first, second, *lines = run("config").stdout.splitlines()
+    assert first == "configuration file: cudaredist.toml"
+    assert second == "ignored, because it is not the first: pyproject.toml"
+    assert "  cuda = 13.0, platforms = linux-x86_64, redist = cudnn=9.10" in lines
+    document = json.loads(run("config", "--json").stdout)
+    assert (document["path"], document["ignored"]) == ("cudaredist.toml", ["pyproject.toml"])
+    assert len(document["sets"]) == 1
+    Path("cudaredist.toml").unlink()
+    assert run("config").stdout.startswith("configuration file: pyproject.toml\n\n")
+    Path("pyproject.toml").unlink()
+    assert run("config").stdout.startswith("no configuration file")

@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cudaredist.cli.options import (
     ChannelName,
@@ -16,6 +16,9 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import Session, command
 from cudaredist.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from cudaredist.formats.settings import DeclaredSet
 
 
 class ConfigOptions(Options):
@@ -44,7 +47,7 @@ def config(options: ConfigOptions, session: Session) -> int:
     `pyproject.toml`, in this folder or the closest parent that has one. An option takes precedence
     over its environment variable, and the variable over the file.
     """
-    from cudaredist.cli.configuration import read_configuration
+    from cudaredist.cli.configuration import ignored_configurations, read_configuration
     from cudaredist.commands.config.report import ConfigReport, Setting, config_text
     from cudaredist.formats.settings import IgnoredFinding
     from cudaredist.store.data_folder import shipped_data
@@ -69,9 +72,30 @@ def config(options: ConfigOptions, session: Session) -> int:
     ignored = [str(IgnoredFinding(**one)) for one in file.audit.get("ignore", ())]
     settings += [Setting(name="audit.ignore", value=one, origin="file") for one in ignored]
     path = None if file.path is None else str(file.path)
-    report = ConfigReport(path=path, settings=tuple(settings), shipped_data=str(shipped_data()))
+    declared = () if file.declared is None else file.declared.sets
+    report = ConfigReport(
+        path=path,
+        ignored=tuple(map(str, ignored_configurations())),
+        settings=tuple(settings),
+        sets=tuple(map(_set_text, declared)),
+        shipped_data=str(shipped_data()),
+    )
     session.show(report, config_text)
     return EXIT_OK
+
+
+def _set_text(declared: "DeclaredSet") -> str:
+    """Return the settings of a declared set as in the file, without defaults."""
+    values = declared.model_dump(exclude_unset=True, by_alias=True)
+    return ", ".join(f"{name} = {_set_value(value)}" for name, value in values.items())
+
+
+def _set_value(value: Any) -> str:  # noqa: ANN401 - the value of any setting
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, dict):
+        return " ".join(f"{key}={text}" for key, text in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - the value of any setting

@@ -27,7 +27,11 @@ class ConfigReport(Answer):
 
     command: Literal["config"] = "config"
     path: str | None = Field(description="The configuration file. Null: none")
+    ignored: tuple[str, ...] = Field(
+        default=(), description="Further configuration files, which are not read"
+    )
     settings: tuple[Setting, ...]
+    sets: tuple[str, ...] = Field(default=(), description="The declared package sets")
     shipped_data: str = Field(description="The folder of the shipped data and policy")
 
 
@@ -35,7 +39,17 @@ def config_text(report: ConfigReport) -> Iterator[str]:
     """Yield the settings with their values and origins."""
     rows = [("setting", "value", "origin")]
     rows += [(one.name, _value(one), _origin(report, one)) for one in report.settings]
+    if report.path is None:
+        yield "no configuration file: neither this folder nor a parent has one"
+    else:
+        yield f"configuration file: {printable(report.path)}"
+    yield from (f"ignored, because it is not the first: {printable(x)}" for x in report.ignored)
+    yield ""
     yield from columns(rows)
+    if report.sets:
+        yield ""
+        yield "declared package sets:"
+        yield from (f"  {text}" for text in report.sets)
     yield ""
     yield f"The shipped data and policy are in {printable(report.shipped_data)}."
 
