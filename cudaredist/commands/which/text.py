@@ -1,5 +1,7 @@
 """The report of which as text."""
 
+import platform
+import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.cli.text import columns
@@ -10,10 +12,19 @@ from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
 from cudaredist.tables.symbols.symbol_table import label_ranges
-from cudaredist.words import plural, shortened
+from cudaredist.words import listed, plural, shortened
 
 _MOST_ROWS = 50
 _MOST_RANGES = 4
+_MOST_BEGINNINGS, _MOST_NAMES = 10, 6
+"""Rows of files that begin with a name, and names of a package instead of more rows."""
+_PLATFORMS = {
+    ("Linux", "x86_64"): "linux-x86_64",
+    ("Linux", "aarch64"): "linux-sbsa",
+    ("Windows", "AMD64"): "windows-x86_64",
+    ("Windows", "ARM64"): "windows-arm64",
+}
+"""Platforms by the system and machine of Python."""
 
 _Row = tuple[str, ...]
 
@@ -24,13 +35,7 @@ def which_text(report: WhichReport, *, is_grouped: bool = True) -> Iterator[str]
     A long table has one row for all names with equal other columns, unless `is_grouped` is false.
     """
     if report.hits or report.symbols:
-        if report.cuda is not None:
-            yield f"usable with CUDA {report.cuda}:"
-        if report.is_beginning:
-            yield f"files that begin with {report.name}:"
-        noun = "symbol" if report.symbols else "file"
-        head, rows = _symbol_rows(report.symbols) if report.symbols else _file_rows(report)
-        yield from _table(noun, head, rows, is_grouped=is_grouped)
+        yield from _found(report, is_grouped=is_grouped)
     elif report.exit_code == EXIT_INCOMPLETE:
         verb = "has" if report.symbol is None else "exports"
         yield f"the provider of {report.name} is unknown: no examined archive or wheel {verb} it"
@@ -56,6 +61,51 @@ def _outside(name: str, outside: OutsideProvider) -> Iterator[str]:
     yield f"{name}{verb}: {outside.reason}"
     if outside.packages:
         yield f"{' and '.join(outside.packages)} has a copy for older drivers"
+
+
+def _found(report: WhichReport, *, is_grouped: bool) -> Iterator[str]:
+    """Yield the files or symbols that match."""
+    if report.cuda is not None:
+        yield f"usable with CUDA {report.cuda}:"
+    if report.is_beginning:
+        yield f"files that begin with {report.name}:"
+    if report.symbols:
+        yield from _symbol_table(report, is_grouped=is_grouped)
+        return
+    head, rows = _file_rows(report)
+    if report.is_beginning and is_grouped and len(rows) > _MOST_BEGINNINGS:
+        yield from _packages(report.hits)
+        yield f"{plural(len(rows), 'row')} by release and platform: add --all"
+    else:
+        yield from _table("file", head, rows, is_grouped=is_grouped)
+
+
+def _symbol_table(report: WhichReport, *, is_grouped: bool) -> Iterator[str]:
+    """Yield the table of symbols. Those of one name on other platforms are left out."""
+    head, rows = _symbol_rows(report.symbols)
+    hidden = 0
+    if is_grouped and not any(character in (report.symbol or "") for character in "*?["):
+        own = _PLATFORMS.get((platform.system(), platform.machine()))
+        here = [hit for hit in report.symbols if hit.platform == own]
+        if here:
+            head, kept = _symbol_rows(here)
+            hidden, rows = len(rows) - len(kept), kept
+    yield from _table("symbol", head, rows, is_grouped=is_grouped)
+    if hidden > 0:
+        yield f"{plural(hidden, 'row')} for other platforms: add --all"
+
+
+def _packages(hits: Iterable[WhichHit]) -> Iterator[str]:
+    """Yield the kinds of archives of each package, with the names of its files."""
+    lines = []
+    for package, own in sorted(grouped((hit.package, hit) for hit in hits).items()):
+        kinds = [*dict.fromkeys(_kind(hit) for hit in own if hit.project is None)]
+        projects = sorted({hit.project for hit in own if hit.project is not None})
+        if projects:
+            kinds.append(f"wheels {', '.join(projects)}")
+        names = sorted({posixpath.basename(hit.path) for hit in own}, key=natural_order)
+        lines.append((package, f"{' and '.join(kinds)}: {listed(names[::-1], _MOST_NAMES)}"))
+    yield from columns(lines)
 
 
 def _remarks(report: WhichReport) -> Iterator[str]:
@@ -105,7 +155,10 @@ def _symbol_rows(hits: Iterable[SymbolHit]) -> tuple[_Row, list[_Row]]:
         *("symbol", "library", "package", "kind", "project", "first", "last", "releases"),
         "platforms",
     )
-    rows = [(*key, " ".join(names)) for key, names in platforms.items()]
+    newest = grouped((_symbol_cells(hit), natural_order(hit.last)) for hit in hits)
+    # The newest releases come first. Equal ones keep the order of their names.
+    keys = sorted(platforms, key=lambda key: max(newest[key]), reverse=True)
+    rows = [(*key, " ".join(platforms[key])) for key in keys]
     return _without_empty_columns(head, rows)
 
 

@@ -11,6 +11,7 @@ import pytest
 from conftest import REPOSITORY, Run
 from support import server as faults
 from support.factory import manifest
+from support.patching import Patch
 from support.releases import put, release
 from support.running import expect_error, expect_output, report, succeed
 from support.server import FaultServer
@@ -567,4 +568,29 @@ def test_diff_of_labels_compares_cuda(run: Run) -> None:
     assert run("diff", "12.9", "13.0").stdout == expected
     assert run("diff", "12.9", "cuda@13.0").stdout == expected
     Path("12.9").write_text("{}")
-    expect_error(run("diff", "12.9", "13.0"), 5, "error: 12.9: ")
+    expect_error(run("diff", "12.9", "13.0"), 5, "12.9: has no package")
+
+
+def test_which_symbol_lists_the_newest_release_of_this_platform_first(
+    run: Run, patch: Patch
+) -> None:
+    patch("cudaredist.commands.which.text.platform.system", lambda: "Linux")
+    patch("cudaredist.commands.which.text.platform.machine", lambda: "x86_64")
+    call = ("which", "--symbol", "cudaMalloc")
+    _, first, *lines = run(*call).stdout.splitlines()
+    assert first.split()[-1] == "linux-x86_64"
+    assert first.startswith("cudaMalloc@@libcudart.so.13 ")
+    assert "windows" not in "".join(lines)
+    hidden = [line for line in lines if line.endswith("rows for other platforms: add --all")]
+    everything = run(*call, "--all").stdout
+    assert len(hidden) == 1
+    assert "windows-x86_64" in everything
+    assert run(*call, "--platform", "windows-x86_64").stdout.count("windows-x86_64") > 3
+
+
+def test_which_beginning_of_many_files_has_a_line_for_each_package(run: Run) -> None:
+    head, line, rest, *_ = run("which", "libnvrtc-builtins").stdout.splitlines()
+    assert head == "files that begin with libnvrtc-builtins:"
+    assert line.startswith("cuda_nvrtc  archives (by wheel) and wheels nvidia-cuda-nvrtc, ")
+    assert rest.endswith("rows by release and platform: add --all")
+    assert "linux-sbsa" in run("which", "libnvrtc-builtins", "--all").stdout
