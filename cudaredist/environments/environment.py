@@ -11,11 +11,13 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 from packaging.version import Version as WheelVersion
 
+from cudaredist.environments.consumers import Consumers
 from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
 from cudaredist.environments.loader import UNREADABLE, damage_of
 from cudaredist.environments.metadata_findings import MetadataFindings
 from cudaredist.environments.opened_findings import OpenedFindings
+from cudaredist.environments.plugins import Plugins
 from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import project_of, requirements_with
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
@@ -57,8 +59,10 @@ class JudgedEnvironment:
         self.files, self.owners = libraries.files, libraries.files.owners
         self.environment = self.files.environment
         self.repairs = Repairs(self.environment, data.catalog, libraries.requirements)
+        self._consumers = Consumers(libraries, data, self.repairs)
         self._metadata = MetadataFindings(libraries, data, self.repairs)
         self._opened = OpenedFindings(libraries, data, self.repairs)
+        self._plugins = Plugins(libraries, data)
         self._mixed = {each.path: each for each in majors if not each.common}
         """Files that are loaded with libraries of several CUDA majors."""
 
@@ -93,13 +97,13 @@ class JudgedEnvironment:
     def findings(self) -> Iterator[Finding]:
         """Yield missing libraries, missing symbols, and several copies of a library."""
         groups = grouped(
-            ((use.soname, use.loaded.found_by, use.loaded.path), use)
+            ((use.soname, use.loaded.found_by, use.loaded.path, self._is_optional(use)), use)
             for use in self.libraries.uses
             if use.user not in self.libraries.replaced
         )
-        for (soname, _, _), uses in sorted(groups.items()):
+        for (soname, _, _, is_optional), uses in sorted(groups.items()):
             if soname in self.files.cuda:
-                yield from self._location_findings(soname, uses)
+                yield from self._location_findings(soname, uses, is_optional=is_optional)
             yield from self._symbol_findings(soname, uses)
         yield from self._replaced_findings()
         damaged = {each.real_path for each in self.libraries.damaged}
@@ -197,6 +201,9 @@ class JudgedEnvironment:
             return WheelFix(conflict=f"the environment needs {' and '.join(builds)}")
         files = [use.user for use in self.libraries.uses if use.soname == soname]
         fix = fix_for(soname, files, self.environment, self._data, self.repairs)
+        if fix.conflict:
+            lacking = {use.user for use in uses if use.lacking}
+            return fix._replace(repair=self._consumers.repair(lacking) if lacking else None)
         again = {} if fix.repair is None else dict(fix.repair.reinstalls)
         owner = self.owners.of(loaded.file)
         if not again or loaded.file is None or (owner is not None and owner.project in again):
@@ -240,10 +247,19 @@ class JudgedEnvironment:
 
     # -- needed libraries
 
-    def _location_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[Finding]:
+    def _is_optional(self, use: Use) -> bool:
+        """Check if the package of a file works without a library that the loader does not find."""
+        if not use.is_unmet(self.files.cuda):
+            return False
+        is_known = self.libraries.preloads.is_optional(use.soname, use.user)
+        return is_known or self._plugins.is_optional(use.user)
+
+    def _location_findings(
+        self, soname: str, uses: Sequence[Use], *, is_optional: bool
+    ) -> Iterator[Finding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded, users = uses[0].loaded, [use.user for use in uses]
-        repair, is_optional = None, False
+        repair = None
         if loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
             call = self.libraries.preloads.call_for(soname, users)
@@ -258,11 +274,16 @@ class JudgedEnvironment:
             rest += f", but {conflict}" if conflict else ""
             if repair and (call := self.libraries.preloads.call_for(soname, users)):
                 rest += f". After the installation, call {call} first"
-            if all(self.libraries.preloads.is_optional(soname, user) for user in users):
-                packages = sorted(set(map(self.owners.title_of, users)))
-                is_optional, rest = True, f"which is optional for {', '.join(packages)}"
         else:
             return
+        if is_optional:
+            packages = ", ".join(sorted(set(map(self.owners.title_of, users))))
+            is_installed = loaded.found_by == "other-code"
+            rest = (
+                f"{rest}; optional for {packages}"
+                if is_installed
+                else f"which is optional for {packages}"
+            )
         paths = paths_of(users)
         message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
         yield Finding("missing-library", message, paths[0], repair, is_warning=is_optional)

@@ -33,8 +33,7 @@ class MetadataFindings:
         self._packages, self._requirements = environment.distributions, libraries.requirements
         self._owners, self._repairs = libraries.files.owners, repairs
         self._projects = data.catalog.projects()
-        loaders = (project for rule in data.policy.preloads for project in rule.projects)
-        self._checked = {*self._projects, *METAPACKAGES, *loaders}
+        self._checked = {*self._projects, *METAPACKAGES, *libraries.preloads.projects}
         self._files = {file.path: file for file in environment.files}
 
     def all(self, damaged: Collection[str]) -> Iterator[Finding]:

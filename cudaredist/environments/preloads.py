@@ -56,6 +56,12 @@ class Preloads:
         """Packages that load libraries when they are imported, with these by soname."""
 
     @property
+    def projects(self) -> Collection[str]:
+        """The packages with functions that load libraries."""
+        at_import = {package.project for package, _ in self._at_import}
+        return at_import | {package.project for package, _ in self._called}
+
+    @property
     def names(self) -> Collection[str]:
         """The libraries that packages load when they are imported."""
         return {name for _, by_name in self._at_import for name in by_name}
@@ -109,7 +115,8 @@ def _installed_rules(
 ) -> Iterator[tuple[Distribution, Preload]]:
     """Yield the installed packages with a function that loads libraries, and its rule."""
     for rule in policy.preloads:
-        for project in rule.projects:
+        # Modules state the optional libraries that they load themselves.
+        for project in () if rule.is_optional else rule.projects:
             package = environment.distributions.get(project)
             if package is None:
                 continue

@@ -251,6 +251,81 @@ def test_module_of_a_package_loads_a_library_by_its_name(
     assert codes == ([] if found_by == "preloaded" else [1])
 
 
+CDLL = "import ctypes, nvidia\ndef load_cuda(path):\n    ctypes.CDLL(path)\n"
+TABLES_OF_PATHFINDER = {
+    "descriptor_catalog.py": 'DescriptorSpec(name="cusolver", dependencies=("cublas",))',
+    "supported_nvidia_libs.py": 'DEPENDENCIES = {"cusolver": ("nvJitLink", "cublas")}',
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "found_by"),
+    [
+        (f"{CDLL}load_cuda('libcublas.so.12')", "preloaded"),
+        (f"{CDLL}load_cuda(f'{{folder}}/libcublas.so.*[0-9]')", "preloaded"),
+        (f"{CDLL}load_cuda('libcufft.so.11')", "other-code"),
+        ("load_cuda('nvidia/libcublas.so.12')", "other-code"),
+        ("import ctypes\nctypes.CDLL('libcublas.so.12')", "other-code"),
+        (f"{CDLL}[load_cuda(f'lib{{name}}.so') for name in ('cublas',)]", "preloaded"),
+        (f"{CDLL}[load_cuda(f'{{name}}.so') for name in ('cublas',)]", "other-code"),
+        (f"{CDLL}load_all(read('libraries.json'))", "preloaded"),
+        (f"{CDLL}load_all(read('other.json'))", "other-code"),
+    ],
+    ids=[
+        "name of a file",
+        "pattern",
+        "other library",
+        "no function loads",
+        "no folder of wheels",
+        "composed name",
+        "composed otherwise",
+        "names in a JSON file",
+        "another JSON file",
+    ],
+)
+def test_module_of_a_package_loads_a_library_with_ctypes(
+    tmp_path: Path, code: str, found_by: str
+) -> None:
+    """So do torch, jax-cuda12-pjrt, faiss-gpu-cu12 and transformer-engine-cu13."""
+    put_cublas(tmp_path, "old")
+    files: dict[str, bytes | str] = {
+        "example/common/__init__.py": code,
+        "example/libraries.json": '{"names": ["libcublas.so.12"]}',
+        "example/lib64/a.so": user(CUBLAS, "old"),
+    }
+    install(tmp_path, "example", "1.0", files)
+    (each,) = loaded(tmp_path)
+    rule = "example/common/__init__.py: load_cuda" if found_by == "preloaded" else None
+    assert (each.found_by, each.rule) == (found_by, rule)
+
+
+@pytest.mark.parametrize("table", ["descriptor_catalog.py", "supported_nvidia_libs.py"])
+@pytest.mark.parametrize(
+    ("code", "found_by"),
+    [
+        ('load_nvidia_dynamic_lib("cusolver")', "preloaded"),
+        ('[load_nvidia_dynamic_lib(name) for name in ("cusolver",)]', "preloaded"),
+        ('NAMES = ("cusolver",)', "other-code"),
+        ('load_nvidia_dynamic_lib("cufft")', "other-code"),
+    ],
+    ids=["literal", "variable", "no call", "other library"],
+)
+def test_module_loads_the_libraries_that_the_table_of_pathfinder_lists(
+    tmp_path: Path, table: str, code: str, found_by: str
+) -> None:
+    """cupy_backends/cuda/libs/__init__.py of cupy 14.2.0 has its names in a tuple."""
+    put_cublas(tmp_path, "old")
+    path = f"cuda/pathfinder/_dynamic_libs/{table}"
+    install(tmp_path, "cuda-pathfinder", "1.0", {path: TABLES_OF_PATHFINDER[table]})
+    files: dict[str, bytes | str] = {
+        "example/libs/__init__.py": code,
+        "example/libs/a.so": user(CUBLAS, "old"),
+    }
+    install(tmp_path, "example", "1.0", files)
+    (each,) = loaded(tmp_path)
+    assert each.found_by == found_by
+
+
 def test_module_of_another_package_in_the_same_folder_loads_a_library(tmp_path: Path) -> None:
     """Transformer Engine has its loader and its library in two distributions."""
     put_cublas(tmp_path, "old")

@@ -1,0 +1,58 @@
+"""Tests of audit: files that nothing in an environment loads."""
+
+from pathlib import Path
+
+import pytest
+from support.binaries import Symbol, elf
+from support.environments import install
+from support.judged_environments import CUBLAS, TO_CUBLAS, findings, put_cublas
+
+NCCL = "libcudart.so.12"
+"""A library that only an extra of the package requires."""
+EXTRA = ["nvidia-cuda-runtime-cu12; extra == 'mp'"]
+INIT = [Symbol("PyInit_a")]
+
+
+@pytest.mark.parametrize(
+    ("requires", "opener", "runpath", "codes"),
+    [
+        (EXTRA, elf(), TO_CUBLAS, [0]),
+        (["nvidia-cuda-runtime-cu12"], elf(), TO_CUBLAS, [1]),
+        (EXTRA, elf(needed=["libplugin.so"], runpath="$ORIGIN/../example"), TO_CUBLAS, [1]),
+        (EXTRA, elf(), None, []),
+    ],
+    ids=["unused extra", "required", "needed by a file", "no file is complete"],
+)
+def test_missing_library_of_an_unused_extra_is_a_warning(
+    tmp_path: Path, requires: list[str], opener: bytes, runpath: str | None, codes: list[int]
+) -> None:
+    """libcutensorMp.so.2 needs NCCL, which only cutensor-cu12[mp] requires."""
+    put_cublas(tmp_path)
+    files: dict[str, bytes | str] = {
+        "example/a.so": elf(needed=[CUBLAS], runpath=runpath, symbols=INIT),
+        "example/libplugin.so": elf(soname="libplugin.so", needed=[NCCL]),
+    }
+    install(tmp_path, "example", "1.0", files, requires, ["mp"])
+    install(tmp_path, "other", "1.0", {"other/b.so": opener})
+    missing = [each for each in findings(tmp_path) if each.kind == "missing-library"]
+    if runpath is None:
+        assert {each.exit_code for each in missing} == {1}
+    else:
+        assert [each.exit_code for each in missing] == codes
+
+
+@pytest.mark.parametrize(("name", "code"), [("a.so", 0), ("b.so", 1)])
+def test_plugin_whose_libraries_an_extension_of_its_package_loads_is_a_warning(
+    tmp_path: Path, name: str, code: int
+) -> None:
+    """liblightning_gpu_catalyst.so has no run path, and is for a package that is not installed."""
+    put_cublas(tmp_path)
+    symbols = INIT if name == "a.so" else []
+    files: dict[str, bytes | str] = {
+        f"example/{name}": elf(needed=[CUBLAS], runpath=TO_CUBLAS, symbols=symbols),
+        "example/libplugin.so": elf(soname="libplugin.so", needed=[CUBLAS]),
+    }
+    install(tmp_path, "example", "1.0", files)
+    (finding,) = findings(tmp_path)
+    assert finding.exit_code == code
+    assert finding.message.endswith("optional for example 1.0") == (not code)
