@@ -120,6 +120,7 @@ _is_safe_path = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch
 _is_inner_path = re.compile(_INNER_PATH).fullmatch
 _is_manifest_address = re.compile(ADDRESS_PATTERN).fullmatch
 _POOL_PREFIX = "../../../pool/"
+_NIX_DIGITS = "0123456789abcdfghijklmnpqrsvwxyz"
 _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_.+~@=,/-]")
 
 
@@ -272,6 +273,12 @@ def published_sha256(data: bytes, recorded: Sha256 | None) -> Sha256:
 def sri_of(sha256: str) -> str:
     """Return a hash in SRI form (`sha256-` and base64)."""
     return f"sha256-{base64.b64encode(bytes.fromhex(sha256)).decode()}"
+
+
+def nix_base32_of(sha256: str) -> str:
+    """Return a hash in the base 32 of Nix, which writes the last digit first."""
+    value = int.from_bytes(bytes.fromhex(sha256), "little")
+    return "".join(_NIX_DIGITS[value >> (5 * place) & 31] for place in reversed(range(52)))
 
 
 def is_safe_relative_path(text: str) -> bool:

@@ -1,4 +1,4 @@
--- Version 6. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 7. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -62,11 +62,26 @@ CREATE TABLE archives (
     sha256 TEXT, -- as the manifest states it
     md5 TEXT, -- as the manifest states it
     size INTEGER, -- bytes
-    contents INTEGER REFERENCES contents -- null: not examined
+    contents INTEGER REFERENCES contents, -- null: not examined
+    file_name TEXT, -- of the archive
+    url TEXT, -- on NVIDIA's servers. Null: a wheel, or a product of your own
+    sri TEXT, -- the SHA-256 as Nix and browsers write it
+    nix_base32 TEXT, -- the SHA-256 in the base 32 of Nix
+    project TEXT, -- of a wheel in the package index. Null: not a wheel
+    wheel_version TEXT -- of the project. Null: not a wheel
 );
 CREATE INDEX archives_of_release ON archives (release, package);
 CREATE INDEX archives_of_package ON archives (package);
 CREATE INDEX archives_with_contents ON archives (contents);
+
+-- Archives of the releases that commands read, with their releases. This is the table for recipes and
+-- build files: the version and hash of a package by platform and variant.
+CREATE VIEW downloads AS
+SELECT
+    own.channel, own.redist, own.label, own.sort_key, own.date, package, version, platform, variant,
+    file_name, relative_path, url, sha256, sri, nix_base32, md5, size, project, wheel_version, contents
+FROM current_releases AS own JOIN archives ON archives.release = own.id
+WHERE relative_path IS NOT NULL;
 
 -- Contents of examined archives. Archives with equal contents share a row.
 CREATE TABLE contents (
@@ -255,6 +270,8 @@ CREATE TABLE gpus (
     layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
     capability TEXT NOT NULL, -- such as `9.0` or `9.0a`
     architecture TEXT NOT NULL, -- the same in device code, such as `sm_90a`
+    name TEXT NOT NULL, -- the same in `CMAKE_CUDA_ARCHITECTURES`, such as `90a`
+    number INTEGER NOT NULL, -- the same without the letter, as LLVM numbers it, such as `900`. Orders GPUs
     family TEXT NOT NULL, -- such as `Hopper`
     first_cuda TEXT NOT NULL, -- the first CUDA minor with it
     last_cuda TEXT, -- the last CUDA minor with it. Null: no known end
@@ -286,3 +303,41 @@ CREATE TABLE glibc_bounds (
     clashes TEXT NOT NULL -- functions that the next glibc declares otherwise, as JSON
 );
 CREATE INDEX glibc_bounds_of_document ON glibc_bounds (document);
+
+-- The lowest drivers for CUDA releases, as NVIDIA states them.
+CREATE TABLE drivers (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    label TEXT NOT NULL, -- the CUDA release
+    system TEXT NOT NULL, -- `linux` or `windows`
+    driver TEXT, -- with all features. Null: not stated
+    lowest TEXT, -- with minor version compatibility. Null: not stated
+    reference TEXT NOT NULL -- the document that states the driver
+);
+CREATE INDEX drivers_of_document ON drivers (document);
+
+-- The newest version of PTX that a CUDA minor writes, and its driver compiles.
+CREATE TABLE ptx_versions (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    cuda TEXT NOT NULL, -- the CUDA minor, such as `12.9`
+    ptx TEXT NOT NULL, -- such as `8.8`
+    reference TEXT NOT NULL -- the document that states it
+);
+CREATE INDEX ptx_versions_of_document ON ptx_versions (document);
+
+-- Runfile installers of CUDA, from the records of `cudaredist runfile add`.
+CREATE TABLE runfiles (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    label TEXT NOT NULL, -- the CUDA release
+    platform TEXT NOT NULL, -- such as `linux-x86_64`
+    file_name TEXT NOT NULL, -- of the installer
+    url TEXT, -- null: unknown
+    size INTEGER NOT NULL, -- bytes
+    sha256 TEXT NOT NULL, -- of the installer
+    sri TEXT NOT NULL, -- the SHA-256 as Nix and browsers write it
+    md5 TEXT NOT NULL, -- of the installer
+    driver TEXT -- the driver inside. Null: not in the file's name
+);
+CREATE INDEX runfiles_of_document ON runfiles (document);

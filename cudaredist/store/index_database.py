@@ -16,6 +16,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeVar, get_args
@@ -23,17 +24,27 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar, get_args
 from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
 from cudaredist.formats.base import Channel, OwnModel
+from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import Progress
+from cudaredist.store.archive_address import archive_address
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_release, add_row, add_symbols, add_table
-from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.read_data import RUNFILES, load_features, load_manifest
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import TABLES
 from cudaredist.words import printable
+
+_TABLES: dict[str, type[OwnModel]] = {
+    **{table.name: table.model for table in TABLES},
+    "policy/drivers": DriverPolicy,
+    RUNFILES: Runfiles,
+}
+"""The models of tables by path in the data folder, without suffix."""
 
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
@@ -155,7 +166,7 @@ class IndexDatabase:
         Temporary views hide the table and the view of the same name.
         """
         channels = ", ".join(f"'{channel}'" for channel in self._channels)
-        for name in ("releases", "current_releases"):
+        for name in ("releases", "current_releases", "downloads"):
             self._connection.execute(
                 f"CREATE TEMP VIEW {name} AS"
                 f" SELECT * FROM main.{name} WHERE channel IN ({channels})"
@@ -229,7 +240,7 @@ class IndexDatabase:
             if table is not None:
                 read(add_symbols, self._connection, row, layer, table)
         elif kind == "table":
-            content = read(self._read_table, self._table_path(layer, name))
+            content = read(self._read_table, name, self._table_path(layer, name))
             if content is not None:
                 add_table(self._connection, row, layer, content)
         else:
@@ -238,7 +249,10 @@ class IndexDatabase:
             manifest = read(load_manifest, store, name, version) if is_there else None
             features = read(load_features, store, name, version)
             about = (layer, channel, name, label, _sort_key(version))
-            add_release(self._connection, row, about, manifest, features)
+            address = store.address_of(name, version)
+            # A product of the user's own has no address here: the policy with it can change later.
+            address_of = partial(archive_address, name, urls={}, address=address)
+            add_release(self._connection, row, about, manifest, features, address_of)
         if errors:
             query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
             self._connection.execute(query, [printable(errors[0].message), row])
@@ -259,22 +273,21 @@ class IndexDatabase:
                 for soname in symbols.sonames():
                     document = _Document(layer, "", "symbols", soname, "")
                     yield document, _state(symbols.place(soname))
-            for table in TABLES:
-                path = self._table_path(layer, table.name)
+            for name in _TABLES:
+                path = self._table_path(layer, name)
                 if path.exists():
-                    yield _Document(layer, "", "table", table.name, ""), _state(path)
+                    yield _Document(layer, "", "table", name, ""), _state(path)
 
     @staticmethod
-    def _read_table(path: Path) -> OwnModel | None:
-        model = next(table.model for table in TABLES if table.name == path.stem)
+    def _read_table(name: str, path: Path) -> OwnModel | None:
         data = read_file(path)
         try:
-            return None if data is None else read_own_file(data, model)
+            return None if data is None else read_own_file(data, _TABLES[name])
         except InvalidFileError as error:
             raise InvalidFileError(f"table ({path})", error.problems) from None
 
     def _table_path(self, layer: Layer, name: str) -> Path:
-        return self.symbols[layer].path.with_name(f"{name}.json")
+        return self.symbols[layer].path.parent / f"{name}.json"
 
 
 def _paths_by_release(store: Store, redist: str) -> dict[Version, list[str]]:

@@ -5,20 +5,24 @@ the file that they are from.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from sqlite3 import Connection
+from typing import TypeAlias
 
 from pydantic_core import to_json
 
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
-from cudaredist.manifests.manifest_values import Manifest
-from cudaredist.primitives import parse_label
+from cudaredist.manifests.manifest_values import Archive, Manifest
+from cudaredist.primitives import nix_base32_of, parse_label, sri_of
 from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.symbol_folder import table_name
+from cudaredist.tables.driver_support import SYSTEMS, stated_drivers
 from cudaredist.tables.symbols.symbol_table import labels_in
 
 
@@ -28,11 +32,12 @@ def add_release(
     values: Sequence[object],
     manifest: Manifest | None,
     features: Features | None,
+    address_of: Callable[[Archive], str | None] = lambda _: None,
 ) -> None:
     """Add the packages and archives of a release.
 
     `values` are the layer, the channel, the redistributable, the label and its sort key. An archive
-    that only the feature file has gets no path.
+    that only the feature file has gets no path and no address. `address_of` returns that of others.
     """
     date = None if manifest is None else manifest.release_date
     row = (document, *values, date, manifest is not None, features is not None)
@@ -46,15 +51,31 @@ def add_release(
     archives: list[tuple[object, ...]] = []
     for one in manifest.archives if manifest else ():
         contents_id = contents_ids.pop((one.id, one.sha256), None)
-        file = (one.relative_path, one.sha256, one.md5, one.size)
-        archives.append((*one.id, str(one.version), *file, contents_id))
+        file: tuple[object, ...] = (one.relative_path, one.sha256, one.md5, one.size)
+        values_of_file = _file_values(one, address_of(one))
+        archives.append((*one.id, str(one.version), *file, contents_id, *values_of_file))
     # Only the feature file has the other archives.
     for (identity, sha256), contents_id in contents_ids.items():
-        archives.append((*identity, None, None, sha256, None, None, contents_id))
+        file = (None, sha256, None, None)
+        hashes = (None, None, *_hash_values(sha256), None, None)
+        archives.append((*identity, None, *file, contents_id, *hashes))
     query = """
         INSERT INTO archives (release, package, platform, variant, version, relative_path, sha256,
-            md5, size, contents) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+            md5, size, contents, file_name, url, sri, nix_base32, project, wheel_version)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
     database.executemany(query, ((document, *row) for row in archives))
+
+
+def _file_values(archive: Archive, url: str | None) -> tuple[str | None, ...]:
+    """Return the columns of an archive's file, from its name to the version of the wheel."""
+    file_name = archive.relative_path.rpartition("/")[2]
+    wheel_version = None if archive.project is None else file_name.split("-")[1]
+    return (file_name, url, *_hash_values(archive.sha256), archive.project, wheel_version)
+
+
+def _hash_values(sha256: str | None) -> tuple[str | None, str | None]:
+    """Return the other forms of a SHA-256."""
+    return (None, None) if sha256 is None else (sri_of(sha256), nix_base32_of(sha256))
 
 
 def _add_contents(
@@ -142,23 +163,64 @@ def add_symbols(database: Connection, document: int, layer: str, table: Symbols)
 
 
 def add_table(database: Connection, document: int, layer: str, table: OwnModel) -> None:
-    """Add the rows of a table of GPUs or compilers."""
-    if isinstance(table, Gpus):
-        for name, gpu in table.capabilities.items():
-            values = (f"sm_{name.replace('.', '')}", gpu.family, gpu.first_cuda, gpu.last_cuda)
-            row = (document, layer, name, *values, gpu.jetson, json.dumps(gpu.products))
-            _add(database, "gpus", [row])
-    elif isinstance(table, NvccCompat):
-        for label, release in table.releases.items():
-            for name, one in release.compilers.items():
-                limits: tuple[object, ...] = (None, None, None)
-                if isinstance(one, CompilerRange):
-                    limits = (one.min, one.max, one.unit)
-                _add(database, "compilers", [(document, layer, label, name, one.status, *limits)])
-            if (glibc := release.glibc) is not None:
-                clashes = json.dumps(glibc.clashes)
-                about = (label, glibc.newest, not glibc.clashes, clashes)
-                _add(database, "glibc_bounds", [(document, layer, *about)])
+    """Add the rows of a table, such as those of GPUs, compilers, drivers or runfiles."""
+    match table:
+        case Gpus():
+            rows_by_table = {"gpus": _gpu_rows(table)}
+        case NvccCompat():
+            rows_by_table = {"compilers": _compiler_rows(table), "glibc_bounds": _glibc_rows(table)}
+        case DriverPolicy():
+            ptx = ((cuda, one.version, one.reference) for cuda, one in table.ptx.items())
+            rows_by_table = {"drivers": _driver_rows(table), "ptx_versions": ptx}
+        case Runfiles():
+            rows_by_table = {"runfiles": _runfile_rows(table)}
+        case _:
+            rows_by_table = {}
+    for name, rows in rows_by_table.items():
+        _add(database, name, ((document, layer, *row) for row in rows))
+
+
+_Rows: TypeAlias = Iterator[tuple[object, ...]]
+
+
+def _gpu_rows(table: Gpus) -> _Rows:
+    for capability, gpu in table.capabilities.items():
+        name = capability.replace(".", "")
+        number = int(name.rstrip("af")) * 10
+        releases = (gpu.first_cuda, gpu.last_cuda)
+        about = (gpu.family, *releases, gpu.jetson, json.dumps(gpu.products))
+        yield (capability, f"sm_{name}", name, number, *about)
+
+
+def _compiler_rows(table: NvccCompat) -> _Rows:
+    for label, release in table.releases.items():
+        for name, one in release.compilers.items():
+            limits: tuple[object, ...] = (None, None, None)
+            if isinstance(one, CompilerRange):
+                limits = (one.min, one.max, one.unit)
+            yield (label, name, one.status, *limits)
+
+
+def _glibc_rows(table: NvccCompat) -> _Rows:
+    for label, release in table.releases.items():
+        glibc = release.glibc
+        if glibc is not None:
+            yield (label, glibc.newest, not glibc.clashes, json.dumps(glibc.clashes))
+
+
+def _runfile_rows(table: Runfiles) -> _Rows:
+    for label, by_platform in table.runfiles.items():
+        for platform, one in by_platform.items():
+            hashes = (one.sha256, one.sri, one.md5)
+            yield (label, platform, one.name, one.url, one.size, *hashes, one.driver)
+
+
+def _driver_rows(policy: DriverPolicy) -> _Rows:
+    """Yield the drivers of each CUDA release and operating system."""
+    for label, release in policy.releases.items():
+        for system in SYSTEMS:
+            stated = stated_drivers(parse_label(label), system, policy)
+            yield (label, system, stated.native, stated.minor, release.reference)
 
 
 def _digest(*values: object) -> bytes:

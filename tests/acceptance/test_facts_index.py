@@ -27,7 +27,8 @@ from cudaredist.store.facts_index import Index, Question
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
 TABLES_OF_SYMBOLS = ("symbol_providers", "symbol_releases", "symbol_archives", "exports")
-OTHER_TABLES = ("archive_exports", "gpus", "compilers", "glibc_bounds")
+OTHER_TABLES = ("archive_exports", "gpus", "compilers", "glibc_bounds", "drivers")
+MORE_OTHER_TABLES = ("ptx_versions", "runfiles", "downloads")
 LABELS = ("2.24.3", "2.27.7", "2.28.9")
 
 
@@ -39,7 +40,12 @@ def data(tmp_path: Path) -> Path:
         for path in (shipped / part / "wheels/nccl").iterdir():
             if any(label in path.name for label in LABELS):
                 copy(path, root / part / "wheels/nccl" / path.name)
-    for name in ("symbols/libnccl.so.2.json", "gpus.json", "nvcc_compat.json"):
+    for name in (
+        "symbols/libnccl.so.2.json",
+        "gpus.json",
+        "nvcc_compat.json",
+        "policy/drivers.json",
+    ):
         copy(shipped / name, root / name)
     return root
 
@@ -52,7 +58,7 @@ def copy(source: Path, target: Path) -> None:
 def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows without their numbers."""
     listed = {}
-    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *OTHER_TABLES):
+    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *OTHER_TABLES, *MORE_OTHER_TABLES):
         columns = [row[1] for row in read(index, f"PRAGMA table_info({table})")]
         named = ", ".join(name for name in columns if name not in NUMBERS)
         listed[table] = sorted(read(index, f"SELECT {named} FROM {table}"), key=repr)
@@ -63,7 +69,16 @@ def read(index: Index, query: str, *values: str) -> list[tuple[Any, ...]]:
     return index.database.read(lambda connection: connection.execute(query, values).fetchall())
 
 
-NUMBERS = {"id", "document", "release", "contents", "binary", "folder", "symbol_group", "provider"}
+NUMBERS = {
+    "id",
+    "document",
+    "release",
+    "contents",
+    "binary",
+    "folder",
+    "symbol_group",
+    "provider",
+}
 
 
 def open_index(data: Path, cache: Path) -> Index:
@@ -214,7 +229,7 @@ def test_index_damaged_during_a_run_is_made_again(data: Path, tmp_path: Path, pa
 @pytest.mark.parametrize(
     "edit",
     [
-        "ALTER TABLE releases RENAME COLUMN label TO tag",
+        "ALTER TABLE packages RENAME COLUMN title TO name",
         "UPDATE releases SET label = '9.9.9' WHERE label = '2.28.9'",
         "DELETE FROM archives",
         "PRAGMA user_version = 1",

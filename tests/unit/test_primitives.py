@@ -9,8 +9,10 @@ from cudaredist.primitives import (
     is_pool_path,
     is_safe_relative_path,
     label_of_manifest_name,
+    nix_base32_of,
     parse_label,
     path_problem,
+    sha256_of,
 )
 
 
@@ -146,3 +148,7 @@ def test_platform_names_state_system_and_machine(
 ) -> None:
     platform = Platform(name)
     assert (platform.os, platform.machine, platform.served_by) == (os, machine, served_by)
+
+
+def test_nix_base32_of_a_hash_is_as_nix_writes_it() -> None:
+    assert nix_base32_of(sha256_of(b"")) == "0mdqa9w1p6cmli6976v4wi0sw9r4p5prkj7lzfd1877wk11c9c73"

@@ -27,9 +27,10 @@ from cudaredist.sets.entries import unpublished_draft, versioned_attr, withheld_
 from cudaredist.sets.headers import ROOTS, holds
 from cudaredist.sets.library_names import key_of
 from cudaredist.sets.load import read_policies
-from cudaredist.sets.metadata import UNKNOWN_TEXT, archive_address, find_license, find_text
+from cudaredist.sets.metadata import UNKNOWN_TEXT, find_license, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.similar_names import listed_names
+from cudaredist.store.archive_address import archive_address
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
 from cudaredist.words import shown

@@ -7,7 +7,8 @@ from cudaredist.formats.policy import FixupPolicy, LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import Version
-from cudaredist.sets.metadata import archive_address, license_name
+from cudaredist.sets.metadata import license_name
+from cudaredist.store.archive_address import archive_address
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import load_manifest
 

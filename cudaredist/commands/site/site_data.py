@@ -36,7 +36,8 @@ from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
-from cudaredist.sets.metadata import archive_address, license_name
+from cudaredist.sets.metadata import license_name
+from cudaredist.store.archive_address import archive_address
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.store.layered_tables import read_layered
