@@ -230,6 +230,12 @@ cache_dir_option = partial(
     envvar="CUDAREDIST_CACHE_DIR",
 )
 check_option = partial(safety_option, "Write nothing. Exit 1 if files would change.")
+between_option = partial(
+    output_option,
+    "Replace only the lines between two marker lines of the file.",
+    metavar="BEGIN END",
+    default=None,
+)
 pre_option = partial(select_option, "Include early-access releases.")
 nvidia_channel_option = partial(
     select_option, "Include a channel of packages.nvidia.com. Repeatable."

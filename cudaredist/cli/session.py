@@ -152,6 +152,8 @@ def _call_of(
         elif parameter.is_flag:
             spelling = (parameter.opts if value else parameter.secondary_opts)[0]
             words[spelling] = (spelling,)
+        elif parameter.nargs > 1:
+            words[name] = (name, *map(str, value))
         elif parameter.count:
             words[name] = (name,) * value
         else:

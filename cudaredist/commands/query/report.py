@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.cli.text import columns, markdown_table
-from cudaredist.formats.report import Report
+from cudaredist.formats.report import ManifestStatus, Report
 from cudaredist.words import printable
 
 Cell: TypeAlias = str | int | float | None
@@ -34,8 +34,13 @@ class QueryReport(Report):
     unreadable: tuple[str, ...] = Field(
         default=(), description="Errors of broken files, whose facts are missing"
     )
-    output: str | None = Field(default=None, description="The file with the database")
+    output: str | None = Field(
+        default=None, description="The file with the database, or with the text of the template"
+    )
     size: int | None = Field(default=None, description="Bytes of this file")
+    status: ManifestStatus | None = Field(
+        default=None, description="The outcome for the file of a template"
+    )
 
     def warnings(self) -> Iterator[str]:
         """Yield the reasons for missing rows."""
@@ -47,7 +52,8 @@ class QueryReport(Report):
 def query_table(report: QueryReport) -> Iterator[str]:
     """Yield the rows in columns, or the written file."""
     if report.output is not None and report.size is not None:
-        yield f"{report.output}: {report.size / 1e6:.1f} MB"
+        size = f"{report.size / 1e6:.1f} MB"
+        yield f"{report.output}: {size if report.status is None else report.status}"
     elif report.columns:
         yield from columns([[printable(cell) for cell in row] for row in _rows(report)])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from cudaredist.commands.query.report import Cell, Limit, QueryReport
 from cudaredist.errors import (
     EXIT_CONTENT,
+    EXIT_FINDINGS,
     EXIT_INCOMPLETE,
     EXIT_OK,
     ReadError,
@@ -18,6 +19,7 @@ from cudaredist.errors import (
     WritingTo,
     worst_exit_code,
 )
+from cudaredist.formats.report import ManifestStatus
 from cudaredist.hints import again, command_line
 from cudaredist.private import open_file
 from cudaredist.store.facts_index import Index
@@ -126,6 +128,16 @@ def write_database(index: Index, output: Path) -> QueryReport:
             data = path.read_bytes()
     write_output(output, data)
     return _report(index, output=str(output), size=len(data))
+
+
+def written_report(
+    report: QueryReport, output: Path, size: int, status: ManifestStatus
+) -> QueryReport:
+    """Return the report of a query whose rows a template wrote to a file."""
+    is_stale = EXIT_FINDINGS if status == "would-write" else EXIT_OK
+    code = worst_exit_code((report.exit_code, is_stale))
+    about = {"output": str(output), "size": size, "status": status, "exit_code": code}
+    return report.model_copy(update={"columns": (), "rows": (), **about})
 
 
 def _report(index: Index, limit: Limit | None = None, **fields: object) -> QueryReport:
