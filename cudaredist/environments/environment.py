@@ -33,6 +33,7 @@ from cudaredist.programs.gpu_verdicts import (
     GpuVerdict,
     gpu_verdict,
     jetson_verdicts,
+    may_lack_code,
 )
 from cudaredist.programs.program import AuditData, NvidiaBuild, ProgramFile, majors_of, paths_of
 from cudaredist.programs.repair import Install, Repair
@@ -136,13 +137,14 @@ class JudgedEnvironment:
         for title, files in sorted(packages.items()):
             build = NvidiaBuild(None) if self.files.nvidia_files.issuperset(files) else None
             coverage = cover(Code(files, build), gpus, rules)
-            gaps_of = partial(find_gaps, files, rules=rules, is_package=True)
             for name in gpus:
                 part = None if coverage is None else coverage[name]
                 # Images without kernels are no device code.
                 is_host = part is not None and part.value == "host-only"
-                if is_host or (build and part and part.value != "none"):
+                if is_host or (build and part and not may_lack_code(part)):
                     continue
+                fitting = rules if part is None else rules.rules_for(part)
+                gaps_of = partial(find_gaps, files, rules=fitting, is_package=True)
                 verdict = gpu_verdict(name, part, gaps_of, rules)
                 yield verdict.of_package(title)
 

@@ -263,6 +263,11 @@ class Coverage(OwnModel):
     ptx: Count = optional("Modules that the driver must compile from PTX", 0)
     lto: Count = optional("Modules that a linker must compile, in files without other code", 0)
     modules: Count = optional("Maximum number of modules that a GPU uses, over all files", 0)
+    by_desktop_code: bool = optional(
+        "Whether a Tegra part without code of its own runs code for other GPUs, or may run it if "
+        "the value is `unknown`",
+        default=False,
+    )
 
 
 class SetLicense(OwnModel):

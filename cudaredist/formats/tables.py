@@ -141,20 +141,31 @@ class GlibcPolicy(Reasoned):
     )
 
 
-class NvccPolicy(OwnFile):
-    """`policy/nvcc.json`: facts about host compilers from documentation."""
-
-    lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
-    unseen_releases: dict[CudaMinor, UnseenRelease]
-    glibc: GlibcPolicy | None = optional("Functions of glibc. Absent: no bound is derived")
-
-
 PlainCapability = Annotated[
     str,
     Field(
         pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter, such as 10.3"
     ),
 ]
+
+
+class NvccTarget(Reasoned):
+    """The target of nvcc without options, in a range of CUDA releases."""
+
+    first_cuda: CudaMinor
+    last_cuda: CudaMinor | None = optional("Absent: the newest release", None)
+    capability: PlainCapability
+
+
+class NvccPolicy(OwnFile):
+    """`policy/nvcc.json`: facts about host compilers from documentation."""
+
+    lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
+    unseen_releases: dict[CudaMinor, UnseenRelease]
+    glibc: GlibcPolicy | None = optional("Functions of glibc. Absent: no bound is derived")
+    targets: tuple[NvccTarget, ...] = optional("The targets of nvcc without options", ())
+
+
 CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 
 
@@ -164,9 +175,11 @@ class PolicyFact(Reasoned):
     For example, its first CUDA release, if no inspected release is that old.
     """
 
-    field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
+    field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to", "desktop_code"]
     value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
-        description="A CUDA minor, or a capability for `renamed_to`"
+        description="A CUDA minor, or a capability for `renamed_to`. `desktop_code` is the first "
+        "CUDA minor with which a Tegra part runs code for other GPUs of its architecture; before, "
+        "it is unknown"
     )
 
 

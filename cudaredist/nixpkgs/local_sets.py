@@ -18,7 +18,6 @@ from cudaredist.nixpkgs.releases import SetReleases
 from cudaredist.primitives import Version
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.inputs import SetData
-from cudaredist.sets.platforms import ORIN_ON_SERVER_BUILD
 from cudaredist.sets.spec import RefusedSet, Request, resolve_set
 from cudaredist.sets.version_choice import (
     choose_releases,
@@ -54,7 +53,7 @@ def local_sets(data: SetData, pins: Mapping[str, str]) -> list[SetReleases]:
     sets = []
     for label in newest_patches(data):
         builds = [_Build(X86), _Build(SERVER_ARM), _Build(JETSON_PLATFORM)]
-        if label.components >= ORIN_ON_SERVER_BUILD.components:
+        if data.coverage_rules.runs_desktop_code("8.7", label):
             builds.append(_Build(SERVER_ARM, ("8.7",)))
         if label.components >= _FIRST_WITH_THOR.components:
             builds.append(_Build(SERVER_ARM, ("11.0",)))

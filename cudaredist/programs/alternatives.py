@@ -66,14 +66,17 @@ def fitting(parts: Sequence[Alternative], cuda: Version | None) -> Sequence[Alte
 
 
 def audited_alternatives(
-    parts: Iterable[Alternative], gpus: Sequence[str], rules: CoverageRules | None
+    parts: Iterable[Alternative],
+    gpus: Sequence[str],
+    rules: CoverageRules | None,
+    cuda: Version | None = None,
 ) -> tuple[AuditedAlternative, ...]:
     """Return the coverage of each alternative."""
     return tuple(
         AuditedAlternative(
             cuda_major=part.cuda_major,
             files=paths_of(part.files),
-            coverage=cover(Code(part.loaded), gpus, rules) or {},
+            coverage=cover(Code(part.loaded), gpus, rules, cuda) or {},
         )
         for part in parts
     )

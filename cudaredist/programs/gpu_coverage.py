@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cudaredist.binaries.file_facts import DeviceImages
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage
+from cudaredist.primitives import Version
 from cudaredist.programs.gpu_gaps import find_gaps, modules_of
 from cudaredist.programs.program import NvidiaBuild, ProgramFile
 from cudaredist.tables.gpus.coverage import CoverageRules
@@ -28,24 +29,30 @@ class Code(NamedTuple):
 
 
 def cover(
-    code: Code, gpus: Sequence[str], rules: CoverageRules | None
+    code: Code, gpus: Sequence[str], rules: CoverageRules | None, cuda: Version | None = None
 ) -> dict[str, Coverage] | None:
     """Return the coverage of GPUs by a program.
 
-    It is unknown if no readable file has device code and another one cannot be read.
+    It is unknown if no readable file has device code and another one cannot be read. `cuda` is the
+    CUDA release that the program is used with, if it is known.
     """
     if rules is None:
         return None
+    return rules.with_desktop_code(lambda own, names: _cover(code, names, own), gpus, cuda)
+
+
+def _cover(code: Code, gpus: Sequence[str], rules: CoverageRules) -> dict[str, Coverage]:
+    """Return the coverage of GPUs by a program's code for them."""
     files = code.files
     codes = _codes_of_nvidia(files) if code.nvidia else codes_of(files)
     native = (file.binary for file in files if file.binary.kind in {"elf", "pe"})
     if not codes and any("needed" in binary.unread for binary in native):
         return {name: Coverage(value="unknown") for name in gpus}
     if code.nvidia is not None:
-        return rules.cover(codes, gpus, code.nvidia.cuda)
+        return rules.cover_natively(codes, gpus, code.nvidia.cuda)
     return {
         name: _with_gaps(part, files, name, rules)
-        for name, part in rules.cover(codes, gpus).items()
+        for name, part in rules.cover_natively(codes, gpus).items()
     }
 
 

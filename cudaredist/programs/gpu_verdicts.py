@@ -50,6 +50,11 @@ class GpuVerdict(NamedTuple):
         return RequiredGpu(gpu=name, capability=self.gpu, answer=self.answer, reason=self.reason)
 
 
+def may_lack_code(part: Coverage) -> bool:
+    """Check if a GPU runs no code of a package, or possibly none."""
+    return part.value == "none" or (part.value == "unknown" and part.by_desktop_code)
+
+
 def program_verdicts(judged: JudgedProgram) -> list[GpuVerdict]:
     """Return whether each required GPU runs a program."""
     gpus, rules = judged.required.gpus, judged.data.rules
@@ -59,10 +64,12 @@ def program_verdicts(judged: JudgedProgram) -> list[GpuVerdict]:
         """Return the gaps of the best alternative."""
         if rules is None:
             return None
+        part = coverage.get(gpu)
+        fitting = rules if part is None else rules.rules_for(part)
         found: list[GpuGaps] = []
         for code in judged.codes:
             is_package = all(file.is_packaged for file in code.files)
-            gaps = find_gaps(code.files, gpu, rules, is_package=is_package)
+            gaps = find_gaps(code.files, gpu, fitting, is_package=is_package)
             if gaps is not None:
                 found.append(gaps)
         return min(found, key=lambda gaps: (gaps.is_critical, len(gaps.files)), default=None)
@@ -109,8 +116,9 @@ def gpu_verdict(
     if part.value == "host-only":
         return GpuVerdict(gpu, "yes", WITHOUT_CODE)
     if part.value == "unknown":
-        return GpuVerdict(gpu, "unknown", "its device code cannot be read")
+        return _unknown_verdict(gpu, part, rules)
     how = "from PTX" if part.value == "ptx" or not part.native else "natively"
+    how += ", by code for other GPUs" if part.by_desktop_code else ""
     gaps = gaps_of(gpu)
     if part.value in RUNS and (is_nvidia or gaps is None or not gaps.files):
         return GpuVerdict(gpu, "yes", how)
@@ -125,6 +133,16 @@ def gpu_verdict(
     path = gaps.files[0].path if gaps is not None and gaps.files else None
     finding = Finding("gpu", f"GPUs of capability {gpu} do not run it: {reason}", path)
     return GpuVerdict(gpu, "no", reason, finding)
+
+
+def _unknown_verdict(gpu: str, part: Coverage, rules: CoverageRules | None) -> GpuVerdict:
+    """Return the verdict if the device code cannot be read, or may not run on a Tegra part."""
+    fact = rules.desktop_code(gpu) if rules is not None and part.by_desktop_code else None
+    if fact is None:
+        return GpuVerdict(gpu, "unknown", "its device code cannot be read")
+    reason = f"only code for other GPUs; {fact.reason} ({fact.reference})"
+    message = f"whether GPUs of capability {gpu} run it is unknown: {reason}"
+    return GpuVerdict(gpu, "unknown", reason, Finding("unknown", message))
 
 
 def _partial_verdict(

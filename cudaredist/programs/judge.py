@@ -82,12 +82,12 @@ class JudgedProgram:
         self._require(groups, labels)
         gpus = gpus_on(self.platforms, required.gpus, data.rules)
         parts = () if nvidia is not None else alternatives(self.own)
-        self.alternatives = audited_alternatives(parts, gpus, data.rules)
+        self.alternatives = audited_alternatives(parts, gpus, data.rules, self.cuda)
         chosen = fitting(parts, self.cuda)
         self.codes = [Code(part.loaded) for part in chosen] or [Code(self.own, nvidia)]
         """The files with device code that are loaded together, for each alternative."""
-        best = best_coverage(audited_alternatives(chosen, gpus, data.rules))
-        self.coverage = best or cover(self.codes[0], gpus, data.rules)
+        best = best_coverage(audited_alternatives(chosen, gpus, data.rules, self.cuda))
+        self.coverage = best or cover(self.codes[0], gpus, data.rules, self.cuda)
         self.glibc, self.libstdcxx = (_floor(self.files, fact) for fact in ("glibc", "libstdcxx"))
 
     def _require(self, groups: Iterable[Majors], labels: Collection[Version]) -> None:

@@ -43,11 +43,8 @@ from cudaredist.sets.library_names import find_external
 from cudaredist.sets.metadata import make_package
 from cudaredist.sets.platforms import (
     JETSON,
-    ORIN_ON_SERVER_BUILD,
-    SBSA,
     UNSUPPORTED,
     select_archive,
-    threshold_of,
 )
 from cudaredist.sets.release_pairs import with_pairs
 from cudaredist.sets.requested_releases import requested_diagnostics
@@ -56,7 +53,7 @@ from cudaredist.sets.requirements import (
     requirement_problems,
     requirements_of,
 )
-from cudaredist.sets.set_coverage import coverage_diagnostics
+from cudaredist.sets.set_coverage import coverage_diagnostics, jetson_diagnostics
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.stated_cuda import is_cuda_known
 from cudaredist.sets.version_choice import (
@@ -100,6 +97,7 @@ def build_set(spec: SetSpec) -> PackageSet:
         raise _hollow_error(hollow, packages, spec)
     diagnostics += _diagnostics(drafts, missing, hollow, data)
     diagnostics += coverage_diagnostics(packages)
+    diagnostics += jetson_diagnostics(packages, data.coverage_rules)
     diagnostics += _platform_diagnostics(spec)
     diagnostics += _alias_diagnostics(spec)
     diagnostics += _release_diagnostics(choices, drafts, spec)
@@ -450,15 +448,6 @@ def _release_diagnostics(
 
 def _platform_diagnostics(spec: SetSpec) -> Iterable[Diagnostic]:
     jetson = _jetson_capabilities(spec)
-    threshold = threshold_of(spec.cuda, spec.policies.platforms)
-    if (
-        spec.platform == SBSA
-        and threshold is not None
-        and threshold.capability in jetson
-        and threshold.cuda.min is not None
-        and spec.cuda.components < ORIN_ON_SERVER_BUILD.components
-    ):
-        yield warning("jetson-unsupported", ", ".join(jetson), threshold.reason)
     if spec.platform == JETSON and not jetson:
         text = "linux-aarch64 is the Jetson platform, but no selected capability is a Jetson GPU"
         yield note("no-jetson-capability", ", ".join(spec.flags.effective), text)

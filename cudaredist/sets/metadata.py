@@ -45,7 +45,11 @@ def make_package(draft: Draft, spec: SetSpec, *, compat_runpath: bool) -> SetPac
     package = draft.package or _NO_PACKAGE
     versions, manifest, archive = package.versions, draft.manifest, draft.archive
     address = _address(draft, spec)
-    coverage = package_coverage(split, spec.flags.effective, spec.data) if draft.has_files else {}
+    coverage = (
+        package_coverage(split, spec.flags.effective, spec.cuda, spec.data)
+        if draft.has_files
+        else {}
+    )
     has_binaries = split is None or bool(split.binaries)
     policies, redist = spec.policies, draft.redist or ""
     named = find_license(draft.pname, redist, package.license, policies.licenses)

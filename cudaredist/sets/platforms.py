@@ -17,9 +17,6 @@ UNSUPPORTED = Platform("unsupported")
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
 """The two platforms for ARM."""
 
-ORIN_ON_SERVER_BUILD = Version.parse("13.2")
-"""The first CUDA release with support for Jetson Orin in the build for servers."""
-
 
 class Absence(NamedTuple):
     """The reason why a set lacks an archive."""

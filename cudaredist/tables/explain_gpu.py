@@ -38,8 +38,10 @@ _DEFAULTS = Origin(
     "policy/gpus.json",
 )
 _POLICY_WORDS = {
-    "dont_default_after": "not built by default after CUDA {}",
+    "dont_default_after": "package sets do not select it by default after CUDA {}",
     "renamed_to": "called {} in later CUDA releases",
+    "desktop_code": "runs code for other GPUs of its architecture from CUDA {} on; before, it is "
+    "unknown",
 }
 
 
@@ -51,7 +53,7 @@ def explain_cuda(
     Raises `UnknownNameError`, which suggests the nearest, if the release is in no table.
     """
     minor = parse_label(newest_release(asked, compat)).line
-    return explain_nvcc(asked, compat, policy), _release_topic(minor, gpus)
+    return explain_nvcc(asked, compat, policy), _release_topic(minor, gpus, policy)
 
 
 # -- capabilities
@@ -133,7 +135,7 @@ def _ptxas(label: str, gpus: Gpus) -> Origin:
 # -- releases
 
 
-def _release_topic(minor: str, gpus: Gpus) -> Topic:
+def _release_topic(minor: str, gpus: Gpus, policy: NvccPolicy) -> Topic:
     supported, default = supported_capabilities(minor, gpus), default_capabilities(minor, gpus)
     known = tuple(sorted(known_to(minor, gpus), key=Capability.parse))
     withheld = _withheld([name for name in known if name not in supported], gpus)
@@ -145,9 +147,21 @@ def _release_topic(minor: str, gpus: Gpus) -> Topic:
     facts = (
         make_fact("known", "ptxas knows", known, origin),
         make_fact("supported", "supported", supported, _SUPPORT, otherwise=withheld),
-        make_fact("default", "built by default", default, _DEFAULTS),
+        make_fact("default", "package sets select by default", default, _DEFAULTS),
+        _nvcc_target(minor, policy),
     )
     return Topic(title=f"compute capabilities of CUDA {minor}", facts=facts)
+
+
+def _nvcc_target(minor: str, policy: NvccPolicy) -> Fact:
+    """Return the capability for which nvcc compiles without options."""
+    words = "nvcc without options compiles for"
+    for target in policy.targets:
+        if is_between(minor, target.first_cuda, target.last_cuda):
+            origin = Origin("policy", f"{target.reference} (policy/nvcc.json)")
+            return make_fact("nvcc_target", words, target.capability, origin, target.reason)
+    origin = Origin("policy", "no entry in policy/nvcc.json")
+    return make_fact("nvcc_target", f"{words}: unknown", None, origin)
 
 
 def _withheld(names: Iterable[str], gpus: Gpus) -> Iterator[Claim]:

@@ -21,7 +21,7 @@ ANSWERS = {
     "explain gpu sm_103": ["CUDA 12.9 and later support compute capability 10.3"],
     # Does it run on a Jetson Orin?
     "explain gpu Jetson Orin": [
-        "NVIDIA's wheels have no builds for linux-aarch64, its archives do"
+        "NVIDIA's archives for linux-aarch64, up to CUDA 12.9.1"
     ],
     # What runs on a host with driver 535, also with cuda_compat?
     "explain driver 535": [
@@ -29,7 +29,11 @@ ANSWERS = {
         "with cuda_compat",
     ],
     # Which drivers and which architectures for CUDA 12.8?
-    "explain cuda 12.8": ["from 570.124.06 on Linux", " 5.0 5.2 ", "built by default: 7.5 8.0"],
+    "explain cuda 12.8": [
+        "from 570.124.06 on Linux",
+        " 5.0 5.2 ",
+        "package sets select by default: 7.5 8.0",
+    ],
     # Does CUDA 12.8.0 exist, which has no wheels in the data?
     "explain cuda 12.8.0": ["CUDA 12.8.0, nvcc 12.8.61: GCC 6 to 14, Clang 7 to 19"],
     "explain cuda 12.1.0": ["CUDA 12.1.0 (NVIDIA's archives, "],

@@ -31,7 +31,7 @@ from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.symbols import with_symbol_diagnostics
 from cudaredist.sets.request_options import PairOptions, RequestOptions
 from cudaredist.sets.requested_releases import ALLOWED
-from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
+from cudaredist.sets.set_coverage import COVERAGE_WARNINGS, JETSON_UNKNOWN
 from cudaredist.sets.spec import (
     RefusedSet,
     Request,
@@ -49,8 +49,8 @@ Spec: TypeAlias = SetSpec | RefusedSet
 """A set to build, or one that cannot be built."""
 INDEX_NAME = "index.json"
 _SHOWN = 5
-_ALLOWED = frozenset({"features-missing", "hollow", ALLOWED})
-"""Findings that only occur if an option allows them."""
+_ALLOWED = frozenset({"features-missing", "hollow", ALLOWED, JETSON_UNKNOWN})
+"""Findings that only occur if an option allows them, and those that may be wrong."""
 BUILD_OPTIONS = RequestOptions(
     system="--system",
     gpu="--gpu",

@@ -65,11 +65,13 @@ def read_coverage(
     codes = {row.contents: row.code for row in index.ask(_CODE)}
 
     @cache
-    def covered(contents: int, platform: str, major: int | None) -> dict[str, Coverage]:
+    def covered(
+        contents: int, platform: str, major: int | None, release: Version | None
+    ) -> dict[str, Coverage]:
         code, present = codes[contents], names_on(platform)
         if code is None:
             return dict.fromkeys(present, Coverage(value="unknown"))
-        parts = rules.cover(tuple(_files.validate_json(code).values()), present, major)
+        parts = rules.cover(tuple(_files.validate_json(code).values()), present, major, release)
         return {name: part for name, part in parts.items() if part.value != "host-only"}
 
     coverage = []
@@ -77,7 +79,9 @@ def read_coverage(
         label = Version.parse(row.label)
         archive = ArchiveId(row.package, row.platform, row.variant)
         major = cuda_major_of(row.redist, label, row.variant)
-        by_capability = covered(row.contents, row.platform, major)
+        # Other products run with all releases of their major, so the newest one decides.
+        release = label if row.redist == CUDA else rules.newest_release(major)
+        by_capability = covered(row.contents, row.platform, major, release)
         coverage.append(ArchiveCoverage(row.redist, label, archive, by_capability))
     return tuple(coverage)
 

@@ -1,18 +1,22 @@
 """explain gpu: the newest releases that run on a GPU together."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from operator import itemgetter
 
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
 from cudaredist.commands.explain.report import NewestTogether
-from cudaredist.formats.tables import Gpus
-from cudaredist.hints import command_for_archives
+from cudaredist.errors import CudaRedistError
+from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.tables import CapabilityEntry, Gpus
+from cudaredist.hints import command_for_archives, command_line
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.platforms import JETSON
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
-from cudaredist.tables.gpus.gpu_table import is_supported
+from cudaredist.store.read_data import load_manifest
+from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
 
 _PACKAGES = {CUDA: "libcublas", "cudnn": "cudnn", "nccl": "nccl", "cutensor": "libcutensor"}
 """The package that decides if a release runs on a GPU. Most programs and libraries use cuBLAS."""
@@ -71,6 +75,8 @@ def _newest(
             local = [(one.redist, one.label, one.archive) for one in here]
             releases = newest_with_cuda(max(labels), local, store)
             statement = _statement(name, platform, releases)
+            parts = [one.by_capability[name] for one in here if one.label == max(labels)]
+            statement += _about_desktop_code(entry, parts) + _about_jetsons(entry, here, store)
             return NewestTogether(
                 capability=name, platform=platform, releases=releases, statement=statement
             )
@@ -79,15 +85,51 @@ def _newest(
         f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
         f"on it (known platforms: {', '.join(known) or 'none'})."
     )
-    is_renamed = any(fact.field == "renamed_to" for fact in entry.policy)
-    if entry.jetson and not is_renamed and JETSON not in known:
-        download = command_for_archives("download-manifests", redist=CUDA)
-        process = command_for_archives("process-manifests", platform=JETSON)
-        statement += (
-            f" NVIDIA's wheels have no builds for {JETSON}, its archives do: run `{download}` and "
-            f"`{process}`."
-        )
+    renamed = fact_of(entry.policy, "renamed_to")
+    if renamed is None:
+        statement += _about_jetsons(entry, archives, store)
+    else:
+        command = command_line("explain gpu", renamed)
+        statement += f" Later releases call it {renamed}: run `{command}`."
     return NewestTogether(capability=name, platform=None, releases={}, statement=statement)
+
+
+def _about_desktop_code(entry: CapabilityEntry, parts: Iterable[Coverage]) -> str:
+    """Return sentences with the source if a Tegra part runs code for other GPUs."""
+    facts = (fact for fact in entry.policy if fact.field == "desktop_code")
+    fact = next(facts, None)
+    if fact is None or not any(part.by_desktop_code for part in parts):
+        return ""
+    return f" They have no code for {entry.base}: {fact.reason}. Sources: {fact.reference}."
+
+
+def _about_jetsons(
+    entry: CapabilityEntry, archives: Iterable[ArchiveCoverage], store: Store
+) -> str:
+    """Return the commands that examine the archives for Jetsons, if there are any others."""
+    if not entry.jetson or any(one.archive.platform == JETSON for one in archives):
+        return ""
+    release = _newest_for_jetsons(entry, store)
+    if release is None:
+        return ""
+    about = {"redist": CUDA, "version": release}
+    download = command_for_archives("download-manifests", **about)
+    process = command_for_archives("process-manifests", **about, platform=JETSON)
+    return (
+        f" NVIDIA's archives for {JETSON}, up to CUDA {release}, were not examined: run "
+        f"`{download}` and `{process}`."
+    )
+
+
+def _newest_for_jetsons(entry: CapabilityEntry, store: Store) -> Version | None:
+    """Return the newest release of NVIDIA's archives for Jetsons that supports a capability."""
+    archives = store.of_channel("redist")
+    for label in reversed(archives.manifests(CUDA).labels()):
+        if is_supported(entry, label.line):
+            with suppress(CudaRedistError):
+                if JETSON in load_manifest(archives, CUDA, label).platforms:
+                    return label
+    return None
 
 
 def _statement(name: str, platform: str, releases: dict[str, str]) -> str:

@@ -44,7 +44,11 @@ def cuda_answer(name: str, compat: NvccCompat, topics: Sequence[Topic]) -> Itera
         yield f"drivers: {'; '.join(words)}"
     supported, default = facts.get("supported"), facts.get("default")
     if supported is not None and default is not None:
-        yield f"compute capabilities: {_names(supported)}; built by default: {_names(default)}"
+        target = facts["nvcc_target"].value or "unknown"
+        yield (
+            f"compute capabilities: {_names(supported)}; package sets select by default: "
+            f"{_names(default)}; nvcc without options: {target}"
+        )
     yield from others
 
 

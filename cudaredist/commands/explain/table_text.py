@@ -75,6 +75,6 @@ def _span(span: ReleaseSpan | None) -> str:
     if span is None:
         return "-"
     gaps = f" except {', '.join(span.gaps)}" if span.gaps else ""
-    if (span.since, span.until) == (span.first, span.first):
-        return span.first
+    if span.first == span.newest == span.until:
+        return span.since
     return f"{span.since} to {span.until}{gaps}"

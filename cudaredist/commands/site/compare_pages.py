@@ -14,7 +14,7 @@ _TITLES = {
     "nvcc": "nvcc",
     "known": "Targets of ptxas",
     "supported": "Supported targets",
-    "default": "Targets built by default",
+    "default": "Targets that package sets select by default",
     "driver.native": "Lowest driver with all features",
     "driver.lowest": "Lowest driver",
 }

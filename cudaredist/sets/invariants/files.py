@@ -14,7 +14,7 @@ from cudaredist.formats.features import FileCode, OutputSize
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
-from cudaredist.primitives import sha256_of
+from cudaredist.primitives import Version, sha256_of
 from cudaredist.sets.invariants.documents import (
     Broken,
     Invariant,
@@ -133,12 +133,13 @@ def _coverage(files: SetFiles) -> Iterator[Broken]:
     """Check I27 with coverage computed from the files' device code."""
     if files.rules is None:
         return
+    cuda = Version.parse(files.package_set.cuda.release)
     for entry, tree in files.known:
         recorded = {gpu: part for gpu, part in entry.coverage.items() if part.value != "unknown"}
         binaries = filter(None, (file.binary for file in tree.files.values()))
         images = (binary.images for binary in binaries)
         codes = [FileCode.of("lib", parts) for parts in images if parts is not None]
-        for name, part in files.rules.cover(codes, recorded).items():
+        for name, part in files.rules.cover(codes, recorded, release=cuda).items():
             if part != recorded[name]:
                 old, new = describe_coverage(recorded[name]), describe_coverage(part)
                 yield entry.attr, f"its coverage of {name} is {new}, but {old} is recorded"

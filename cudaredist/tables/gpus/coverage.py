@@ -5,7 +5,9 @@ compatibility", and "Family-specific" and "Architecture-specific features"):
 
 - SASS runs on GPUs of the same major number and the same or a later minor number. For Tegra parts,
   it runs only on the same capability: binaries are not compatible between Tegra and desktop parts,
-  or between Tegra parts.
+  or between Tegra parts. Policy has exceptions (`desktop_code`): from CUDA 13.2 on, NVIDIA's builds
+  for ARM servers are for Orin, without code for it. Whether Orin runs such code with earlier
+  releases is unknown.
 - `sm_XYa` runs on X.Y only, `sm_XYf` on X.Y and later GPUs of its family.
 - PTX is compiled by the driver for any GPU of the same or a later capability, with `a` only for the
   same one, with `f` for its family. LTO code follows the same rule, but needs a linker.
@@ -29,7 +31,7 @@ nvcc adds empty images to libraries without kernels (libnppc, libcufftw), which 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
@@ -38,8 +40,8 @@ from typing import Literal, TypeAlias
 from cudaredist.binaries.fatbin import empty_size
 from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage, CoverageValue
-from cudaredist.formats.tables import Gpus
-from cudaredist.primitives import Platform, Version
+from cudaredist.formats.tables import Gpus, PolicyFact
+from cudaredist.primitives import Platform, Version, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of
@@ -110,6 +112,7 @@ class CoverageRules:
     """The rules, with Tegra parts and renames from the table."""
 
     def __init__(self, gpus: Gpus) -> None:
+        self._gpus = gpus
         plain = {
             Capability.parse(name): entry
             for name, entry in gpus.capabilities.items()
@@ -120,6 +123,12 @@ class CoverageRules:
         self._families = {capability: entry.family for capability, entry in plain.items()}
         self._renamed = {
             capability: fact_of(entry.policy, "renamed_to") for capability, entry in plain.items()
+        }
+        self._desktop_code = {
+            capability: fact
+            for capability, entry in plain.items()
+            for fact in entry.policy
+            if fact.field == "desktop_code"
         }
         self._first_cuda = {capability: entry.first_cuda for capability, entry in plain.items()}
         self._last_cuda = {capability: entry.last_cuda for capability, entry in plain.items()}
@@ -152,6 +161,62 @@ class CoverageRules:
         """Return the last CUDA minor with a capability, None if the newest one has it."""
         return self._last_cuda.get(Capability.parse(gpu).base)
 
+    def newest_release(self, cuda: int | None) -> Version | None:
+        """Return the newest CUDA release of a major in the table of GPUs."""
+        labels = map(parse_label, self._gpus.sources)
+        return max((label for label in labels if label.components[0] == cuda), default=None)
+
+    def desktop_code(self, gpu: str) -> PolicyFact | None:
+        """Return policy's fact that a Tegra part runs code for other GPUs, None for others."""
+        return self._desktop_code.get(Capability.parse(gpu).base)
+
+    def runs_desktop_code(self, gpu: str, cuda: Version | None) -> bool:
+        """Check if a Tegra part is known to run code for other GPUs with a CUDA release."""
+        fact = self.desktop_code(gpu)
+        if fact is None or cuda is None:
+            return False
+        return Version.parse(cuda.line) >= Version.parse(fact.value)
+
+    @cached_property
+    def without_tegra(self) -> "CoverageRules":
+        """The rules if Tegra parts with policy's fact run all code for their architecture."""
+        entries = dict(self._gpus.capabilities)
+        for name, entry in entries.items():
+            if Capability.parse(name).base in self._desktop_code:
+                others = tuple(fact for fact in entry.policy if fact.field != "desktop_code")
+                entries[name] = entry.model_copy(update={"jetson": False, "policy": others})
+        return CoverageRules(self._gpus.model_copy(update={"capabilities": entries}))
+
+    def rules_for(self, part: Coverage) -> "CoverageRules":
+        """Return the rules by which a coverage was determined."""
+        return self.without_tegra if part.by_desktop_code else self
+
+    def with_desktop_code(
+        self,
+        cover: "Callable[[CoverageRules, Sequence[str]], dict[str, Coverage]]",
+        capabilities: Iterable[str],
+        release: Version | None = None,
+    ) -> dict[str, Coverage]:
+        """Return the coverage of capabilities, if Tegra parts run code for other GPUs, too.
+
+        `cover` returns the coverage by some rules. `release` is the CUDA release, if it is known.
+        Without it, or before the release of policy's fact, the coverage by such code is unknown.
+        """
+        parts = cover(self, tuple(capabilities))
+        lacking = [
+            name
+            for name, part in parts.items()
+            if part.value in {"none", "partial"} and self.desktop_code(name) is not None
+        ]
+        if not lacking:
+            return parts
+        for name, other in cover(self.without_tegra, lacking).items():
+            if other.value in {"native", "ptx"}:
+                is_known = self.runs_desktop_code(name, release)
+                part = other if is_known else Coverage(value="unknown")
+                parts[name] = part.model_copy(update={"by_desktop_code": True})
+        return parts
+
     def ways(self, module: str, gpu: Capability) -> set[Way]:
         """Return the ways in which a GPU runs a module."""
         found = (self.way(name, gpu) for name, _ in _images(module))
@@ -177,12 +242,25 @@ class CoverageRules:
         return False
 
     def cover(
-        self, files: Sequence[FileCode], capabilities: Iterable[str], cuda: int | None = None
+        self,
+        files: Sequence[FileCode],
+        capabilities: Iterable[str],
+        cuda: int | None = None,
+        release: Version | None = None,
     ) -> dict[str, Coverage]:
         """Return the coverage of each capability by the files of one package.
 
-        `cuda` is the CUDA major that the package is built for, if it is known.
+        `cuda` is the CUDA major that the package is built for, and `release` the CUDA release that
+        it is used with, if they are known.
         """
+        return self.with_desktop_code(
+            lambda rules, names: rules.cover_natively(files, names, cuda), capabilities, release
+        )
+
+    def cover_natively(
+        self, files: Sequence[FileCode], capabilities: Iterable[str], cuda: int | None = None
+    ) -> dict[str, Coverage]:
+        """Return the coverage as `cover` does, by code for the capabilities themselves."""
         amounts = ((tuple(file.modules.items()), tuple(file.unpacked.items())) for file in files)
         used = tuple(filter(None, (self._modules(*of_file) for of_file in amounts)))
         return {
@@ -197,6 +275,10 @@ class CoverageRules:
         In each module, a GPU uses the newest machine code that it runs, or else the newest PTX.
         Code for a linker is used if a GPU can use it. `keeps_portable` includes the newest PTX.
         """
+        if self._desktop_code:
+            # Code that is possibly used counts.
+            rules = self.without_tegra
+            return rules.used_images(file, capabilities, keeps_portable=keeps_portable)
         gpus = [Capability.parse(name).base for name in capabilities]
         used: set[str] = set()
         for text in file.modules:
@@ -338,6 +420,8 @@ def describe_share(coverage: Coverage) -> str:
 def describe_coverage(coverage: Coverage) -> str:
     """Describe coverage: `native 412 of 412 modules`, `partial: 1 of 6 files, ...`."""
     if not coverage.all_files:
-        return coverage.value
+        by = " (only code for other GPUs)" if coverage.by_desktop_code else ""
+        return f"{coverage.value}{by}"
     share = describe_share(coverage)
+    share += " for other GPUs" if coverage.by_desktop_code else ""
     return share if share.startswith(coverage.value) else f"{coverage.value}: {share}"

@@ -275,6 +275,18 @@ def test_jetson_runs_no_program_for_x86(tmp_path: Path, machine: str, count: int
     assert found == [(1, words)] * count
 
 
+def test_orin_may_run_program_for_other_gpus(tmp_path: Path) -> None:
+    path = tmp_path / "prog"
+    path.write_bytes(with_code(module("sm_80"), machine="aarch64"))
+    ((answer, reason),) = answers(path, "8.7")
+    assert answer == "unknown"
+    assert reason.startswith("only code for other GPUs; from CUDA 13.2 on (JetPack 7.2), NVIDIA's")
+    report = audited(path, "8.7")
+    assert report.exit_code == 3
+    assert "unknown" in next(iter(audit_text(report)))
+    assert answers(path, "7.2")[0][0] == "no"
+
+
 def test_jetson_runs_no_package_for_x86(tmp_path: Path) -> None:
     install(tmp_path, "example", "1.0", {"example/a.so": with_code(module("sm_87"))})
     assert [text for _, text in messages(tmp_path, "8.7")] == [

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, rule, set_data_of, valid
+from support.set_inputs import (
+    JETSON,
+    LINUX,
+    SBSA,
+    WINDOWS,
+    build,
+    cuda,
+    rule,
+    set_data_of,
+    valid,
+    with_code,
+)
 
 from cudaredist.commands.build.build_sets import specs_for
 from cudaredist.errors import UnknownNameError, UsageError
@@ -254,7 +265,7 @@ def test_compatible_jetson_mixtures_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("label", "platform", "capabilities", "codes"),
     [
-        ("13.0.2", SBSA, ["8.7"], ["jetson-unsupported"]),
+        ("13.0.2", SBSA, ["8.7"], ["jetson-unknown"]),
         ("13.2.0", SBSA, ["8.7"], []),
         ("13.0.2", SBSA, ["11.0"], []),
         ("12.6.3", JETSON, ["8.7"], []),
@@ -265,8 +276,24 @@ def test_compatible_jetson_mixtures_are_accepted() -> None:
 def test_jetson_diagnostics_are_reported(
     label: str, platform: str, capabilities: Sequence[str], codes: list[str]
 ) -> None:
-    diagnostics = build(DATA, label, platform, capabilities=tuple(capabilities)).diagnostics
-    assert [d.code for d in diagnostics if "jetson" in d.code] == codes
+    has_code = {name: with_code({"sm_80": 5}) for name in ("cuda_cudart", "cuda_nvcc")}
+    data = DATA if platform == JETSON else set_data_of(cuda(label, features=has_code))
+    package_set = build(data, label, platform, capabilities=tuple(capabilities))
+    assert [d.code for d in package_set.diagnostics if "jetson" in d.code] == codes
+
+
+@pytest.mark.parametrize(("label", "value"), [("13.1.0", "unknown"), ("13.2.0", "native")])
+def test_orin_runs_code_for_other_gpus_from_first_known_release(label: str, value: str) -> None:
+    """Without a warning for each package."""
+    has_code = {name: with_code({"sm_80": 5}) for name in ("cuda_cudart", "cuda_nvcc")}
+    package_set = build(
+        set_data_of(cuda(label, features=has_code)), label, SBSA, capabilities=("8.7",)
+    )
+    (part,) = package_set.packages["cuda_nvcc"].coverage.values()
+    assert (part.value, part.by_desktop_code) == (value, True)
+    assert not [d for d in package_set.diagnostics if d.code.startswith("coverage-")]
+    count = sum(d.code == "jetson-unknown" for d in package_set.diagnostics)
+    assert count == (value == "unknown")
 
 
 def test_release_missing_from_gpu_table_is_refused() -> None:

@@ -197,6 +197,29 @@ def test_coverage_of_files_is_share_of_modules(
 
 
 @pytest.mark.parametrize(
+    ("capability", "text", "release", "expected"),
+    [
+        ("8.7", "sm_80: 5", "13.2.0", "native 5 of 5 modules for other GPUs"),
+        ("8.7", "sm_80: 5", "13.1.0", "unknown (only code for other GPUs)"),
+        ("8.7", "sm_80: 5", None, "unknown (only code for other GPUs)"),
+        # Code of its own, PTX, and code that no GPU of the architecture runs.
+        ("8.7", "sm_80 sm_87: 5", "12.9.0", "native 5 of 5 modules"),
+        ("8.7", "sm_80 compute_80: 5", None, "ptx 5 of 5 modules"),
+        ("8.7", "sm_90: 5", "13.2.0", "none: 0 of 1 files, 0 of 5 modules"),
+        # Policy states nothing about other Tegra parts.
+        ("7.2", "sm_70: 5", "12.2.0", "none: 0 of 1 files, 0 of 5 modules"),
+        ("8.8", "sm_80: 5", "13.2.0", "none: 0 of 1 files, 0 of 5 modules"),
+    ],
+)
+def test_orin_may_run_code_for_other_gpus(
+    capability: str, text: str, release: str | None, expected: str
+) -> None:
+    label = None if release is None else parse_label(release)
+    coverage = rules().cover([code(text)], [capability], release=label)[capability]
+    assert describe_coverage(coverage) == expected
+
+
+@pytest.mark.parametrize(
     ("capability", "cuda", "expected"),
     [
         # CUDA 13 removed GPUs before 7.5, CUDA 12 those before 5.0: code for them is left over.

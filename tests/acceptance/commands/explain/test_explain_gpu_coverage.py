@@ -119,6 +119,32 @@ def test_explain_gpu_of_jetson_counts_jetson_builds_only(explain: Any) -> None:
     assert (ampere["native"], ampere["releases"]) == (span("2.1.0", "2.1.0", since=since), 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "release"),
+    [("8.7", "12.9.1"), ("7.2", "12.2.2"), ("6.2", "12.9.1"), ("5.3", "12.9.1")],
+)
+def test_explain_gpu_of_jetson_names_archives_to_examine(run: Run, name: str, release: str) -> None:
+    """On the shipped data."""
+    line = run("explain", "gpu", name).stdout.partition("\n")[0]
+    about = f"--redist cuda --version {release}"
+    assert f"`cudaredist download-manifests {about}`" in line
+    assert f"`cudaredist process-manifests {about} --platform linux-aarch64`" in line
+
+
+def test_explain_gpu_of_orin_names_releases_for_it_and_their_source(run: Run) -> None:
+    """On the shipped data."""
+    line = run("explain", "gpu", "8.7").stdout.partition("\n")[0]
+    assert "the newest known releases that run together on compute capability 8.7" in line
+    assert "They have no code for 8.7: from CUDA 13.2 on (JetPack 7.2)" in line
+    assert "Sources: ollama issue 16628" in line
+
+
+def test_explain_gpu_of_tegra_without_builds_names_no_archives(run: Run) -> None:
+    """On the shipped data."""
+    assert "linux-aarch64" not in run("explain", "gpu", "8.8").stdout
+    assert "run `cudaredist explain gpu 11.0`" in run("explain", "gpu", "10.1").stdout
+
+
 def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
     earlier = with_code({"sm_70": 5}).model_copy(update={"code_by_file": None})
     unknown = library("2.4.0")._replace(features={"libcutensor": earlier})
@@ -130,12 +156,12 @@ def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
 def test_explain_gpu_text_ends_with_releases(explain: Any) -> None:
     assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
         "releases that run on 7.0, according to the device code in feature files",
-        "  package           CUDA  any GPU  native                                PTX only       "
-        "                       first without",
-        "  libcublas (cuda)  all   -        12.9.1 or an earlier patch to 12.9.1  -              "
-        "                       13.0.2 or an earlier patch",
-        "  libcutensor       all   -        2.0.0 to 2.1.0                        1.9.0 or an ear"
-        "lier release to 1.9.0  2.2.0 (partial: 1 of 2 files, native 5 of 10 modules)",
+        "  package           CUDA  any GPU  native                      PTX only                 "
+        "    first without",
+        "  libcublas (cuda)  all   -        12.9.1 or an earlier patch  -                        "
+        "    13.0.2 or an earlier patch",
+        "  libcutensor       all   -        2.0.0 to 2.1.0              1.9.0 or an earlier relea"
+        "se  2.2.0 (partial: 1 of 2 files, native 5 of 10 modules)",
     ]
 
 
