@@ -30,6 +30,8 @@ from cudaredist.store.files import (
 )
 
 _log = logging.getLogger(__name__)
+_NIXPKGS_FOLDER = ("pkgs", "development", "cuda-modules", "_cuda")
+"""The end of the path of nixpkgs' own data folder."""
 TABLE_NAMES = ("advisories", "nvcc_compat", "gpus", "runfiles")
 Layer: TypeAlias = Literal["local", "shipped"]
 """The origin of a fact: the data folder or the data shipped with the package."""
@@ -250,6 +252,15 @@ class Store:
         nixpkgs does not have, has its own lock in `manifests/wheels/`.
         """
         return self._record_folder / "lock.json"
+
+    @property
+    def is_of_nixpkgs(self) -> bool:
+        """Whether the folder is that of a checkout of nixpkgs."""
+        return self.root.resolve().parts[-len(_NIXPKGS_FOLDER) :] == _NIXPKGS_FOLDER
+
+    def manifest_paths(self) -> list[Path]:
+        """Return the paths of the folder's own manifests, sorted."""
+        return sorted(self._folder("manifests").glob("*/redistrib_*.json"))
 
     @property
     def stored_lock_path(self) -> Path:

@@ -1,5 +1,6 @@
 """download-manifests: list, fetch, compare and store manifests."""
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +32,7 @@ from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import ManifestFolder, Store
+from cudaredist.store.files import read_file
 from cudaredist.store.selection import Selection, redist_at
 from cudaredist.store.upstream import (
     UpstreamManifest,
@@ -66,15 +68,19 @@ class Destination:
     targets: tuple[Target, ...]
     store: Store | None = None
     """The data folder with the lock. None: a plain folder without a lock."""
+    has_lock: bool = False
+    """Whether the data folder records downloads. Checkouts of nixpkgs have no lock."""
+    adds_line_feed: bool = False
+    """Whether manifests get a line feed at the end, as in nixpkgs."""
 
     @property
     def is_lock_changed(self) -> bool:
         """Whether the run added or changed lock entries."""
-        return self.store is not None and any(target.changed for target in self.targets)
+        return self.has_lock and any(target.changed for target in self.targets)
 
     def save_lock(self) -> None:
         """Record the changes in the lock."""
-        if self.store is not None:
+        if self.store is not None and self.has_lock:
             self.store.update_lock({target.redist.name: target.changed for target in self.targets})
 
     def entry(self, redist: str, label: Version) -> LockEntry | None:
@@ -100,12 +106,25 @@ def store_destination(
     *,
     is_explicit: bool,
 ) -> Destination:
-    """Return a data folder as the destination. `recorded` has the entries of its lock."""
+    """Return a data folder as the destination. `recorded` has the entries of its lock.
+
+    The folder of nixpkgs gets no lock, and its manifests end as those that it has.
+    """
     targets = (
         Target(redist, store.manifests(redist.name), is_explicit, recorded.get(redist.name, {}))
         for redist in redists
     )
-    return Destination(tuple(targets), store)
+    return Destination(
+        tuple(targets),
+        store,
+        has_lock=not store.is_of_nixpkgs or os.path.lexists(store.stored_lock_path),
+        adds_line_feed=store.is_of_nixpkgs and _end_with_line_feed(store.manifest_paths()),
+    )
+
+
+def _end_with_line_feed(manifests: Sequence[Path]) -> bool:
+    """Check if a manifest ends with a line feed, or if there is none."""
+    return not manifests or any((read_file(path) or b"").endswith(b"\n") for path in manifests)
 
 
 def folder_destination(url: str, folder: Path) -> Destination:
@@ -341,7 +360,8 @@ class ManifestDownload:
         """Write a manifest while its connection already fetches the next one."""
         try:
             if status == "written":
-                target.folder.write(label, upstream.data)
+                end = b"\n" if self.to.adds_line_feed else b""
+                target.folder.write(label, upstream.data + end)
             elif status == "would-write":
                 self.unwritten[target.redist.name, label] = upstream
         except WriteError as error:

@@ -343,3 +343,23 @@ def test_record_of_interrupted_bump_is_not_in_the_folder_of_manifests(run: Run) 
     store.write_pending([("cuda", Version.parse("12.9.1"))])
     assert files() == {"data/.bump"}
     assert store.pending() == {("cuda", Version.parse("12.9.1"))}
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_download_to_checkout_of_nixpkgs_follows_its_form(
+    fetch: Run, cuda: FaultServer, tmp_path: Path, end: bytes
+) -> None:
+    assert cuda.url
+    data = tmp_path / "nixpkgs/pkgs/development/cuda-modules/_cuda"
+    folder = data / "manifests/cuda"
+    options = ("--redist", "cuda", "--version", "all", "--data-dir", data)
+    expect_output(fetch(*options), 0)
+    published = folder / "redistrib_12.9.1.json"
+    assert published.read_bytes().endswith(b"}\n")
+    published.write_bytes(published.read_bytes().rstrip(b"\n") + end)
+    (folder / "redistrib_12.9.0.json").unlink()
+    expect_output(fetch(*options), 0)
+    assert (folder / "redistrib_12.9.0.json").read_bytes().endswith(b"}" + end)
+    again = expect_output(fetch(*options), 0)
+    assert "2 unchanged" in again.stdout
+    assert not (data / "lock.json").exists()
