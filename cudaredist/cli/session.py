@@ -388,6 +388,12 @@ class Session(contextlib.ExitStack):
         self.errors(errors)
         return report.exit_code
 
+    def suggest(self, commands: Iterable[str]) -> None:
+        """Print the commands to type next, for people at a terminal."""
+        if self.console.is_interactive:
+            for line in commands:
+                self.console.note(f"next: {line}")
+
     def show(self, report: _Answer, text: Callable[[_Answer], Iterable[str]] | None) -> None:
         """Print a report as text or JSON.
 

@@ -113,6 +113,10 @@ def read_runfiles(data: bytes | None) -> Runfiles:
         return read_own_file(data, Runfiles)
 
 
+_OTHER_FORMATS = {b'"CycloneDX"': "a CycloneDX document", b'"spdxVersion"': "an SPDX document"}
+"""Documents that cudaredist writes but does not read, by a name in them."""
+
+
 def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
     """Read a file of ours that the user named.
 
@@ -121,7 +125,9 @@ def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
     try:
         return read_own_file(data, model)
     except InvalidFileError as error:
-        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
+        title = next((name for mark, name in _OTHER_FORMATS.items() if mark in data), None)
+        problems = [Problem("", f"is {title}, which is an output")] if title else error.problems
+        raise InvalidFileError(f"{error.what} ({path})", problems) from None
 
 
 def read_record(root: Path) -> ToolkitRecord | None:

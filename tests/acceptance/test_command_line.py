@@ -281,6 +281,17 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str
     return written.decode("utf-8", "replace")
 
 
+def test_build_on_a_terminal_ends_with_the_next_commands(tmp_path: Path) -> None:
+    build = ["build", "--cuda", "12.8", "--platform", "linux-x86_64", "--output"]
+    paths = {"sets": "sets/linux-x86_64/cuda-12.8.2.json", "my set.json": "'my set.json'"}
+    for output, path in paths.items():
+        written = on_a_terminal([*build, output], tmp_path)
+        assert f"next: cudaredist explain set {path}\r\n" in written
+        assert f"next: cudaredist materialize {path} --output cuda\r\n" in written
+    assert "next:" not in on_a_terminal([*build, "again.json", "--quiet"], tmp_path)
+    assert "next:" not in on_a_terminal([*build, "no.json", "--check"], tmp_path)
+
+
 SLOW_RUN = ["download-manifests", "--redist", "cuda", "--version", "all", "-j1"]
 
 

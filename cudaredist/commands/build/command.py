@@ -24,7 +24,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_OK, UsageError
-from cudaredist.hints import again
+from cudaredist.hints import again, quoted
 from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
@@ -180,7 +180,13 @@ def build(options: BuildOptions, session: Session) -> int:
     skipped = skipped_releases(data, options.cuda or ())
     report = write_sets(results, output, skipped=skipped, may_write=not options.check)
     shown = partial(build_text, is_quiet=options.quiet, with_notes=options.verbose > 0)
-    return session.finish(report, shown)
+    code = session.finish(report, shown)
+    paths = [outcome.path for outcome in report.sets if outcome.path and not outcome.error]
+    if paths and not options.check:
+        path = quoted(paths[0])
+        calls = ("explain set {}", "materialize {} --output cuda", "export requirements {}")
+        session.suggest(f"cudaredist {call.format(path)}" for call in calls)
+    return code
 
 
 def _read_data(store: "Store", options: BuildOptions) -> "SetData":

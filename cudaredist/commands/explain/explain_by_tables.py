@@ -74,7 +74,7 @@ def explain_by_tables(
     return ExplainReport(
         kind=subject,
         asked=name,
-        answer="\n".join(cuda_answer(name, compat.table, all_topics)),
+        answer="\n".join(cuda_answer(name, compat.table, tables.gpus, all_topics)),
         topics=all_topics,
         errors=errors,
         exit_code=code,
@@ -132,6 +132,7 @@ class CudaTables:
     ) -> None:
         """Raise `InvalidFileError` for a broken policy."""
         self._compat, self._gpus, self._store = compat, gpus, store
+        self.gpus = gpus.table
         self._nvcc_policy = read_nvcc_policy(store)
         self._driver_policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, NvccRelease
+from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.tables.explain_nvcc import COMPILER_NAMES, glibc_in_words
 from cudaredist.tables.explanation import Fact, Topic
@@ -25,7 +26,9 @@ def nvcc_answer(name: str, compat: NvccCompat) -> Iterator[str]:
         yield f"other compilers: {', '.join(_ranges(release, others))}"
 
 
-def cuda_answer(name: str, compat: NvccCompat, topics: Sequence[Topic]) -> Iterator[str]:
+def cuda_answer(
+    name: str, compat: NvccCompat, gpus: Gpus, topics: Sequence[Topic]
+) -> Iterator[str]:
     """Yield the host compilers, the drivers and the compute capabilities of a CUDA release."""
     compilers, *others = nvcc_answer(name, compat)
     yield compilers
@@ -49,7 +52,23 @@ def cuda_answer(name: str, compat: NvccCompat, topics: Sequence[Topic]) -> Itera
             f"compute capabilities: {_names(supported)}; package sets select by default: "
             f"{_names(default)}; nvcc without options: {target}"
         )
+        yield from _architectures(_names(supported).split(), gpus)
     yield from others
+
+
+def _architectures(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
+    """Yield the architectures of capabilities with an example each, and what the letters mean."""
+    entries = {name: gpus.capabilities[name] for name in names if name in gpus.capabilities}
+    plain = [(entry.family, entry) for entry in entries.values() if entry.variant is None]
+    texts = []
+    for family, own in grouped(plain).items():
+        bases = " ".join(entry.base for entry in own)
+        example = next((entry.products[0] for entry in own if entry.products), None)
+        texts.append(f"{family} {bases}" + (f" ({example})" if example else ""))
+    if texts:
+        yield f"architectures: {', '.join(texts)}"
+    if any(entry.variant for entry in entries.values()):
+        yield "with a: code for this capability only; with f: for its family"
 
 
 def gpu_answer(names: Iterable[str], gpus: Gpus) -> Iterator[str]:

@@ -1,7 +1,10 @@
 """materialize: create a toolkit root from a package set."""
 
+from pathlib import Path
+
 from cudaredist.cli.session import Session, command
 from cudaredist.commands.materialize.options import REFUSED, MaterializeOptions
+from cudaredist.hints import quoted
 
 
 @command(MaterializeOptions, REFUSED)
@@ -42,4 +45,8 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
         report = remove_root(options.root)
     else:
         report = verify_root(options.root)
-    return session.finish(report, toolkit_text)
+    code = session.finish(report, toolkit_text)
+    if report.status == "written" and report.layout == "merged":
+        root = quoted(str(Path(options.root).resolve()))
+        session.suggest([f"export CUDA_HOME={root} PATH={root}/bin:$PATH"])
+    return code

@@ -183,3 +183,20 @@ def test_package_set_with_blanks_in_its_path_is_explained(run: Run) -> None:
     text = run("explain", "set", "my set.json").stdout
     assert run("explain", "set", "my", "set.json").stdout == text
     assert run("explain", "my set.json", "cuda_gdb").stdout.startswith("cuda_gdb is unsupported")
+
+
+def test_cuda_release_names_architectures_and_explains_letters(run: Run) -> None:
+    text = run("explain", "12.9").stdout
+    assert re.search(
+        r"^architectures: .*Turing 7\.5 \(\w+.*\), .*Hopper 9\.0 \(", text, re.MULTILINE
+    )
+    assert "with a: code for this capability only; with f: for its family\n" in text
+    assert "with a:" not in run("explain", "11.4").stdout
+
+
+def test_output_of_an_export_is_named_if_it_is_read(run: Run) -> None:
+    succeed(*BUILD.split(), "set.json")
+    for name, title in {"cyclonedx": "a CycloneDX document", "spdx": "an SPDX document"}.items():
+        succeed("export", name, "set.json", "--output", "other.json")
+        result = run("export", "requirements", "other.json")
+        expect_error(result, 5, f"is {title}, which is an output")
