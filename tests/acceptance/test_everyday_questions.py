@@ -20,9 +20,7 @@ ANSWERS = {
     # What is the first CUDA with sm_103?
     "explain gpu sm_103": ["CUDA 12.9 and later support compute capability 10.3"],
     # Does it run on a Jetson Orin?
-    "explain gpu Jetson Orin": [
-        "NVIDIA's archives for linux-aarch64, up to CUDA 12.9.1"
-    ],
+    "explain gpu Jetson Orin": ["NVIDIA's archives for linux-aarch64, up to CUDA 12.9.1"],
     # What runs on a host with driver 535, also with cuda_compat?
     "explain driver 535": [
         "runs CUDA 11.0 to 12.2 with all features; 12.3 to 12.9 with limited features",
