@@ -34,7 +34,7 @@ ANSWERS = {
     ],
     # Does CUDA 12.8.0 exist, which has no wheels in the data?
     "explain cuda 12.8.0": ["CUDA 12.8.0, nvcc 12.8.61: GCC 6 to 14, Clang 7 to 19"],
-    "explain cuda 12.1.0": ["CUDA 12.1.0 (NVIDIA's archives, "],
+    "explain cuda 11.7.1": ["CUDA 11.7.1 (NVIDIA's archives, "],
     "which --symbol cudaGraphConditionalHandleCreate --channel wheels --platform linux-x86_64": [
         "nvidia-cuda-runtime-cu12  12.3.0  12.9.2"
     ],
@@ -89,7 +89,7 @@ ANSWERS = {
     "explain package cudnn": ["cudnn 9.28.1.4 (cudnn 9.28.1, 2026-11-06)"],
     "versions --redist cudnn --offline": [
         "cudnn, archives: 32 releases, 8.5.0 (2024-03-15) to 9.27.0 (2026-09-29)",
-        "cudnn, wheels: 44 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)",
+        "cudnn, wheels: 59 releases, 8.5.0 (2022-08-10) to 9.28.1 (2026-11-06)",
     ],
     # Is my data fresh?
     "check --offline": ["0 findings, 0 notes: exit 0, nothing to report"],

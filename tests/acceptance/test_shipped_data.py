@@ -30,6 +30,10 @@ ONLY_ON_LINUX = ("cublasmp", "cufftmp", "cuquantum", "cusolvermp", "nccl", "nvsh
 LIBRARIES = ("cudnn", "cusparselt", "cutensor", "nvcomp", "nvjpeg2000", "nvtiff", *ONLY_ON_LINUX)
 
 
+# CUDA 12.3.1 has no wheel of nvcc for linux-sbsa.
+HOLLOW = Request(allow_hollow=True)
+
+
 @cache
 def set_data() -> SetData:
     return read_set_data(Store(DATA, "wheels"))
@@ -39,7 +43,7 @@ def set_data() -> SetData:
 def sets() -> list[PackageSet]:
     """Build every shipped release of CUDA for each of its platforms."""
     data = set_data()
-    return [build_one(spec, data) for spec in specs_for(Request(), data, [ALL])]
+    return [build_one(spec, data) for spec in specs_for(HOLLOW, data, [ALL])]
 
 
 def labels(folder: Path, prefix: str) -> set[str]:
@@ -66,7 +70,7 @@ def test_shipped_data_is_complete_unchanged_and_small(run: Run) -> None:
     result = run("check", "--offline", "--data-dir", DATA, "--channel", "wheels")
     assert (result.exit_code, "0 findings" in result.stdout) == (0, True), result.stdout
     paths = (path for path in DATA.rglob("*.json") if path.parent.name != "symbols")
-    assert sum(path.stat().st_size for path in paths) < 25_000_000
+    assert sum(path.stat().st_size for path in paths) < 30_000_000
 
 
 def test_shipped_data_contains_required_releases() -> None:

@@ -85,7 +85,8 @@ def test_every_package_set_has_a_link_closure() -> None:
     data, symbols = read_set_data(STORE), LayeredSymbols(STORE.symbol_paths)
     checks = {
         (spec.cuda, spec.platform): check_set_symbols(build_one(spec, data), symbols)
-        for spec in specs_for(Request(), data, [ALL])
+        # CUDA 12.3.1 has no wheel of nvcc for linux-sbsa.
+        for spec in specs_for(Request(allow_hollow=True), data, [ALL])
     }
     assert len(checks) > 50
     assert [one for check in checks.values() for one in check.missing] == []
