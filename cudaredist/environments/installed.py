@@ -137,7 +137,7 @@ def _distribution(folder: Path) -> Distribution:
         row = _row(line) if ".py" not in line and len(line) <= _LINE_LIMIT else []
         if row:
             name_in_site, *digest_and_size = row
-            files[os.path.normpath(f"{site}/{name_in_site}")] = _recorded(*digest_and_size[:2])
+            files[_normalized(f"{site}/{name_in_site}")] = _recorded(*digest_and_size[:2])
     return Distribution(
         project=canonicalize_name(headers.get("Name", name)),
         version=headers.get("Version", version),
@@ -149,8 +149,16 @@ def _distribution(folder: Path) -> Distribution:
     )
 
 
+def _normalized(path: str) -> str:
+    """Return a path without `.`, `..` and repeated slashes, as almost all in RECORD already are."""
+    is_normal = "/." not in path and "//" not in path and not path.endswith("/")
+    return path if is_normal else os.path.normpath(path)
+
+
 def _row(line: str) -> list[str]:
     """Return the fields of a line of RECORD, none if it is invalid. No name has line breaks."""
+    if '"' not in line:
+        return line.split(",") if line else []
     try:
         return next(csv.reader([line]), [])
     except csv.Error:

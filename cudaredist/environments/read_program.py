@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,32 +127,17 @@ class ProgramReader:
         known = FolderFacts(self.cache, path)
         start = len(os.path.join(path, ""))  # noqa: PTH118 - a trailing separator
         real = os.path.realpath(path).rstrip("/")
-        unreadable: dict[str, str] = {}
-        links = self._links_in(path, prefix, environment, unreadable)
+        contents = _contents_of(path, known)
+        known.remember()
         first = len(self.files)
-        files = archives = 0
-        packages: list[Path] = []
-        for each in _walk(path, unreadable):
-            if each.is_symlink():
-                continue
-            files += 1
-            if each.name.lower().endswith(SUFFIXES):
-                archives += 1
-            if each.name == "METADATA":
-                packages.append(Path(each).parent)
-            try:
-                with ReadingFrom(each.path):
-                    status = _status_of(each)
-                binary = known.examine(each.path, status)
-            except ReadError as error:
-                unreadable[each.path] = error.strerror
-                continue
-            names = {each.name, *links.get((status.st_dev, status.st_ino), ())}
+        names_of = self._names_of(contents.links, path, prefix, environment)
+        for each, status, binary in contents.binaries:
+            names = {each.name, *names_of.get((status.st_dev, status.st_ino), ())}
             relative = each.path[start:].replace(os.sep, "/")
             on_disk = "" if environment is None else f"{real}/{relative}"
             self._add(prefix + relative, binary, names, on_disk=on_disk, size=status.st_size)
-        known.remember()
-        self._report_unreadable(unreadable, environment)
+        archives = contents.archives
+        self._report_unreadable(contents.unreadable, environment)
         self.files[first:] = sorted(self.files[first:], key=_order)
         self.skipped.sort()
         binaries = self.files[first:]
@@ -162,7 +147,7 @@ class ProgramReader:
             self.notes.append(note)
             self.skipped += [] if binaries else [note]
         if environment is not None:
-            for folder in sorted(packages):
+            for folder in sorted(contents.packages):
                 environment.add_package(folder)
             environment.files.extend(binaries)
             python = included_python(environment)
@@ -170,25 +155,29 @@ class ProgramReader:
                 note = f"{path} includes the packages of {python}; they are not examined"
                 self.notes.append(printable(note))
             self.environments.append(environment)
-        return files
+        return contents.files
 
-    def _links_in(
-        self, path: Path, prefix: str, environment: Environment | None, unreadable: dict[str, str]
+    def _names_of(
+        self,
+        links: Iterable[os.DirEntry[str]],
+        path: Path,
+        prefix: str,
+        environment: Environment | None,
     ) -> dict[tuple[int, int], set[str]]:
         """Return the names of links in a folder by the identity of their target."""
         # Links of a root file system are relative to this root.
         is_root = environment is not None and environment.kind == "root file system"
         root = Path("/") if is_root else path.resolve()
         start = len(os.path.join(path, ""))  # noqa: PTH118 - a trailing separator
-        links: dict[tuple[int, int], set[str]] = defaultdict(set)
-        for each in _walk(path, unreadable):
-            target = _target_status(each) if each.is_symlink() else None
+        names: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for each in links:
+            target = _target_status(each)
             if target is not None:
-                links[target.st_dev, target.st_ino].add(each.name)
+                names[target.st_dev, target.st_ino].add(each.name)
                 if _hides_library(Path(each), target, root):
                     name = prefix + each.path[start:]
                     self.skipped.append(printable(f"{name} (a link to elsewhere)"))
-        return links
+        return names
 
     def _report_unreadable(self, reasons: dict[str, str], environment: Environment | None) -> None:
         """Report files and folders that cannot be read, such as those of another user.
@@ -223,6 +212,47 @@ class ProgramReader:
         if binary.kind == "elf" and binary.soname and not on_disk:
             names = names | {binary.soname}
         self.files.append(ProgramFile(printable(path), binary, names, member, on_disk, size))
+
+
+@dataclass(slots=True)
+class _FolderContents:
+    """The files and links in a folder, as far as they count."""
+
+    files: int = 0
+    archives: int = 0
+    links: list[os.DirEntry[str]] = field(default_factory=list)
+    binaries: list[tuple[os.DirEntry[str], os.stat_result, Binary | None]] = field(
+        default_factory=list
+    )
+    """Binaries, and files with the name of a library, which have no facts."""
+    packages: list[Path] = field(default_factory=list)
+    """The folders with the metadata of packages."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """The reasons why files and folders cannot be read, by path."""
+
+
+def _contents_of(path: Path, known: FolderFacts) -> _FolderContents:
+    """Return the contents of a folder, with the facts of its files."""
+    contents = _FolderContents()
+    for each in _walk(path, contents.unreadable):
+        if each.is_symlink():
+            contents.links.append(each)
+            continue
+        contents.files += 1
+        if each.name.lower().endswith(SUFFIXES):
+            contents.archives += 1
+        if each.name == "METADATA":
+            contents.packages.append(Path(each).parent)
+        try:
+            with ReadingFrom(each.path):
+                status = _status_of(each)
+            binary = known.examine(each.path, status)
+        except ReadError as error:
+            contents.unreadable[each.path] = error.strerror
+            continue
+        if binary is not None or _is_library(each.name):
+            contents.binaries.append((each, status, binary))
+    return contents
 
 
 def _order(file: ProgramFile) -> list[tuple[bool, str]]:

@@ -1,6 +1,6 @@
 """The exports and imports of an archive's libraries, from its facts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cudaredist.binaries.file_facts import Binary
@@ -63,7 +63,7 @@ def libraries_of(facts: Facts) -> list[LibraryBinary]:
     return [libraries[soname] for soname in sorted(libraries)]
 
 
-def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
+def export_groups(binary: Binary) -> Iterator[tuple[Sequence[str], str]]:
     """Yield the symbols of a file that other files can use, as names with one version.
 
     The marks that a linker makes for the versions themselves are left out.
@@ -74,15 +74,17 @@ def export_groups(binary: Binary) -> Iterator[tuple[list[str], str]]:
         if group.kind == EXPORTED:
             # A line is a name and an ordinal, or only an ordinal.
             parts = (line.rpartition(" ") for line in group.names)
-            yield [_plain(name or f"#{ordinal}") for name, _, ordinal in parts], ""
+            yield _plain([name or f"#{ordinal}" for name, _, ordinal in parts]), ""
         elif group.kind == DEFINED:
             _, _, visibility, at, sign, version, library = group.properties
             if visibility in {"default", "protected"} and not library:
-                marks = {version} if at == "absolute" else ()
-                yield [_plain(name) for name in group.names if name not in marks], sign + version
+                names: Sequence[str] = group.names
+                if at == "absolute":
+                    names = [name for name in names if name != version]
+                yield _plain(names), sign + version
 
 
-def import_groups(binary: Binary) -> Iterator[tuple[list[str], str, str]]:
+def import_groups(binary: Binary) -> Iterator[tuple[Sequence[str], str, str]]:
     """Yield the symbols that a file needs, as names with one version and library.
 
     Weak symbols are skipped.
@@ -91,12 +93,15 @@ def import_groups(binary: Binary) -> Iterator[tuple[list[str], str, str]]:
         return
     for group in unpack_groups(binary.symbols.packed):
         if group.kind == IMPORTED:
-            yield [_plain(name) for name in group.names], "", group.properties[0]
+            yield _plain(group.names), "", group.properties[0]
         elif group.kind == UNDEFINED and group.properties[0] != "weak":
             *_, version, library = group.properties
-            yield [_plain(name) for name in group.names], version, library
+            yield _plain(group.names), version, library
 
 
-def _plain(name: str) -> str:
-    """Return a name without blanks, which separate the names of a table."""
-    return name.replace(" ", "\\x20") if " " in name else name
+def _plain(names: Sequence[str]) -> Sequence[str]:
+    """Return names without blanks, which separate the names of a table."""
+    # Files have 100,000 names, and almost none has a blank.
+    if " " not in "".join(names):
+        return names
+    return [name.replace(" ", "\\x20") for name in names]
