@@ -152,6 +152,8 @@ class Exporter(NamedTuple):
     """Whether it also skips packages with known outputs but unknown libraries."""
     reads_manifests: bool = False
     """Whether it takes all manifests of a data folder instead of a set."""
+    reads_data: bool = False
+    """Whether it reads the data folder."""
 
     @property
     def title(self) -> str:

@@ -85,7 +85,7 @@ _OF_NVSHMEM = {
 }
 
 
-@exporter("rules-ml-toolchain", _FILE, reads_manifests=True)
+@exporter("rules-ml-toolchain", _FILE, reads_manifests=True, reads_data=True)
 def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
     """Bazel: the tables of rules_ml_toolchain, from all local manifests.
 

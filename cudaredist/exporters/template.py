@@ -49,6 +49,11 @@ class Template(NamedTuple):
         return " ".join(self._comment.partition("\n\n")[2].split())
 
     @property
+    def command_line(self) -> str:
+        """The command that renders a shipped template, with its query."""
+        return f'cudaredist query "{self.sql}" --template {self.name}'
+
+    @property
     def _comment(self) -> str:
         return self.text.partition("{#")[2].partition("#}")[0].strip("- \n")
 
@@ -111,6 +116,11 @@ def render(template: Template, context: Mapping[str, object], ask: Ask) -> bytes
         suggestion: str | None = message.get("hint") or None
         raise ContentError(f"template {place}: {message['error']}", hint=suggestion)
     return text
+
+
+def rendered_sets(template: Template, sets: Sequence[object], ask: Ask) -> Mapping[str, bytes]:
+    """Text of your own template, with package sets as `sets`."""
+    return {"text": render(template, {"sets": sets}, ask)}
 
 
 def _answer(sql: str, ask: Ask, deadline: float) -> dict[str, object]:

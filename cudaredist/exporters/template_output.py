@@ -17,12 +17,15 @@ def write_text(
     `ReadError` and `WriteError`.
     """
     if between is not None:
-        text = _replaced(path, text, *between)
+        text = between_markers(path, text, *between)
     return update_output(path, text, may_write=may_write), text
 
 
-def _replaced(path: Path, text: bytes, begin: str, end: str) -> bytes:
-    """Return a file with other lines between the line with `begin` and that with `end`."""
+def between_markers(path: Path, text: bytes, begin: str, end: str) -> bytes:
+    """Return a file with other lines between the line with `begin` and that with `end`.
+
+    Raises `UsageError` and `ReadError`.
+    """
     lines = require_file(path).splitlines(keepends=True)
     first, last = _line_with(begin, lines, path), _line_with(end, lines, path)
     if last <= first:

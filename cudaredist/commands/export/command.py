@@ -4,8 +4,11 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
+    Data,
     Options,
     argument,
+    between_option,
+    cache_dir_option,
     check_option,
     folder_option,
     none_for_standard_output,
@@ -23,7 +26,7 @@ from cudaredist.hints import again
 from cudaredist.words import listed, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cudaredist.exporters.export_format import Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
@@ -41,14 +44,20 @@ def complete_format(incomplete: str) -> list[tuple[str, str]]:
 class ExportOptions(Options):
     """Options of export."""
 
-    typical = ("output", "root", "wheel_base", "resolve", "check")
+    typical = ("output", "list", "root", "wheel_base", "resolve", "check")
 
     form: str = argument(
-        "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
+        "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=""
     )
     package_set: Path | None = argument(
-        "Package set from `build` (*.json).", metavar="[SET]", default=None
+        "Package set from `build` (*.json). For template: FILE.", metavar="[SET]", default=None
     )
+    template_set: Path | None = argument(
+        "Package set for template.", metavar="[TEMPLATE_SET]", default=None
+    )
+    list: bool = output_flag("List the formats, and the templates with their queries.")
+    between: tuple[str, str] | None = between_option()
+    cache_dir: Path | None = cache_dir_option()
     output: Path | None = output_path_option(
         "File or folder. Default: standard output, for one file.",
         metavar="PATH",
@@ -83,8 +92,15 @@ class ExportOptions(Options):
     @property
     def exporter(self) -> "Exporter":
         """The exporter of the format. Raises `UnknownNameError`."""
-        from cudaredist.exporters import find_exporter
+        from cudaredist.exporters import EXPORTERS, TEMPLATE, find_exporter
+        from cudaredist.exporters.template import shipped_templates
 
+        if self.form == TEMPLATE.name:
+            return TEMPLATE
+        template = shipped_templates().get(self.form)
+        if template is not None and self.form not in EXPORTERS:
+            hint = f"run `{template.command_line}`"
+            raise UsageError(f"{self.form} is a template, not a format", hint=hint)
         return find_exporter(self.form)
 
 
@@ -103,22 +119,42 @@ def _with_addresses_only(name: str) -> Refusal[ExportOptions]:
 
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
-        lambda o: o.package_set is None and not o.exporter.reads_manifests,
+        lambda o: bool(o.list) != (not o.form),
+        "expected either FORMAT or --list",
+        "run `cudaredist export --list`",
+    ),
+    (
+        lambda o: o.form == "template" and o.package_set is None,
+        "missing FILE of the template",
+        "run `cudaredist export template FILE SET`",
+    ),
+    (
+        lambda o: o.form != "template" and o.template_set is not None,
+        "{form} takes one package set",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
+        lambda o: o.between is not None and (o.form != "template" or o.output is None),
+        "--between requires the format template and --output",
+        ["--between"],
+    ),
+    (
+        lambda o: not o.list and o.package_set is None and not o.exporter.reads_manifests,
         "missing SET",
         "run `cudaredist export --help`",
     ),
     (
-        lambda o: o.package_set is not None and o.exporter.reads_manifests,
+        lambda o: not o.list and o.package_set is not None and o.exporter.reads_manifests,
         "{form} exports all local manifests, not a package set",
         "run `cudaredist export {form}`",
     ),
     (
-        lambda o: o.output is None and o.exporter.file is None,
+        lambda o: not o.list and o.output is None and o.exporter.file is None,
         "{form} writes several files",
         "run `{call} --output {form}`",
     ),
     (lambda o: o.output is None and o.check, "--check requires --output", ["--check"]),
-    (lambda o: o.output is None and o.json, "--json requires --output", ["--json"]),
+    (lambda o: o.output is None and o.json and not o.list, "--json requires --output", ["--json"]),
     (
         lambda o: o.nvidia_channel is not None and o.form != "redistrib",
         "--nvidia-channel requires the format redistrib",
@@ -140,8 +176,8 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     _with_addresses_only("base_url"),
     _with_addresses_only("resolve"),
     (
-        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_manifests,
-        "--data-dir and --no-shipped-data require the format rules-ml-toolchain",
+        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_data,
+        "--data-dir and --no-shipped-data require the format rules-ml-toolchain or template",
         ["--data-dir", "--no-shipped-data"],
     ),
     (
@@ -181,6 +217,10 @@ def export(options: ExportOptions, session: Session) -> int:
     - **urls**, **sha256sums**: lists to download and verify archives.
     - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
     - **env**, **cmake**: a toolkit's root, architectures and host compiler.
+    - **template** FILE: your own Jinja template, with `sets` and `query("SELECT ...")`.
+
+    Templates for conda-forge, Spack and others render the rows of `query`: `export --list` has
+    their queries.
 
     SET can be the index.json of several sets. Each gets a folder such as linux-sbsa/cuda-13.0.2.
     """
@@ -189,7 +229,11 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.sets.read_set import indexed_sets, read_package_set
     from cudaredist.sets.request_options import PairOptions
 
+    if options.list:
+        return _list(session)
     exporter, path = options.exporter, options.package_set
+    if options.form == "template":
+        return _render(options, session)
     if options.nvidia_channel is not None:
         nvidia_channels_of(pre=False, names=[options.nvidia_channel])
     if path is None:
@@ -220,6 +264,56 @@ def export(options: ExportOptions, session: Session) -> int:
     skipped = exporter.skipped(exported)
     if skipped:
         session.console.warning(f"skipped {plural(len(skipped), 'package')} without features")
+    return _finish(files, options, session, has_all=has_all)
+
+
+def _list(session: Session) -> int:
+    """Print the formats, and the templates with their queries."""
+    from cudaredist.commands.export.report import ExportReport, ListedFormat
+    from cudaredist.commands.export.text import formats_text
+    from cudaredist.exporters import EXPORTERS, TEMPLATE
+    from cudaredist.exporters.template import shipped_templates
+
+    formats = [ListedFormat(name=one.name, title=one.title) for one in EXPORTERS.values()]
+    formats.append(ListedFormat(name=TEMPLATE.name, title=TEMPLATE.title))
+    formats += [
+        ListedFormat(name=one.name, title=one.title, command_line=one.command_line)
+        for one in shipped_templates().values()
+    ]
+    return session.finish(ExportReport(formats=tuple(formats), exit_code=EXIT_OK), formats_text)
+
+
+def _render(options: ExportOptions, session: Session) -> int:
+    """Render a template with the package sets of a file, and print or write the text."""
+    import json
+
+    from cudaredist.commands.query.template_rows import MAX_ROWS, row_reader
+    from cudaredist.exporters.template import MAX_SECONDS, Ask, read_template
+    from cudaredist.exporters.template_output import between_markers
+    from cudaredist.sets.read_set import indexed_sets, read_package_set
+
+    template = read_template(str(options.package_set))
+    sets = []
+    has_all = True
+    for path in indexed_sets(options.template_set) if options.template_set else ():
+        package_set, _ = read_package_set(path)
+        has_all &= _warn_about_requests(path, package_set, session)
+        if options.selects_addresses:
+            package_set = _with_addresses(package_set, options, session)
+        sets.append(json.loads(package_set.canonical()))
+
+    def no_index(_: str, __: float) -> "Sequence[Mapping[str, object]]":
+        raise AssertionError("a template without this word asks no query")
+
+    ask: Ask = no_index
+    if "query" in template.text:
+        data = Data(data_dir=options.data_dir, shipped_data=options.shipped_data)
+        index = session.open_index(data, options.cache_dir)
+        ask = row_reader(index, max_rows=MAX_ROWS, max_seconds=MAX_SECONDS)
+    files = options.exporter.files(template, sets, ask)
+    if options.output is not None and options.between is not None:
+        text = between_markers(options.output, files["text"], *options.between)
+        files = {"text": text}
     return _finish(files, options, session, has_all=has_all)
 
 

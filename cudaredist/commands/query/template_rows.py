@@ -9,6 +9,9 @@ from cudaredist.errors import IncompleteError, UsageError
 from cudaredist.exporters.template import Ask
 from cudaredist.store.facts_index import Index
 
+MAX_ROWS = 1000
+"""Rows of a query of a template, by default."""
+
 
 def rows_by_name(report: QueryReport) -> Sequence[Mapping[str, Cell]]:
     """Return rows with their columns by name.
