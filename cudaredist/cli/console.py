@@ -5,6 +5,7 @@ Only this module and `cli` import rich.
 
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -25,6 +26,10 @@ _BETWEEN_LINES = 10.0
 """Seconds between progress lines if stderr is not a terminal."""
 
 _STYLES = {"error": "31", "warning": "33", "hint": "36"}
+_colored_word = re.compile(
+    r"^( *)(errors?|failed|[1-9][\d,]* findings?|warnings?|Only [\d,]+ warnings?)(?=[:., ]|\Z)"
+)
+"""Matches the word at the beginning of a line that says how bad it is."""
 _CONTROL = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160))}
 """Control characters. A line break in a name would begin a line that others interpret."""
 _DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
@@ -79,7 +84,7 @@ class Console:
         pager = pager_command() if pages and is_long else []
         text = "".join(f"{line}\n" for line in fitting)
         if not (pager and show_in_pager(text, pager)):
-            self.result(text)
+            self.result("".join(f"{self._with_color(line)}\n" for line in fitting))
 
     def error(self, message: str, hint: str | None = None, details: Iterable[str] = ()) -> None:
         """Print an error with its details and hint."""
@@ -112,6 +117,17 @@ class Console:
         from rich.console import Console as RichConsole
 
         return RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
+
+    def _with_color(self, line: str) -> str:
+        """Return a line with a red word for findings, or a yellow one for warnings."""
+        if not self._is_colored:
+            return line
+
+        def colored(match: re.Match[str]) -> str:
+            style = _STYLES["warning" if "warning" in match[2] else "error"]
+            return f"{match[1]}\x1b[{style}m{match[2]}\x1b[0m"
+
+        return _colored_word.sub(colored, line)
 
     def _print(self, kind: str, message: str) -> None:
         prefix = f"{kind}:"

@@ -81,3 +81,12 @@ def test_markdown_keeps_its_lines_on_terminal(tmp_path: Path) -> None:
     result = subprocess.run([*PROGRAM, *MARKDOWN], cwd=tmp_path, capture_output=True, check=True)
     assert max(map(len, result.stdout.decode().splitlines())) > 60
     assert screen(tmp_path, *MARKDOWN, columns=60) == result.stdout.decode()
+
+
+def test_words_of_warnings_are_yellow_on_a_terminal(tmp_path: Path) -> None:
+    build = ("build", "--cuda", "12.8", "--platform", "linux-x86_64", "--output", "set.json")
+    colored = screen(tmp_path, *build, "--color", "always")
+    assert "    \x1b[33mwarning\x1b[0m: " in colored
+    plain = screen(tmp_path, *build, "--color", "never")
+    assert "\x1b" not in plain
+    assert "    warning: " in plain

@@ -18,6 +18,8 @@ SHELL = re.compile(r"(mkdir|cp|touch|export|echo|cmake|cuda/bin/nvcc|[a-z_]+=\S+
 """Lines of other programs that later examples of a page rely on."""
 SHELLS = ("```console", "```sh", "```shell")
 _CALL = re.compile(r"(?:\$ |[- ]*run: )?((?:[A-Z_]+=\S+ )*cudaredist .*)")
+_CELL = re.compile(r"`(cudaredist [^`]+)`(?: \((needs [^)]+)\))?")
+"""Matches a command in a table, and its mark in parentheses."""
 RESULTS = ("data/", "./mirror", "/srv/cuda")
 """Marks of examples that need a result of examples with the network."""
 
@@ -104,9 +106,8 @@ def _examples_of_tables(text: str) -> Iterator[Example]:
         if "command" in rows[0][1:]:
             column = rows[0].index("command")
             for row in rows[2:]:
-                yield from (
-                    Example(line) for line in re.findall(r"`(cudaredist [^`]+)`", row[column])
-                )
+                for command, need in _CELL.findall(row[column]):
+                    yield Example(f"{command}  # {need}" if need else command)
 
 
 def _examples_of_block(block: str) -> Iterator[Example]:
