@@ -59,6 +59,8 @@ Count = Annotated[int, Field(ge=0)]
 Channel = Literal["redist", "wheels"]
 CHANNEL_TITLES: Mapping[Channel, str] = {"redist": "archives", "wheels": "wheels"}
 """Names of the channels in tables. The first one is searched first."""
+CHANNEL_SUBJECTS: Mapping[Channel, str] = {"redist": "NVIDIA's archives", "wheels": "wheels"}
+"""Names of the channels in sentences."""
 ExtractKind: TypeAlias = Literal["host-config", "math-functions", "ptxas"]
 OutputName: TypeAlias = Literal[
     "out", "bin", "dev", "doc", "include", "lib", "python", "samples", "static", "stubs"

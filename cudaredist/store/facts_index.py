@@ -165,8 +165,11 @@ _UNEXAMINED = Question(
 )
 WITHOUT_FILES = "(contents IS NULL OR NOT has_files OR unlisted > 0)"
 """The condition that not all files of an archive are known."""
+_WITHOUT_WHEEL = "archives.id NOT IN (SELECT archive FROM wheel_contents)"
+WITHOUT_LIBRARIES = f"({WITHOUT_FILES} AND {_WITHOUT_WHEEL})"
+"""The condition that not all libraries of an archive are known, not even by a wheel."""
 WITHOUT_SYMBOLS = f"""(
-    contents IS NULL AND archives.id NOT IN (SELECT archive FROM wheel_contents)
+    contents IS NULL AND {_WITHOUT_WHEEL}
     OR contents IN (SELECT contents FROM binaries WHERE kind = 'library')
         AND substr(sha256, 1, {KEY_SIZE}) NOT IN (SELECT archive FROM symbol_archives))"""
 """The condition that the symbols of an archive's libraries are not known."""

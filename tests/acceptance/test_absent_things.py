@@ -28,6 +28,13 @@ QUESTIONS: Mapping[tuple[str, ...], tuple[int, int, int, int]] = {
     ("which", "libcublas_static.a"): (3, 3, 3, 1),
     ("which", "libcublas_static.a", "--platform", "linux-x86_64"): (3, 3, 3, 1),
     ("which", "--symbol", "neverExported"): (3, 3, 3, 1),
+    ("which", "nsys"): (3, 3, 3, 1),
+    ("which", "libcublas_static.a", "--cuda", "12.9.1"): (3, 3, 3, 1),
+    ("which", "--symbol", "cuMemAlloc_v2"): (3, 3, 3, 1),
+    # Later GPUs and packages may exist. Two worlds have no table of GPUs.
+    ("explain", "gpu", "99"): (2, 2, 3, 3),
+    ("explain", "gpu", "8.7"): (0, 0, 3, 3),
+    ("explain", "package", "libcublass"): (2, 2, 2, 2),
     # All packages are known from manifests.
     ("explain", "package", "cuda_gdb"): (0, 0, 0, 0),
     ("explain", "package", "libcublas"): (0, 0, 0, 0),
@@ -88,5 +95,7 @@ def test_absence_is_stated_only_if_everything_was_examined(
     if "12.7.0" in question and code == 2:
         assert re.search(r"12\.7\.0 is not in the data|no local .* '12\.7\.0'", result.output)
         assert "not published" not in result.output
+    if "99" in question or "libcublass" in question:
+        assert ("is not in the data" in result.output) is (code == 2)
     if code == 0 and world != "examined":
         assert not re.search(r"no local|no package|not published", result.output)

@@ -8,6 +8,7 @@ from cudaredist.commands.explain.newest_together import newest_together
 from cudaredist.commands.explain.report import ExplainReport
 from cudaredist.commands.explain.table_answers import cuda_answer, gpu_answer, nvcc_answer
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, CudaRedistError, worst_exit_code
+from cudaredist.formats.base import CHANNEL_SUBJECTS
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import ErrorReport
@@ -88,7 +89,7 @@ def _without_compilers(name: str, store: Store) -> str | None:
         label = find_release(name, of_channel.manifests(CUDA).labels())
         if label is None:
             continue
-        kind = "NVIDIA's archives" if channel == "redist" else "wheels"
+        kind = CHANNEL_SUBJECTS[channel]
         about = {"redist": CUDA, "version": label}
         command = command_line("update-nvcc-compat", channel=channel)
         if layer_of(of_channel.layer_of(CUDA, label).root) == "shipped":

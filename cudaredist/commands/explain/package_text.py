@@ -5,7 +5,7 @@ from itertools import chain
 
 from cudaredist.cli.text import columns, megabytes
 from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
-from cudaredist.formats.base import CHANNEL_TITLES
+from cudaredist.formats.base import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.similar_names import listed_names
@@ -46,10 +46,10 @@ def _places(report: PackageReport) -> Iterator[str]:
     """Yield the releases with the package in each channel, and the channels without it."""
     for channel in report.channels:
         own = [archive for archive in report.archives if archive.channel == channel]
-        kind = "NVIDIA's archives" if channel == "redist" else "wheels"
+        kind = CHANNEL_SUBJECTS[channel]
         if not own:
             others = listed_names(report.other_packages.get(channel, ()))
-            none = f"none of the known {'archives' if channel == 'redist' else 'wheels'}"
+            none = f"none of the known {CHANNEL_TITLES[channel]}"
             yield f"{none}, but of its parts: {others}" if others else none
         for redist, labels in grouped((archive.redist, archive.release) for archive in own).items():
             ends = dict.fromkeys((labels[0], labels[-1]))

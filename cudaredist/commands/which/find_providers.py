@@ -24,7 +24,7 @@ from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, spl
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index, Question
+from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index, Question
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheels import other_project, package_of_project
 from cudaredist.words import without_secrets
@@ -105,9 +105,10 @@ def find_providers(name: str, search: Search) -> WhichReport:
     # The package with a file on one platform is that with the file on the others.
     providers = {hit.package for hit in hits or others}
     is_library = bool(_library.search(name))
+    condition = WITHOUT_LIBRARIES if is_library else WITHOUT_FILES
     unknown: list[Unexamined] = []
     if providers or not packages:  # a package is not a file, and the manifests have its answer
-        unknown = search.unexamined(providers, of_libraries=is_library)
+        unknown = search.unexamined(condition, providers)
     outside = None if others else _outside_provider(name, index.store)
     likely = () if hits or outside is not None else _likely_packages(name, index)
     code = EXIT_OK
@@ -119,7 +120,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
         code = EXIT_INCOMPLETE if may_have_it else EXIT_FINDINGS
     if likely and unknown:
         providers = set(likely)
-        unknown = search.unexamined(providers, of_libraries=is_library) or unknown
+        unknown = search.unexamined(condition, providers) or unknown
     scope = {release.redist for release in unknown} if providers else redists
     return WhichReport(
         name=without_secrets(name),

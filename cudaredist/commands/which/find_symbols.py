@@ -72,7 +72,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     unknown: Sequence[Unexamined] = ()
     if not hits and "//" not in pattern.text:  # An address is not a symbol.
         redists = search.redists or index.redists()
-        unknown = replace(search, redists=redists).unexamined(condition=WITHOUT_SYMBOLS)
+        unknown = replace(search, redists=redists).unexamined(WITHOUT_SYMBOLS)
     code = EXIT_INCOMPLETE if unknown else EXIT_FINDINGS
     return WhichReport(
         name=without_secrets(pattern.text),

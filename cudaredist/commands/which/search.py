@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cudaredist.formats.base import Channel
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.store.absence import Unexamined
-from cudaredist.store.facts_index import WITHOUT_FILES, Index, IndexedArchive
+from cudaredist.store.facts_index import Index, IndexedArchive
 
 if TYPE_CHECKING:
     from cudaredist.sets.usable import UsableWithCuda
@@ -78,46 +78,31 @@ class Search:
 
     def unexamined(
         self,
+        condition: str,
         packages: Collection[str] = (),
-        condition: str = WITHOUT_FILES,
-        *,
-        of_libraries: bool = False,
     ) -> list[Unexamined]:
         """Return the releases with selected archives that fulfill a condition.
 
-        By default, their files are not known. `packages` limits them to archives of these packages.
-        With `of_libraries`, archives whose libraries are known by the wheel of the same version are
-        left out.
+        `packages` limits them to archives of these packages.
         """
         values: list[str | Collection[object]] = []
         if self.platform is not None:
             condition += " AND platform = ?"
             values.append(self.platform)
-        by_wheel = "SELECT archive FROM wheel_contents"
         if packages:
-            named = "package IN (SELECT value FROM json_each(?))"
-            condition += f" AND {named}"
+            condition += " AND package IN (SELECT value FROM json_each(?))"
             values.append(packages)
-            by_wheel += f" JOIN archives AS wheels ON wheels.id = wheel WHERE wheels.{named}"
-        if of_libraries:
-            condition += f" AND archives.id NOT IN ({by_wheel})"
-            values += [packages] if packages else []
         releases = self.index.unexamined(self.redists, condition, *values)
-        # Of a CUDA release, and of redistributables that are usable with it.
-        return [release for release in releases if self._has_usable(release)]
-
-    def _has_usable(self, release: Unexamined) -> bool:
-        """Check if any archive of a release is usable with the CUDA release, if there is one."""
         if self.usable is None:
-            return True
-        label = Version.parse(release.label)
-        archives = self.index.archives(
-            [release.redist], "channel = ? AND label = ?", release.channel, release.label
-        )
-        return any(
-            self.is_usable(release.channel, release.redist, label, row.archive.id)
-            for row in archives
-        )
+            return releases
+        # Of a CUDA release, and of redistributables that are usable with it.
+        redists = {release.redist for release in releases}
+        usable = {
+            (row.channel, row.redist, str(row.label))
+            for row in self.index.archives(redists, "TRUE")
+            if self.is_usable(row.channel, row.redist, row.label, row.archive.id)
+        }
+        return [one for one in releases if (one.channel, one.redist, one.label) in usable]
 
     def sonames(self) -> set[str]:
         """Return the sonames of the selected archives."""
