@@ -7,6 +7,9 @@
 #   import ./. { inherit pkgs; }
 #     Each attribute is a derivation of nixpkgs' stdenv with the set's outputs. See nixpkgs.nix.
 #
+#   (import ./. { inherit pkgs; }).overrideScope (final: prev: { cudnn = prev.cudnn.overrideAttrs { }; })
+#     A scope like cudaPackages: a change of a package reaches the packages that depend on it.
+#
 # Packages that are not available evaluate, with their meta. Their builds fail with the reasons.
 {
   # The set, as written by `cudaredist build`.
@@ -118,11 +121,8 @@ let
     in
     self;
 
-  build =
-    if pkgs == null then archiveOf else import ./nixpkgs.nix { inherit pkgs document packages; };
-
   makePackage =
-    entry:
+    build: entry:
     let
       suffix = if entry.version == null then "" else "-${entry.version}";
       name = "${document.cuda.name_prefix}-${entry.pname}${suffix}";
@@ -134,9 +134,56 @@ let
       meta = makeMeta entry;
     };
 
-  packages = mapAttrs (
-    _: entry: if entry.alias_of == null then makePackage entry else getAttr entry.alias_of packages
-  ) document.packages;
+  # The packages of the set. Their dependencies are those of `scope`, with its changes.
+  makePackages =
+    scope:
+    let
+      build =
+        if pkgs == null then
+          archiveOf
+        else
+          import ./nixpkgs.nix {
+            inherit pkgs document;
+            packages = scope;
+          };
+    in
+    mapAttrs (
+      _: entry: if entry.alias_of == null then makePackage build entry else getAttr entry.alias_of scope
+    ) document.packages
+    // (if runfile == null then { } else { inherit cudatoolkit; });
+
+  # The packages with the changes of an overlay: final: prev: { }.
+  makeScope =
+    overlay:
+    let
+      prev = makePackages scope;
+      scope = prev // overlay scope prev;
+    in
+    scope
+    // testsOf scope
+    // {
+      overrideScope =
+        next:
+        makeScope (
+          final: prev:
+          let
+            changes = overlay final prev;
+          in
+          changes // next final (prev // changes)
+        );
+    };
+
+  # All tests of the packages that need no GPU: nix-build -A tests --arg pkgs 'import <nixpkgs> { }'.
+  testsOf =
+    scope:
+    if pkgs == null then
+      { }
+    else
+      {
+        tests = mapAttrs (
+          name: _: removeAttrs (scope.${name}.tests or { }) [ "gpu" ] // { recurseForDerivations = true; }
+        ) document.packages;
+      };
 
   # The runfile installer of the CUDA release, if the data has a record of it.
   runfile = document.runfile or null;
@@ -157,12 +204,4 @@ let
     src = makeRunfile;
   };
 in
-packages
-// (if runfile == null then { } else { inherit cudatoolkit; })
-# All tests of the packages that need no GPU: nix-build -A tests --arg pkgs 'import <nixpkgs> { }'.
-// (
-  if pkgs == null then
-    { }
-  else
-    { tests = mapAttrs (_: package: removeAttrs package.tests [ "gpu" ] // { recurseForDerivations = true; }) packages; }
-)
+makeScope (_: _: { })

@@ -11,7 +11,7 @@ from support.running import completed
 NIX_SUMMARY = """builtins.mapAttrs (_: package: {
   inherit (package) name pname version outputs meta;
   builds = map (v: (builtins.tryEval v).success) [ package.drvPath package.outPath package.src ];
-}) (removeAttrs set [ "tests" ])"""
+}) (removeAttrs set [ "overrideScope" "tests" ])"""
 """Fields of every attribute, and whether it can be built."""
 
 

@@ -196,6 +196,39 @@ def test_derivation_has_inputs_and_library_lists(nix: Evaluate) -> None:
 
 
 @needs_nix
+def test_change_of_package_reaches_its_dependents(nix: Evaluate) -> None:
+    value = nix(
+        """let
+          rename = name: package: package // { lib = package.lib // { inherit name; }; };
+          first = set.overrideScope (_: prev: { libcublas = rename "mine" prev.libcublas; });
+          both = first.overrideScope (final: prev: {
+            added = final.libcublas;
+            libcublas = rename "${prev.libcublas.lib.name}-2" prev.libcublas;
+          });
+          names = scope: map (input: input.name) scope.cudnn.buildInputs;
+        in {
+          inputs = map names [ set first both ];
+          added = both.added.lib.name;
+          tests = builtins.attrNames both.tests == builtins.attrNames set.tests;
+        }""",
+        None,
+        NIXPKGS,
+    )
+    assert [names[-1] for names in value["inputs"]] == [
+        "cuda13.3-libcublas-13.3.0.5",
+        "mine",
+        "mine-2",
+    ]
+    assert (value["added"], value["tests"]) == ("mine-2", True)
+
+
+@needs_nix
+def test_change_of_archive_reaches_its_other_names(nix: Evaluate) -> None:
+    change = '(final: prev: { cccl = prev.cccl // { name = "mine"; }; })'
+    assert nix(f"(set.overrideScope {change}).cuda_cccl.name") == "mine"
+
+
+@needs_nix
 def test_library_without_provider_is_named(nix: Evaluate) -> None:
     value = nix("set.cudnn.drvPath", example_set(external={}), NIXPKGS)
     assert "unknown nixpkgs package for libz.so.1" in value
