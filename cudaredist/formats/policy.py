@@ -404,11 +404,34 @@ class License(Reasoned):
     redistributable: bool | None = Field(description="Null: unknown")
 
 
+Operating = Literal["All", "Windows", "Mac OSX", "Linux", "Android"]
+
+
+class ListedFiles(OwnModel):
+    """Files of one component and platform that a license text lists as distributable."""
+
+    component: str | None = Field(description="Null: the list has no components")
+    system: Operating
+    files: tuple[str, ...] = Field(
+        description="Names without version and architecture, or suffixes such as `.so`"
+    )
+    is_conditional: bool = optional(
+        "Whether the text permits it only in applications that meet further criteria",
+        default=False,
+    )
+
+
 class LicenseText(License):
     """A license whose text is in archives."""
 
     title: str = Field(description="Name of the text, with its date if it has one")
     files: tuple[HexSha256, ...] = Field(description="SHA-256 of each file with this text")
+    has_list: bool | None = optional(
+        "Whether the text lists the files that may be distributed. Absent: not read"
+    )
+    listed: tuple[ListedFiles, ...] = optional(
+        "The list, as `tools.distribution_lists` reads it", ()
+    )
 
 
 class LicensePolicy(SetPolicy):

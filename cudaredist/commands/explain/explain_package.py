@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
 from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
+from cudaredist.features.distribution_list import distribution_of
 from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Library, MissingHeaders
@@ -322,7 +323,7 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
     """Return the fields of an archive with its contents."""
     placed = [file for file, _, _ in split.placed(split.binaries)]
     binaries = [file for file in placed if not (isinstance(file, Library) and file.stub)]
-    libraries = [file for file in placed if isinstance(file, Library)]
+    libraries = [file for file in binaries if isinstance(file, Library)]
     targets = chain.from_iterable(
         (*part.sass, *part.ptx, *part.lto)
         for code in split.examined.device_code.values()
@@ -332,6 +333,7 @@ def _describe(split: OutputSplit, licenses: LicensePolicy) -> dict[str, Any]:
     required = (file.glibc for file in binaries if file.glibc is not None)
     return {
         "license_text": text.title if isinstance(text, LicenseText) else text,
+        "distribution": {lib.path: distribution_of(lib.path, text) for lib in libraries},
         "outputs": OutputFiles.by_output(split.contents),
         "sonames": tuple(sorted({library.soname for library in libraries if library.soname})),
         "architectures": tuple(sorted(set(targets), key=architecture_order)),

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from cudaredist.features.distribution_list import Distribution
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
@@ -107,6 +108,10 @@ class ExplainedArchive(ArchiveName):
     license_text: str | None = Field(
         default=None,
         description="Policy's name for its license text. `unknown`: not in policy. Null: no text",
+    )
+    distribution: dict[str, Distribution] = Field(
+        default={},
+        description="Whether its license text lists a library as distributable, by path",
     )
     outputs: dict[OutputName, OutputFiles] = Field(default={})
     sonames: tuple[str, ...] = ()

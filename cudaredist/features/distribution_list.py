@@ -1,0 +1,138 @@
+"""The files that a license text permits to distribute, as the text lists them.
+
+NVIDIA's texts have two forms of lists. The CUDA EULA has an Attachment A with components, each with
+names of files for some platforms. Other texts have one sentence: "The following portions of the SDK
+are distributable under the Agreement". A text in another form has no list. Anything that a list
+contains and that is not understood is an error, never a guess.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+from cudaredist.errors import InvalidFileError
+from cudaredist.formats.policy import LicenseText, ListedFiles, Operating
+
+Distribution: TypeAlias = Literal["listed", "conditional", "not-listed", "no-list", "unknown"]
+
+_SYSTEMS: Mapping[str, Operating] = {name: name for name in get_args(Operating)}
+_attachment = re.compile(r"^[ \t]*(?:[0-9.]+[ \t]+)?Attachment A[ \t]*$", re.MULTILINE)
+_end = re.compile(r"In addition to the rights above|[0-9]+(?:\.[0-9]+)*\.\s").match
+_paragraphs = re.compile(r"\n\s*\n").split
+_sentence = re.compile(
+    r"The following portions of the \w+ are distributable under the Agreement: "
+    r"(?P<files>[^:]*?)\.(?: |\Z)"
+)
+_is_file = re.compile(r"[A-Za-z0-9_+-]*[./][A-Za-z0-9_.+/-]+").fullmatch
+_between_files = re.compile(
+    r",|\band\b|\bthe runtimes? files\b(?: ending with\b)?|\bas part of your application\b|\s"
+)
+_is_condition = re.compile(r"The (?P<component>.+?) (?:is|are) only distributable in ").match
+_version_of_library = re.compile(r"(?<=\.so)(?:\.[0-9]+)+\Z")
+
+
+def read_distribution_list(text: str) -> tuple[ListedFiles, ...] | None:
+    """Return the list in a license text, or None if it has no list.
+
+    Raises `InvalidFileError` for a list that is not understood.
+    """
+    headings = list(_attachment.finditer(text))
+    if headings:
+        return _components(text[headings[-1].end() :])
+    sentence = _sentence.search(" ".join(text.split()))
+    if sentence is None:
+        return None
+    names = _names(sentence["files"])
+    return (ListedFiles(component=None, system="All", files=names),)
+
+
+def distribution_of(path: str, text: LicenseText | str | None) -> Distribution:
+    """Return whether the list of an archive's license text contains a file of the archive.
+
+    The result is unknown without a text in policy. A conditional file may only be distributed in
+    applications that meet criteria of the text.
+    """
+    if not isinstance(text, LicenseText) or text.has_list is None:
+        return "unknown"
+    if not text.has_list:
+        return "no-list"
+    own = {"All", "Windows" if path.lower().endswith((".dll", ".lib")) else "Linux"}
+    matching = [
+        one
+        for one in text.listed
+        if one.system in own and any(_matches(path, pattern) for pattern in one.files)
+    ]
+    if not matching:
+        return "not-listed"
+    return "conditional" if all(one.is_conditional for one in matching) else "listed"
+
+
+def _components(text: str) -> tuple[ListedFiles, ...]:
+    """Return the files of each component and platform in an Attachment A."""
+    listed: list[ListedFiles] = []
+    paragraphs = iter([" ".join(part.split()) for part in _paragraphs(text) if part.strip()])
+    for introduction in paragraphs:
+        if introduction == "Component":
+            break
+    component = next(paragraphs, None)
+    system: Operating | None = None
+    for paragraph in paragraphs:
+        if system is not None:
+            names = _names(paragraph)
+            listed.append(ListedFiles(component=component, system=system, files=names))
+            system = None
+        elif paragraph in _SYSTEMS:
+            system = _SYSTEMS[paragraph]
+        elif paragraph == "Component":
+            component = next(paragraphs, None)
+        elif condition := _is_condition(paragraph):
+            listed = [_with_condition(one, condition["component"]) for one in listed]
+        elif _end(paragraph):
+            return tuple(listed)
+        else:
+            raise _invalid(paragraph)
+    raise _invalid("the end of the text")
+
+
+def _with_condition(listed: ListedFiles, component: str) -> ListedFiles:
+    """Mark the files of a component as distributable under further conditions only."""
+    is_own = listed.component == component
+    return listed.model_copy(update={"is_conditional": True}) if is_own else listed
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = [word for word in _between_files.split(text) if word]
+    wrong = next((name for name in names if not _is_file(name)), None)
+    if wrong is not None or not names:
+        raise _invalid(wrong or text)
+    return tuple(dict.fromkeys(names))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Check if a path has a listed name, with a version or architecture embedded."""
+    name = posixpath.basename(path)
+    plain = _without_version(name)
+    if pattern.startswith("."):
+        return plain.endswith(pattern)
+    if "/" in pattern:
+        return path == pattern or path.endswith(f"/{pattern}")
+    return pattern.lower() in {name.lower(), plain.lower()}
+
+
+def _without_version(name: str) -> str:
+    """Return a name without version and architecture.
+
+    For example, `cudart64_90.dll` is a variation of `cudart.dll`, and `libcudart.so.12` one of
+    `libcudart.so`.
+    """
+    stem, dot, suffix = name.rpartition(".")
+    if suffix.lower() != "dll":
+        return _version_of_library.sub("", name)
+    bare = stem.rstrip("0123456789_")
+    version = stem.removeprefix(bare)
+    return f"{bare}{dot}{suffix}" if "_" in version or version in {"32", "64"} else name
+
+
+def _invalid(text: str) -> InvalidFileError:
+    return InvalidFileError.of("list of distributable files", f"{text[:60]!a} is not a file", "")
