@@ -44,7 +44,7 @@ def complete_format(incomplete: str) -> list[tuple[str, str]]:
 class ExportOptions(Options):
     """Options of export."""
 
-    typical = ("output", "list", "root", "wheel_base", "resolve", "check")
+    typical = ("output", "list", "root", "wheel_base", "resolve")
 
     form: str = argument(
         "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=""

@@ -101,7 +101,6 @@ def query(options: QueryOptions, session: Session) -> int:
 
         cudaredist query "SELECT label, date FROM releases WHERE redist = 'nccl'"
         cudaredist query --tables
-        cudaredist query "SELECT label FROM releases" --template my.j2  # needs a template
         cudaredist query --output facts.db
 
     The index has all facts of the data folder and of the shipped data: releases, archives, files,
