@@ -30,8 +30,8 @@ ONLY_ON_LINUX = ("cublasmp", "cufftmp", "cuquantum", "cusolvermp", "nccl", "nvsh
 LIBRARIES = ("cudnn", "cusparselt", "cutensor", "nvcomp", "nvjpeg2000", "nvtiff", *ONLY_ON_LINUX)
 
 
-# CUDA 12.3.1 has no wheel of nvcc for linux-sbsa.
-HOLLOW = Request(allow_hollow=True)
+# These have no wheels of nvcc and NVRTC, so that `build` refuses them.
+HOLLOW = {("12.3.1", "linux-sbsa")}
 
 
 @cache
@@ -43,7 +43,10 @@ def set_data() -> SetData:
 def sets() -> list[PackageSet]:
     """Build every shipped release of CUDA for each of its platforms."""
     data = set_data()
-    return [build_one(spec, data) for spec in specs_for(HOLLOW, data, [ALL])]
+    specs = specs_for(Request(), data, [ALL])
+    return [
+        build_one(spec, data) for spec in specs if (str(spec.cuda), spec.platform) not in HOLLOW
+    ]
 
 
 def labels(folder: Path, prefix: str) -> set[str]:
