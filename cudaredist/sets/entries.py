@@ -18,6 +18,7 @@ from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.version_choice import Choice, broken_constraints, built_for_other
+from cudaredist.wheels import FAMILIES
 
 FindVersions: TypeAlias = Callable[[str, Draft], list[Draft]]
 """Finds the versions of a package, under any of its names, that another package can use."""
@@ -190,11 +191,26 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec) -> Draf
         if not isinstance(selection, Absence):
             selection = Absence(code, rejected.reason)
         newest = f"no release of {draft.redist} supports this set; the newest, {manifest.label}"
-        text = f"{newest}: {selection.text}"
+        text = f"{newest}: {selection.text}{_newest_wheel(draft, spec)}"
         return draft.refused("unsupported", selection.code, text, manifest.source)
     if spec.data.channel == "wheels":
         return _without_wheel(draft, spec)
     return unpublished_draft(draft)
+
+
+def _newest_wheel(draft: Draft, spec: SetSpec) -> str:
+    """Name the newest wheel of a package for the CUDA major of a set, if there is one."""
+    redist, variant = draft.redist or "", f"cuda{spec.cuda.components[0]}"
+    labels = [
+        release.label
+        for release in spec.data.shipped_wheels(redist)
+        for archive in release.manifest.archives
+        if archive.package == draft.pname
+        and (archive.platform, archive.variant) == (spec.platform, variant)
+    ]
+    if not labels or redist not in FAMILIES:
+        return ""
+    return f"; NVIDIA's newest wheel is {FAMILIES[redist].projects[variant]} {max(labels)}"
 
 
 def _without_wheel(draft: Draft, spec: SetSpec) -> Draft:

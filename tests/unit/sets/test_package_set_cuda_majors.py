@@ -54,7 +54,8 @@ def test_wheels_of_same_version_state_upper_end() -> None:
     assert outline(entry) == ("unsupported", ["cuda-version-unsupported"])
     assert entry.reasons[0].text == (
         "no release of cutensor supports this set; the newest, 2.0.2: libcutensor of cutensor "
-        "2.0.2 has no variants, and its wheels support CUDA 11 and 12, not CUDA 13.0.2"
+        "2.0.2 has no variants, and its wheels support CUDA 11 and 12, not CUDA 13.0.2; "
+        "NVIDIA's newest wheel is cutensor-cu13 2.3.1"
     )
 
 
@@ -221,3 +222,14 @@ def test_names_of_dlls_have_versions_too() -> None:
     data = set_data_of(toolkit, release)
     entry = package(data, "cuquantum", cuda="13.0.2", platform=WINDOWS)
     assert entry.reasons[0].text.endswith("but CUDA 13.0.2 has cublas64_13.dll")
+
+
+def test_reason_names_newest_wheel_for_older_cuda() -> None:
+    own = Release("nccl", "2.29.2-cuda12.9", {"nccl": [LINUX]})
+    of_11 = [
+        Release("nccl", label, {"nccl": [f"{LINUX}/cuda11"]}) for label in ("2.20.5", "2.21.5")
+    ]
+    newer = Release("nccl", "2.29.2", {"nccl": [f"{LINUX}/cuda12"]})
+    data = set_data_of(cuda("11.8.0"), own, **wheels(*of_11, newer))
+    (reason,) = package(data, "nccl", cuda="11.8.0").reasons
+    assert reason.text.endswith("; NVIDIA's newest wheel is nvidia-nccl-cu11 2.21.5")
