@@ -17,6 +17,7 @@ from cudaredist.programs.gpu_coverage import Code, cover
 from cudaredist.programs.gpu_gaps import find_gaps
 from cudaredist.programs.gpu_verdicts import gpu_verdict
 from cudaredist.programs.program import Catalog, ProgramFile, WheelMember
+from cudaredist.redists import CUDA
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
@@ -68,7 +69,8 @@ def test_audit_of_shipped_wheels_agrees_with_explain_gpu(tmp_path: Path) -> None
         gpus = list(one.by_capability)
         build = catalog.nvidia_build(files)
         assert build is not None, wheel
-        coverage = cover(Code(files, build), gpus, RULES)
+        release = one.label if one.redist == CUDA else RULES.newest_release(build.cuda)
+        coverage = cover(Code(files, build), gpus, RULES, release)
         assert coverage == one.by_capability, wheel
         for gpu in SAMPLE.intersection(gpus):
             verdict = gpu_verdict(

@@ -216,9 +216,8 @@ def is_known_to(name: str, label: Version) -> bool:
         ("K80", "CUDA 11.8.0, cuDNN 8.7.0 and NCCL 2.21.5 are the newest known releases that run "),
         (
             "Jetson Orin",
-            "No known release of CUDA that supports compute capability 8.7 has a cuBLAS that runs "
-            "on it (known platforms: linux-sbsa). NVIDIA's wheels have no builds for "
-            "linux-aarch64, its archives do: run `cudaredist download-manifests --redist cuda`",
+            "CUDA 13.5.0, cuDNN 9.28.1, NCCL 2.32.3 and cuTENSOR 2.8.1 are the newest known "
+            "releases that run together on compute capability 8.7 (linux-sbsa). They have no code ",
         ),
     ],
 )
