@@ -269,7 +269,7 @@ class Options(OptionGroup):
         default=0,
     )
     color: Color = output_option(
-        "Color messages and reports: auto, always or never.", metavar="WHEN", default="auto"
+        "Color of words: auto, always or never.", metavar="WHEN", default="auto"
     )
     pager: bool = output_option(
         "Show long text in a pager on a terminal. Default: on.",
