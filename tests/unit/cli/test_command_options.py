@@ -48,8 +48,19 @@ def test_option_help_fits_one_line(name: str) -> None:
 
 def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
-    own = ["output", "root", "wheel_base", "resolve", "check", "form", "package_set"]
-    own += ["target_set", "base_url", "nvidia_channel", "data_dir", "shipped_data", "strict"]
+    own = ["output", "list", "root", "wheel_base", "resolve", "form", "package_set"]
+    own += [
+        "template_set",
+        "between",
+        "cache_dir",
+        "target_set",
+        "base_url",
+        "nvidia_channel",
+        "data_dir",
+        "shipped_data",
+        "strict",
+        "check",
+    ]
     assert list(declared) == [*own, "json", "quiet", "verbose", "color", "pager"]
     assert declared["form"].default is ...
     assert declared["check"].default is False
