@@ -62,7 +62,9 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
         "check",
     ]
     assert list(declared) == [*own, "json", "quiet", "verbose", "color", "pager"]
-    assert declared["form"].default is ...
+    assert declared["form"].default == ""
+    required = next(each for each in parameters_of(DiffOptions) if each.name == "old")
+    assert required.default.default is ...
     assert declared["check"].default is False
     assert declared["output"].param_decls == ("--output", "-o")
     assert declared["output"].rich_help_panel == "Options"
