@@ -16,6 +16,7 @@ from cudaredist.environments.installed import Environment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader, size_of
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
@@ -23,6 +24,7 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.programs.declared import Declared, declared_wheels
+from cudaredist.programs.finding import Finding
 from cudaredist.programs.gpu_verdicts import program_verdicts, worst_verdicts
 from cudaredist.programs.judge import JudgedProgram
 from cudaredist.programs.program import (
@@ -39,6 +41,7 @@ from cudaredist.programs.run_paths import ORIGIN
 from cudaredist.programs.sizes import audited_sizes
 from cudaredist.programs.substitution import compare_with_set
 from cudaredist.programs.supplied_set import SuppliedSet
+from cudaredist.programs.vulnerabilities import ProgramVulnerabilities
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.library_names import stem_of
 from cudaredist.sets.read_set import read_package_set
@@ -87,13 +90,15 @@ def audit_programs(
         titles = (text if is_product(text) else name for name, text in names.items())
         required = required._replace(gpus=tuple(names), gpu_names=tuple(titles))
     message = None if error is None else parse_message(error, index, data.catalog, data.policy)
+    known = ProgramVulnerabilities(index)
     supplied = None
     if supplied_by is not None:
         supplied = SuppliedSet(supplied_by, read_package_set(supplied_by)[0], index, data.rules)
     programs = _programs(paths, is_together=is_together)
     readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
     reports = [
-        audit_report(reader.read_all(), data, required, message, supplied) for reader in readers
+        audit_report(reader.read_all(), data, required, message, supplied, known)
+        for reader in readers
     ]
     if message is not None and not any(report.environments for report in reports):
         hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
@@ -146,6 +151,7 @@ def audit_report(
     required: AuditRequirements,
     message: ErrorMessage | None = None,
     supplied: SuppliedSet | None = None,
+    known: ProgramVulnerabilities | None = None,
 ) -> AuditReport:
     """Return the report on a program, and on its environments.
 
@@ -179,6 +185,10 @@ def audit_report(
         wheels = [*(program.declared or ()), *_installed_wheels(program.environments)]
         substitution, differences = compare_with_set(judged, wheels, supplied, skipped)
         of_program += differences
+    vulnerabilities: list[PackageVulnerability] = []
+    if known is not None:
+        vulnerabilities, about = _vulnerabilities(program, judged, known, required)
+        of_program += about
     if environments:
         if required.driver is not None:
             for each in environments:
@@ -216,6 +226,7 @@ def audit_report(
         alternatives=judged.alternatives,
         device_code=tuple(judged.device_code()),
         sizes=audited_sizes(program.files, gpus, data.rules) if required.has_sizes else None,
+        vulnerabilities=tuple(vulnerabilities),
         unread=paths_of(file for file in judged.files if "needed" in file.binary.unread),
         findings=tuple(finding.report() for finding in findings),
         notes=(*program.notes, *judged.notes()),
@@ -223,6 +234,39 @@ def audit_report(
         errors=tuple(program.errors),
         exit_code=worst_exit_code(codes),
     )
+
+
+def _vulnerabilities(
+    program: ProgramReader,
+    judged: JudgedProgram,
+    known: ProgramVulnerabilities,
+    required: AuditRequirements,
+) -> tuple[list[PackageVulnerability], list[Finding]]:
+    """Return the known vulnerabilities of a program, and the findings about them.
+
+    An unknown state counts only if no vulnerability is known to affect the program.
+    """
+    installed = (
+        (package.project, package.version)
+        for environment in program.environments
+        for package in environment.distributions.values()
+    )
+    subjects = [
+        *known.installed(installed),
+        *known.bundled(judged.libraries(), judged.data.catalog, judged.platforms),
+    ]
+    entries = {subject: known.of_subject(subject, judged.platforms) for subject in subjects}
+    findings = [
+        finding
+        for subject, own in entries.items()
+        for finding in known.findings(subject, own, is_required=required.advisories)
+    ]
+    if any(finding.kind == "vulnerability" for finding in findings):
+        findings = [
+            finding.as_warning() if finding.kind == "unknown-vulnerability" else finding
+            for finding in findings
+        ]
+    return [*chain.from_iterable(entries.values())], findings
 
 
 def _installed_wheels(environments: Iterable[Environment]) -> Iterator[Declared]:

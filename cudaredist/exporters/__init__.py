@@ -16,10 +16,11 @@ from cudaredist.exporters.rules_ml_toolchain import rules_ml_toolchain
 from cudaredist.exporters.spdx import spdx
 from cudaredist.exporters.template import rendered_sets
 from cudaredist.exporters.toolchain import cmake, env
+from cudaredist.exporters.vulnerabilities import vex
 
 _ALL = (
     *(nix, redistrib, bazel, rules_ml_toolchain, pylock, requirements),
-    *(cyclonedx, spdx, urls, sha256sums, outputs, ignore_missing, env, cmake),
+    *(cyclonedx, vex, spdx, urls, sha256sums, outputs, ignore_missing, env, cmake),
 )
 TEMPLATE = Exporter("template", "text", rendered_sets, takes_addresses=True, reads_data=True)
 """The format of the user's templates, which are rendered in another process."""

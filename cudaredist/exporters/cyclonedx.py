@@ -5,11 +5,10 @@ It has no time, so that equal sets result in equal bytes.
 
 import re
 from urllib.parse import quote
-from uuid import NAMESPACE_URL, UUID, uuid5
 
 from packaging.utils import canonicalize_name
 
-from cudaredist import __version__
+from cudaredist.exporters.cyclonedx_ids import TOOL, document_id, package_reference
 from cudaredist.exporters.export_format import (
     ExportedPackage,
     ExportedSet,
@@ -17,10 +16,10 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
+from cudaredist.exporters.vulnerabilities import describe_vulnerabilities
 from cudaredist.formats.packageset import SetLicense
 from cudaredist.formats.toolkit_record import ToolkitFile
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.wheels import parse_wheel
 
@@ -28,18 +27,26 @@ SUPPLIER = "NVIDIA Corporation"
 CHANGE = "cudaredist added run paths with patchelf."
 """The reason for changed files of a toolkit root."""
 _ANSWERS = {True: "yes", False: "no", None: "unknown"}
-TOOL = {"type": "application", "name": "cudaredist", "version": __version__}
 
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
 
-@exporter("cyclonedx", "bom.cdx.json", takes_addresses=True, takes_root=True, reads_root=True)
+@exporter(
+    "cyclonedx",
+    "bom.cdx.json",
+    takes_addresses=True,
+    takes_root=True,
+    reads_root=True,
+    takes_advisories=True,
+)
 def cyclonedx(exported: ExportedSet) -> Files:
     """A bill of materials, CycloneDX 1.6 as JSON."""
     package_set = exported.package_set
     root = package_set.cuda.attribute
     dependencies = {f"set:{root}": [*exported.dependencies]}
-    dependencies |= {_ref(attr): names for attr, names in exported.dependencies.items()}
+    dependencies |= {
+        package_reference(attr): names for attr, names in exported.dependencies.items()
+    }
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -58,14 +65,14 @@ def cyclonedx(exported: ExportedSet) -> Files:
         },
         "components": [_component(package, exported) for package in exported.packages],
         "dependencies": [
-            {"ref": name, "dependsOn": [*map(_ref, names)]} for name, names in dependencies.items()
+            {"ref": name, "dependsOn": [*map(package_reference, names)]}
+            for name, names in dependencies.items()
         ],
     }
+    vulnerabilities = describe_vulnerabilities(exported, {"affected", "unknown"})
+    if vulnerabilities:
+        document["vulnerabilities"] = vulnerabilities
     return {"bom.cdx.json": canonical_json(document)}
-
-
-def _ref(attr: str) -> str:
-    return f"package:{attr}"
 
 
 def _component(package: ExportedPackage, exported: ExportedSet) -> dict[str, object]:
@@ -76,7 +83,7 @@ def _component(package: ExportedPackage, exported: ExportedSet) -> dict[str, obj
     hashes = without_nulls({"SHA-256": archive.sha256, "MD5": archive.md5})
     component: dict[str, object] = {
         "type": "library" if meta.main_program is None else "application",
-        "bom-ref": _ref(package.attr),
+        "bom-ref": package_reference(package.attr),
         "name": entry.pname,
         "purl": package_url(package),
         "hashes": [{"alg": name, "content": content} for name, content in hashes.items()],
@@ -138,11 +145,6 @@ def _properties(package: ExportedPackage, exported: ExportedSet) -> dict[str, st
 
 
 # -- also used for SPDX
-
-
-def document_id(exported: ExportedSet) -> UUID:
-    """Return an identifier from the hash of the set."""
-    return uuid5(NAMESPACE_URL, f"urn:sha256:{sha256_of(exported.package_set.canonical())}")
 
 
 def package_url(package: ExportedPackage) -> str:

@@ -27,11 +27,14 @@ let
     concatStringsSep
     elemAt
     filter
+    fromJSON
     genList
     getAttr
     length
     listToAttrs
     mapAttrs
+    pathExists
+    readFile
     removeAttrs
     replaceStrings
     ;
@@ -40,6 +43,13 @@ let
 
   # Removes attributes that are null.
   known = attrs: removeAttrs attrs (filter (name: getAttr name attrs == null) (attrNames attrs));
+
+  # Texts by package, which make nixpkgs refuse it. Only `export nix --advisories` writes the file.
+  vulnerabilities =
+    if pathExists ./known-vulnerabilities.json then
+      fromJSON (readFile ./known-vulnerabilities.json)
+    else
+      { };
 
   # Replaces characters that are not allowed in store paths.
   storeName = replaceStrings [ "~" "@" "," ] [ "-" "-" "-" ];
@@ -106,6 +116,7 @@ let
       available = entry.status == "available";
       broken = entry.status == "broken" || entry.status == "withheld";
       problems = makeProblems entry.reasons;
+      knownVulnerabilities = vulnerabilities.${entry.attr} or null;
     };
 
   # A package without a builder: the archive, with the package's attributes.

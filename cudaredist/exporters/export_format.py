@@ -4,11 +4,12 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.hints import again
@@ -47,6 +48,8 @@ class ExportedSet:
     """The set of the compiler, if the set is the target of a cross toolkit."""
     record: ToolkitRecord | None = None
     """The record of the toolkit root. None: it does not exist yet."""
+    vulnerabilities: Mapping[str, tuple[PackageVulnerability, ...]] = field(default_factory=dict)
+    """Known vulnerabilities by attribute, if they are exported."""
     nvidia_channel: str | None = None
     """The channel of `releases.json` to write, for NVIDIA's manifests. None: do not write it."""
 
@@ -146,6 +149,8 @@ class Exporter(NamedTuple):
     """Whether it has a form for a cross toolkit."""
     takes_addresses: bool = False
     """Whether it has the addresses or sizes of archives."""
+    takes_advisories: bool = False
+    """Whether it has known vulnerabilities."""
     reads_features: bool = False
     """Whether it skips packages that were not inspected."""
     reads_libraries: bool = False

@@ -6,12 +6,14 @@ from importlib import resources
 
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
 from cudaredist.exporters.nix_code import NixExpression, NixValue, nix_value
+from cudaredist.exporters.vulnerabilities import known_vulnerabilities_for_nix
 from cudaredist.formats.packageset import PackageSet
 
+_VULNERABILITIES = "known-vulnerabilities.json"
 _NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash", "tests.nix")
 
 
-@exporter("nix", None, takes_addresses=True)
+@exporter("nix", None, takes_addresses=True, takes_advisories=True)
 def nix(exported: ExportedSet) -> Files:
     """Nix attributes: the set as JSON, and code for it.
 
@@ -21,7 +23,10 @@ def nix(exported: ExportedSet) -> Files:
     exported.require_addresses()
     folder = resources.files("cudaredist.exporters")
     code = {name: (folder / name).read_bytes() for name in _NIX_CODE}
-    return {"package-set.json": exported.package_set.canonical(), **code}
+    files = {"package-set.json": exported.package_set.canonical(), **code}
+    if exported.vulnerabilities:
+        files[_VULNERABILITIES] = known_vulnerabilities_for_nix(exported)
+    return files
 
 
 def nix_index(sets: Mapping[str, PackageSet]) -> bytes:

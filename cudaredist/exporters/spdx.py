@@ -8,10 +8,10 @@ from cudaredist import __version__
 from cudaredist.exporters.cyclonedx import (
     CHANGE,
     SUPPLIER,
-    document_id,
     is_by_nvidia,
     package_url,
 )
+from cudaredist.exporters.cyclonedx_ids import document_id
 from cudaredist.exporters.export_format import (
     ExportedPackage,
     ExportedSet,

@@ -136,3 +136,23 @@ class AdvisoryPolicy(OwnFile):
     reviewed: dict[BulletinId, HexSha256] = Field(
         description="SHA-256 of the document that the decisions are about"
     )
+
+
+VulnerabilityStateName: TypeAlias = Literal["affected", "fixed", "not-affected", "unknown"]
+
+
+class PackageVulnerability(OwnModel):
+    """A known vulnerability of a package, as reports have it."""
+
+    cve: CveId
+    bulletin: BulletinId
+    url: str = Field(description="NVIDIA's page about the bulletin")
+    score: float | None = Field(description="CVSS base score")
+    vector: str | None = Field(description="CVSS vector")
+    components: tuple[str, ...] = Field(description="Parts of the toolkit that the bulletin names")
+    redist: RedistName
+    package: str
+    state: VulnerabilityStateName
+    reason: str
+    fixed: str | None = Field(description="The first fixed release. Null: not stated")
+    releases: tuple[str, ...] = Field(description="Releases of the package with this state")

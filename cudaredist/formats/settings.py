@@ -31,6 +31,8 @@ AuditFindingKind: TypeAlias = Literal[
     "cuda",
     "driver",
     "bundled",
+    "vulnerability",
+    "unknown-vulnerability",
     "unknown",
 ]
 
@@ -64,6 +66,9 @@ class AuditSettings(_Settings):
     require_cuda: str | None = Field(None, description="CUDA release that must have its symbols")
     require_glibc: str | None = Field(None, description="Newest glibc that it may require")
     no_bundled: bool = Field(default=False, description="Whether copies of libraries are findings")
+    advisories: bool = Field(
+        default=False, description="Whether known vulnerabilities are findings"
+    )
     ignore: list[IgnoredFinding] = Field([], description="Findings that do not count")
 
     @model_validator(mode="before")

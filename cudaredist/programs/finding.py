@@ -44,6 +44,10 @@ class Finding(NamedTuple):
         """Return the finding as one that does not count."""
         return self._replace(is_warning=True)
 
+    def counted(self, is_counted: bool) -> Self:  # noqa: FBT001 - reads as a phrase
+        """Return the finding as one that counts, or does not."""
+        return self._replace(is_warning=not is_counted)
+
     def with_reason(self, ignored: Iterable[IgnoredFinding]) -> Self:
         """Mark the finding if it is ignored. The reason is that of the last matching entry."""
         reasons = [entry.reason for entry in ignored if entry.matches(self.kind, self.message)]

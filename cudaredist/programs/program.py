@@ -315,6 +315,8 @@ class AuditRequirements(NamedTuple):
     driver: str | None = None
     """A driver version, or a prefix such as `550.54`."""
     no_bundled: bool = False
+    advisories: bool = False
+    """Whether known vulnerabilities are findings."""
     has_sizes: bool = False
     """Whether the report has the sizes of files."""
     ignored: tuple[IgnoredFinding, ...] = ()

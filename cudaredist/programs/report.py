@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 from pydantic import Field
 
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import Owner
@@ -188,6 +189,7 @@ class AuditFinding(BaseFinding[AuditFindingKind]):
         "run-path": EXIT_OK,
         "library-path": EXIT_OK,
         "unknown": EXIT_INCOMPLETE,
+        "unknown-vulnerability": EXIT_INCOMPLETE,
         "unlinked-library": EXIT_OK,
     }
 
@@ -356,6 +358,9 @@ class AuditReport(Report):
     alternatives: tuple[AuditedAlternative, ...] = ()
     device_code: tuple[DeviceFile, ...]
     sizes: AuditedSizes | None = Field(None, description="With --sizes")
+    vulnerabilities: tuple[PackageVulnerability, ...] = Field(
+        (), description="Known vulnerabilities of installed packages and bundled libraries"
+    )
     unread: Names = Field((), description="Files whose needed libraries are unknown")
     findings: tuple[AuditFinding, ...]
     notes: Names

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from cudaredist.programs.report import AuditReport, AuditReports
 
 AuditFormat: TypeAlias = Literal[
-    "text", "markdown", "github", "requirements", "packages", "nix", "auditwheel-exclude"
+    "text",
+    "markdown",
+    "github",
+    "sarif",
+    "requirements",
+    "packages",
+    "nix",
+    "auditwheel-exclude",
 ]
 
 
@@ -62,7 +69,8 @@ class AuditOptions(Options):
     together: bool = select_option("Examine several wheels as one program.", default=False)
     sizes: bool = output_flag("Print sizes of files and device code.")
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
-    format: AuditFormat = format_option("Format: text, markdown, github, or the name of a list.")
+    advisories: bool = safety_option("Report known vulnerabilities as findings.")
+    format: AuditFormat = format_option("Format: text, markdown, github, sarif, or a list.")
     data: Data = field(default_factory=Data)
     cache_dir: Path | None = cache_dir_option()
 
@@ -105,6 +113,7 @@ class AuditOptions(Options):
             cuda=self.require_cuda,
             driver=self.require_driver,
             no_bundled=self.no_bundled,
+            advisories=self.advisories,
             has_sizes=self.sizes,
             ignored=tuple(IgnoredFinding(**entry) for entry in ignored),
         )
@@ -140,6 +149,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     is unknown. The lists are requirements, packages, nix and auditwheel-exclude.
     """
     from cudaredist.commands.audit import needed_lists, text
+    from cudaredist.commands.audit.sarif import audit_sarif
     from cudaredist.environments.audit_program import audit_programs
 
     store = session.read_store(options.data, reads_features=True)
@@ -157,7 +167,7 @@ def audit(options: AuditOptions, session: Session) -> int:
         progress=session.progress("reading"),
     )
     errors = [("", error) for program in report.programs for error in program.errors]
-    is_list = not options.json and options.format not in {"text", "markdown", "github"}
+    is_list = not options.json and options.format not in {"text", "markdown", "github", "sarif"}
     if options.format == "github" and not options.json:
         session.close()
         outputs = text.audit_outputs(report, _written_report(report, session))
@@ -166,7 +176,12 @@ def audit(options: AuditOptions, session: Session) -> int:
         return report.exit_code
     if is_list and options.format == "requirements":
         _require_wheels(report)
-    formats = {"text": text.audit_text, "markdown": text.audit_markdown, **needed_lists.LISTS}
+    formats = {
+        "text": text.audit_text,
+        "markdown": text.audit_markdown,
+        "sarif": audit_sarif,
+        **needed_lists.LISTS,
+    }
     findings = (finding for program in report.programs for finding in program.findings)
     warnings = (
         f"{finding.kind}: {finding.message}"

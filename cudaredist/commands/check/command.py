@@ -46,6 +46,10 @@ class CheckOptions(Options):
     archive_notes: bool = select_option(
         "Require archives without notes, such as links to nothing.", default=False
     )
+    advisories: bool = select_option(
+        "Require sets or newest releases without vulnerabilities.",
+        default=False,
+    )
     all: bool = output_flag("List current release lines, too.")
     data: Data = field(default_factory=Data)
     format: CheckFormat = format_option("Output: text, markdown or github.")
@@ -63,10 +67,15 @@ def check(options: CheckOptions, session: Session) -> int:
 
     Package sets that the configuration file declares must be what `build` writes. --max-closure
     limits the unpacked size of a package's libraries with all that they need, as in cudnn=1.2G.
+    --advisories reports the known vulnerabilities of declared sets, else of the newest releases.
 
     Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
     if bytes changed in place, and 5 if a file is invalid.
     """
+    from cudaredist.commands.check.advisory_findings import (
+        bulletin_findings,
+        vulnerability_findings,
+    )
     from cudaredist.commands.check.check_data import check_data
     from cudaredist.commands.check.file_findings import archive_notes
     from cudaredist.commands.check.runfile_findings import runfile_findings
@@ -91,6 +100,9 @@ def check(options: CheckOptions, session: Session) -> int:
     has_runfiles = not redists or REDISTS[CUDA] in redists
     runfiles = runfile_findings(store, session.settings, options.jobs) if has_runfiles else ()
     named = [redist.name for redist in redists] or store.feature_redists()
+    advisories = [*bulletin_findings(store)]
+    if options.advisories:
+        advisories += vulnerability_findings(layered)
     notes = archive_notes(store, named) if options.archive_notes else ()
     shipped = Store(shipped_data()) if use_shipped else None
     report = check_data(
@@ -102,7 +114,10 @@ def check(options: CheckOptions, session: Session) -> int:
         shipped=shipped,
         driver=options.require_driver,
         nvidia_channels=options.nvidia_channels.names,
-        further=(*runfiles, *set_findings(layered), *closure_findings(limits), *notes),
+        further=(
+            *(*runfiles, *set_findings(layered), *closure_findings(limits)),
+            *(*notes, *advisories),
+        ),
     )
     return _finish(report, options, session, os.path.relpath(store.root))
 

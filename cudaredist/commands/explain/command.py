@@ -137,11 +137,14 @@ def _show_set(name: str, options: ExplainOptions, session: Session) -> int:
     from cudaredist.commands.explain.set_text import set_text
     from cudaredist.commands.explain.summarize_set import summarize
     from cudaredist.sets.read_set import read_package_set
+    from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 
     path, package = _path_and_package(name, options)
     package_set, _ = read_package_set(path)
     if package is None:
-        session.show(summarize(str(path), package_set), set_text)
+        store = session.read_store(options.data, is_channel_used=False)
+        known = known_vulnerabilities(store)
+        session.show(summarize(str(path), package_set, known), set_text)
     else:
         from cudaredist.commands.explain.package_of_set import explain_in_set, package_in_set_text
 
@@ -222,6 +225,9 @@ def _show_driver(name: str, options: ExplainOptions, session: Session) -> int:
     from cudaredist.formats.registry import read_own_file
     from cudaredist.redists import CUDA
     from cudaredist.store.data_folder import Store
+    from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+    from cudaredist.tables.advisories.answers import driver_topics
+    from cudaredist.tables.driver_support import parse_driver
     from cudaredist.tables.explain_driver import driver_answer, explain_driver
 
     store = session.read_store(options.data, is_channel_used=False, with_unexamined=True)
@@ -230,11 +236,12 @@ def _show_driver(name: str, options: ExplainOptions, session: Session) -> int:
     stores = (Store(layer.root, channel) for layer in layers for channel in get_args(Channel))
     releases = {label for one in stores for label in one.manifests(CUDA).labels()}
     topics = explain_driver(name, policy, releases)
+    driver, known = parse_driver(name, policy), known_vulnerabilities(store)
     report = ExplainReport(
         kind="driver",
         asked=name,
         answer=driver_answer(name, policy, releases),
-        topics=topics,
+        topics=(*topics, *driver_topics(known, driver)),
         exit_code=EXIT_OK,
     )
     session.show(report, partial(explain_text, with_sources=options.sources))

@@ -22,10 +22,12 @@ from cudaredist.sets.drivers import driver_facts
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.facts_index import Index
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.store.layered_tables import LayeredTable, require_layered
 from cudaredist.store.locate import channels_to_read
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
+from cudaredist.tables.advisories.answers import release_answer, release_topic
 from cudaredist.tables.explain_compiler import explain_compiler, is_compiler
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
@@ -72,11 +74,15 @@ def explain_by_tables(
         )
     all_topics, errors = tables.explain(name)
     code = worst_exit_code(error.exit_code for error in errors)
+    known = known_vulnerabilities(store)
+    label = parse_label(newest_release(name, compat.table))
+    answer = "\n".join(cuda_answer(name, compat.table, tables.gpus, all_topics))
+    about, vulnerabilities = release_answer(known, label), release_topic(known, label)
     return ExplainReport(
         kind=subject,
         asked=name,
-        answer="\n".join(cuda_answer(name, compat.table, tables.gpus, all_topics)),
-        topics=all_topics,
+        answer=answer if about is None else f"{answer}\n{about}",
+        topics=all_topics if vulnerabilities is None else (*all_topics, vulnerabilities),
         errors=errors,
         exit_code=code,
     )

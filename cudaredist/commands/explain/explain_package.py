@@ -13,6 +13,7 @@ from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense,
 from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.features.distribution_list import distribution_of
 from cudaredist.features.wheel import unusual_notes
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Library, MissingHeaders
 from cudaredist.formats.packageset import Reason
@@ -33,6 +34,8 @@ from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.similar_names import listed_names
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+from cudaredist.tables.advisories.answers import vulnerabilities_of
 from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
 from cudaredist.words import shown
 
@@ -100,7 +103,18 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
         archives=tuple(explained),
         licenses=tuple(dict.fromkeys(_licenses(archives, index))),
         reasons=reasons,
+        vulnerabilities=tuple(_vulnerabilities(archives, index, platform)),
     )
+
+
+def _vulnerabilities(
+    archives: Collection[IndexedArchive], index: Index, platform: str | None
+) -> Iterator[PackageVulnerability]:
+    """Yield the known vulnerabilities of a package, under each of its names."""
+    known = known_vulnerabilities(index.store)
+    labels = grouped(((one.redist, one.archive.package), one.label) for one in archives)
+    for (redist, package), own in labels.items():
+        yield from vulnerabilities_of(known, redist, package, own, platform)
 
 
 def _other_packages(

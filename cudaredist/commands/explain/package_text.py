@@ -10,6 +10,7 @@ from cudaredist.formats.base import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.similar_names import listed_names
+from cudaredist.tables.advisories.answers import counted_states, vulnerability_lines
 from cudaredist.words import shortened
 
 _ROWS = 12
@@ -40,6 +41,10 @@ def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[st
     if report.archives:
         yield ""
         yield from _releases(report.archives, has_all=has_all)
+    if report.vulnerabilities:
+        yield ""
+        yield f"known vulnerabilities: {counted_states(report.vulnerabilities)}"
+        yield from (f"  {line}" for line in vulnerability_lines(report.vulnerabilities))
     yield from _blocks(newest.values())
 
 

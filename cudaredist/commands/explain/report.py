@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.features.distribution_list import Distribution
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
@@ -162,6 +163,9 @@ class PackageReport(Answer):
     reasons: tuple[Reason, ...] = Field(
         default=(), description="Why package sets omit it on every platform"
     )
+    vulnerabilities: tuple[PackageVulnerability, ...] = Field(
+        default=(), description="Known vulnerabilities that affect a release, or may affect it"
+    )
 
 
 class ArchiveHistory(ArchiveName):
@@ -248,6 +252,9 @@ class SetSummary(Answer):
     library_lib_bytes: int = Field(description="Bytes of the output lib")
     missing: tuple[MissingPackage, ...]
     diagnostics: tuple[Diagnostic, ...]
+    vulnerabilities: tuple[PackageVulnerability, ...] = Field(
+        default=(), description="Known vulnerabilities that affect a package, or may affect it"
+    )
 
 
 class PackageInSet(Answer):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from cudaredist.cli.text import columns, counted
 from cudaredist.commands.explain.report import SetSummary
 from cudaredist.formats.tables import span
+from cudaredist.tables.advisories.answers import counted_states, vulnerability_lines
 from cudaredist.tables.explain_nvcc import glibc_in_words
 from cudaredist.tables.gpus.coverage import describe_coverage
 
@@ -56,6 +57,11 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     yield ""
     missing = ((m.package, m.status, m.reason) for m in summary.missing)
     yield from columns([("missing", "status", "reason"), *missing])
+    if summary.vulnerabilities:
+        yield ""
+        yield f"known vulnerabilities: {counted_states(summary.vulnerabilities)}"
+        lines = vulnerability_lines(summary.vulnerabilities, with_package=True)
+        yield from (f"  {line}" for line in lines)
     if summary.diagnostics:
         yield ""
     yield from (f"{x.level}: {x.subject}: {x.text}" for x in summary.diagnostics)

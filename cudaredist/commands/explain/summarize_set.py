@@ -11,6 +11,8 @@ from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.grouping import grouped
 from cudaredist.sets.assemble import count_statuses
 from cudaredist.sets.closures import closure_of
+from cudaredist.tables.advisories.answers import vulnerabilities_of_set
+from cudaredist.tables.advisories.states import KnownVulnerabilities
 
 _ORDER: tuple[OutputName, ...] = (
     "out",
@@ -26,7 +28,7 @@ _ORDER: tuple[OutputName, ...] = (
 )
 
 
-def summarize(asked: str, package_set: PackageSet) -> SetSummary:
+def summarize(asked: str, package_set: PackageSet, known: KnownVulnerabilities) -> SetSummary:
     """Return the summary of a package set.
 
     Includes the size of all packages with an output `lib`, and the size of these outputs alone. The
@@ -70,6 +72,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
             if name not in available
         ),
         diagnostics=package_set.diagnostics,
+        vulnerabilities=vulnerabilities_of_set(known, package_set),
     )
 
 

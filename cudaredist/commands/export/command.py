@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from cudaredist.exporters.export_format import Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
+    from cudaredist.formats.advisories import PackageVulnerability
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.formats.toolkit_record import ToolkitRecord
 
@@ -81,6 +82,7 @@ class ExportOptions(Options):
     resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
+    advisories: bool = output_flag("Export known vulnerabilities, for nix and cyclonedx.")
     strict: bool = safety_option("Exit 1 if a requested release is not in the set.")
     check: bool = check_option()
 
@@ -88,6 +90,11 @@ class ExportOptions(Options):
     def selects_addresses(self) -> bool:
         """Whether an option selects the addresses of archives."""
         return self.resolve or self.wheel_base is not None or self.base_url is not None
+
+    @property
+    def has_advisories(self) -> bool:
+        """Whether known vulnerabilities are exported."""
+        return self.advisories or self.form == "vex"
 
     @property
     def exporter(self) -> "Exporter":
@@ -176,8 +183,16 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     _with_addresses_only("base_url"),
     _with_addresses_only("resolve"),
     (
-        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_data,
-        "--data-dir and --no-shipped-data require the format rules-ml-toolchain or template",
+        lambda o: o.advisories and not o.exporter.takes_advisories,
+        "--advisories cannot be combined with the format {form}",
+        ["--advisories"],
+    ),
+    (
+        lambda o: (
+            o.typed & {"data_dir", "shipped_data"}
+            and not (o.exporter.reads_data or o.has_advisories)
+        ),
+        "--data-dir requires rules-ml-toolchain, template, vex or --advisories",
         ["--data-dir", "--no-shipped-data"],
     ),
     (
@@ -214,6 +229,7 @@ def export(options: ExportOptions, session: Session) -> int:
     - **rules-ml-toolchain**: tables of Bazel's rules_ml_toolchain, from all local manifests.
     - **pylock**, **requirements**: the set's wheels for pip and uv.
     - **cyclonedx**, **spdx**: bills of materials.
+    - **vex**: the states of packages for each known vulnerability.
     - **urls**, **sha256sums**: lists to download and verify archives.
     - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
     - **env**, **cmake**: a toolkit's root, architectures and host compiler.
@@ -258,6 +274,7 @@ def export(options: ExportOptions, session: Session) -> int:
         options.root,
         host=host,
         record=record,
+        vulnerabilities=_vulnerabilities(package_set, options),
         nvidia_channel=options.nvidia_channel,
     )
     files = exporter.files(exported)
@@ -317,6 +334,22 @@ def _render(options: ExportOptions, session: Session) -> int:
     return _finish(files, options, session, has_all=has_all)
 
 
+def _vulnerabilities(
+    package_set: "PackageSet", options: ExportOptions
+) -> "dict[str, tuple[PackageVulnerability, ...]]":
+    """Return the known vulnerabilities to export, by attribute."""
+    from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+    from cudaredist.store.locate import store_to_read
+    from cudaredist.tables.advisories.answers import vulnerabilities_by_attr
+    from cudaredist.tables.advisories.states import STATES
+
+    if not options.has_advisories:
+        return {}
+    use_shipped = options.shipped_data
+    store = store_to_read(options.data_dir, package_set.channel, use_shipped=use_shipped)
+    return vulnerabilities_by_attr(known_vulnerabilities(store), package_set, STATES)
+
+
 def _warn_about_requests(path: Path, package_set: "PackageSet", session: Session) -> bool:
     """Warn about requested releases that a set cannot use, and check that there are none."""
     from cudaredist.sets.requested_releases import UNUSABLE
@@ -353,7 +386,11 @@ def _export_index(
         folder = path.relative_to(index.parent).with_suffix("").as_posix()
         sets[folder] = package_set
         of_set = options.exporter.files(
-            ExportedSet(package_set, nvidia_channel=options.nvidia_channel)
+            ExportedSet(
+                package_set,
+                vulnerabilities=_vulnerabilities(package_set, options),
+                nvidia_channel=options.nvidia_channel,
+            )
         )
         files |= {f"{folder}/{name}": content for name, content in of_set.items()}
     if options.form == "nix":

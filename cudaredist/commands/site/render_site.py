@@ -138,7 +138,7 @@ def _pages(data: SiteData) -> dict[str, SitePage]:
         pages[other_kind_address(data.other.of_channel)] = data.other
     for gpu in make_gpu_pages(data):
         pages[gpu_address(gpu.capability)] = gpu
-    sets = [make_set_page(package_set, data.sets) for package_set in data.sets]
+    sets = [make_set_page(package_set, data.sets, data.known) for package_set in data.sets]
     for page in sets:
         pages[set_address(page.summary.attribute, page.summary.platform)] = page
     if sets:

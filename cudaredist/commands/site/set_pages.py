@@ -10,6 +10,7 @@ from cudaredist.commands.site.page_models import SetPage
 from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.read_set import read_package_set
+from cudaredist.tables.advisories.states import KnownVulnerabilities
 
 _COLUMN, _ROW, _HEIGHT, _MARGIN, _CURVE = 230, 34, 26, 34, 26
 _LETTER, _PADDING = 8, 20
@@ -60,7 +61,9 @@ def _key(package_set: PackageSet) -> tuple[str, str]:
     return package_set.full_name, package_set.platform.redist_system
 
 
-def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPage:
+def make_set_page(
+    package_set: PackageSet, sets: Iterable[PackageSet], known: KnownVulnerabilities
+) -> SetPage:
     """Return the page of a package set, one of all sets of the site."""
     own_name, platform = _key(package_set)
     available = package_set.available
@@ -77,7 +80,7 @@ def make_set_page(package_set: PackageSet, sets: Iterable[PackageSet]) -> SetPag
         others=tuple(
             other for name, other in map(_key, sets) if name == own_name and other != platform
         ),
-        summary=summarize(own_name, package_set),
+        summary=summarize(own_name, package_set, known),
         depends={name: tuple(sorted(others)) for name, others in requires.items()},
         optional={
             name: tuple(sorted(others - required[name])) for name, others in requires.items()

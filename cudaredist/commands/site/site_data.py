@@ -40,9 +40,11 @@ from cudaredist.sets.metadata import license_name
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.store.layered_tables import read_layered
 from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
+from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explanation import Topic
 
@@ -130,6 +132,7 @@ class SiteData:
     unexamined: int
     """Archives without features."""
     sets: Sequence[PackageSet]
+    known: KnownVulnerabilities
     other: OtherKindPage | None = None
     """The packages of the other kind. None: not selected, or there are none."""
 
@@ -189,6 +192,7 @@ def read_site_data(
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(not item.explained.is_examined for own in archives.values() for item in own),
         sets=sets,
+        known=known_vulnerabilities(store),
         other=None if other is None else read_other_kind(other),
     )
 

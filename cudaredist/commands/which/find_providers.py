@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from fnmatch import translate
 from functools import cache
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import OutputName
 from cudaredist.formats.policy import LibraryPolicy, MetaPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
@@ -25,6 +26,8 @@ from cudaredist.similar_names import misspelled_names
 from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index, Question
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+from cudaredist.tables.advisories.answers import vulnerabilities_of
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheels import other_project, package_of_project
 from cudaredist.words import without_secrets
@@ -135,8 +138,19 @@ def find_providers(name: str, search: Search) -> WhichReport:
         likely=likely,
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames()),
         hint=inspect_command(unknown, sorted(scope), platform, sorted(providers)),
+        vulnerabilities=tuple(_vulnerabilities(hits, index)),
         exit_code=code,
     )
+
+
+def _vulnerabilities(hits: Iterable[WhichHit], index: Index) -> Iterator[PackageVulnerability]:
+    """Yield the known vulnerabilities of the packages with a file, in the releases of the hits."""
+    releases = grouped(((hit.redist, hit.package), Version.parse(hit.release)) for hit in hits)
+    if not releases:
+        return
+    known = known_vulnerabilities(index.store)
+    for (redist, package), labels in releases.items():
+        yield from vulnerabilities_of(known, redist, package, labels)
 
 
 def _of_package(name: str, search: Search) -> list[Archive]:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import Channel, OutputName, OwnModel
 from cudaredist.formats.report import ArchiveName, Report
 
@@ -107,4 +108,7 @@ class WhichReport(Report):
     )
     hint: str | None = Field(
         default=None, description="Command to inspect the archives with unknown files"
+    )
+    vulnerabilities: tuple[PackageVulnerability, ...] = Field(
+        default=(), description="Known vulnerabilities of the packages with the file"
     )

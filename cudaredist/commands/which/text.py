@@ -11,6 +11,7 @@ from cudaredist.formats.base import CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
+from cudaredist.tables.advisories.answers import counted_states
 from cudaredist.tables.symbols.symbol_table import label_ranges
 from cudaredist.words import listed, plural, shortened
 
@@ -110,6 +111,11 @@ def _packages(hits: Iterable[WhichHit]) -> Iterator[str]:
 
 def _remarks(report: WhichReport) -> Iterator[str]:
     """Yield what the rows mean, similar names, and the command that examines archives."""
+    if report.vulnerabilities:
+        packages = ", ".join(dict.fromkeys(one.package for one in report.vulnerabilities))
+        command = command_line("explain package", report.vulnerabilities[0].package)
+        states = counted_states(report.vulnerabilities)
+        yield f"known vulnerabilities of {packages}: {states}; run `{command}`"
     hits: Iterable[WhichHit | SymbolHit] = (*report.hits, *report.symbols)
     if any(hit.is_by_wheel for hit in hits):
         yield "by wheel: the archive was not examined, the wheel of the same version has it"

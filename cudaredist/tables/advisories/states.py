@@ -152,6 +152,16 @@ class KnownVulnerabilities:
             for vulnerability, rows in self._of_redist.get(redist, ())
         }
 
+    def of_toolkit(self, label: Version) -> tuple[VulnerabilityState, ...]:
+        """Return the states of a whole CUDA release, with the components that have each one."""
+        states = []
+        for vulnerability, all_rows in self._of_redist.get(CUDA, ()):
+            rows = [row for row in all_rows if row.product.package is None] or all_rows
+            answer = _of_toolkit(self._release_answer(vulnerability, rows, label))
+            components = self._components(vulnerability)
+            states.append(VulnerabilityState(vulnerability, *answer, components))
+        return tuple(states)
+
     def redists(self) -> tuple[str, ...]:
         """Return the redistributables with known vulnerabilities."""
         return tuple(sorted(self._of_redist))
@@ -191,8 +201,8 @@ class KnownVulnerabilities:
                 return answer
             rows = [row for row in rows if _is_about(row.platform, Platform(platform))]
         answer = self._release_answer(vulnerability, rows, label)
-        if is_toolkit and answer.fixed is not None and answer.fixed.count(".") == 1:
-            answer = answer._replace(fixed=f"{answer.fixed}.0")
+        if is_toolkit:
+            answer = _of_toolkit(answer)
         if answer.state == "affected" and is_whole_product and is_toolkit and not components:
             reason = "the bulletin does not name the component of the CUDA Toolkit"
             return answer._replace(state="unknown", reason=reason)
@@ -281,6 +291,12 @@ class KnownVulnerabilities:
         if fixed and numbers >= max(fixed):
             return _Answer("fixed", "it is newer than the fixed drivers of all branches")
         return _Answer("unknown", "the bulletin does not name its branch")
+
+
+def _of_toolkit(answer: _Answer) -> _Answer:
+    """Return an answer about CUDA. Its releases have three numbers."""
+    is_line = answer.fixed is not None and answer.fixed.count(".") == 1
+    return answer._replace(fixed=f"{answer.fixed}.0") if is_line else answer
 
 
 def _is_about(text: str, platform: Platform) -> bool:

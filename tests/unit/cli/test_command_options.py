@@ -58,6 +58,7 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
         "nvidia_channel",
         "data_dir",
         "shipped_data",
+        "advisories",
         "strict",
         "check",
     ]
