@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 
+from cudaredist.environments.load_all import exported_versions
 from cudaredist.environments.loaded_libraries import LoadedLibraries
 from cudaredist.environments.repairs import Repairs
-from cudaredist.features.library_symbols import export_groups
 from cudaredist.grouping import grouped
 from cudaredist.programs.lowest_release import symbols_by_library
 from cudaredist.programs.program import AuditData, KnownLibrary, ProgramFile
@@ -27,7 +27,7 @@ class Consumers:
     def __init__(self, libraries: LoadedLibraries, data: AuditData, repairs: Repairs) -> None:
         self._libraries, self._data, self._repairs = libraries, data, repairs
         self._owners = libraries.files.owners
-        self._exports = lru_cache(maxsize=None)(_exports)
+        self._exports = lru_cache(maxsize=None)(exported_versions)
 
     def repair(self, users: Collection[ProgramFile]) -> Repair | None:
         """Return the installation of other releases of the users' packages.
@@ -97,12 +97,10 @@ class Consumers:
         return True
 
     def _release(self, library: KnownLibrary) -> LibraryRelease | None:
-        """Return the symbols of a library, None if they are unknown."""
-        table = self._data.tables([library.soname]).get(library.soname)
-        return None if table is None else table.in_archive(library.archive)
+        return release_of(library, self._data)
 
 
-def _exports(file: ProgramFile) -> dict[str, list[str]]:
-    """Return the versions of the symbols that a file exports."""
-    groups = export_groups(file.binary)
-    return grouped((name, version.lstrip("@")) for names, version in groups for name in names)
+def release_of(library: KnownLibrary, data: AuditData) -> LibraryRelease | None:
+    """Return the symbols of a library in its wheel, None if they are unknown."""
+    table = data.tables([library.soname]).get(library.soname)
+    return None if table is None else table.in_archive(library.archive)

@@ -116,7 +116,7 @@ def find_uses(
             if loaded.file is not None:
                 scopes[main.path][loaded.path] = loaded.file
     tables = data.tables(sorted(files.cuda))
-    exports_of = lru_cache(maxsize=None)(_exports)
+    exports_of = lru_cache(maxsize=None)(exported_versions)
     for user in files.elf_files:
         scope = [user, *scopes[user.path].values()]
         cuda = [name for name in user.binary.needed if name in files.cuda]
@@ -165,7 +165,7 @@ def _not_exported(
     }
 
 
-def _exports(file: ProgramFile) -> Exports:
+def exported_versions(file: ProgramFile) -> Exports:
     """Return the versions of the symbols that a file exports."""
     versions: dict[str, set[str]] = defaultdict(set)
     for names, version in export_groups(file.binary):
@@ -185,20 +185,26 @@ def _is_exported(symbol: Import, exports: Exports) -> bool:
 def replaced_files(files: EnvironmentFiles, uses: Iterable[Use]) -> dict[ProgramFile, ProgramFile]:
     """Return files that lack libraries or symbols, each with another file that does not.
 
-    Both are in one package, for different CUDA releases, such as in bitsandbytes.
+    Both are in one package, for different CUDA releases, such as in bitsandbytes. If no file has
+    all libraries, the one with the fewest missing ones counts, the newest of several.
     """
-    lacking = {use.user for use in uses if use.is_unmet(files.cuda)}
+    unmet = grouped((use.user, use) for use in uses if use.is_unmet(files.cuda))
     own = (file for file in files.environment.files if file not in files.nvidia_files)
     packages = grouped((files.owners.title_of(file), file) for file in own)
     packages.pop("", None)
     replaced: dict[ProgramFile, ProgramFile] = {}
     for of_package in packages.values():
         for by_release in groups_of_alternatives(of_package):
-            whole = [file for file in by_release.values() if file not in lacking]
-            for file in by_release.values():
-                if whole and file in lacking:
-                    replaced[file] = whole[-1]
+            alternatives = list(by_release.values())[::-1]
+            best = min(alternatives, key=lambda file: _faults(unmet.get(file, ())))
+            replaced.update((file, best) for file in alternatives if file in unmet)
+            replaced.pop(best, None)
     return replaced
+
+
+def _faults(unmet: Sequence[Use]) -> tuple[int, int]:
+    """Return the number of libraries that no package has, and of all that are not usable."""
+    return sum(use.loaded.found_by == "none" for use in unmet), len(unmet)
 
 
 def unknown_files(files: EnvironmentFiles, data: AuditData) -> Iterator[ProgramFile]:

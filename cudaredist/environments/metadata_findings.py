@@ -11,7 +11,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from cudaredist.environments.consumers import release_of
 from cudaredist.environments.installed import Distribution
+from cudaredist.environments.load_all import exported_versions
 from cudaredist.environments.loaded_libraries import LoadedLibraries
 from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import (
@@ -20,8 +22,9 @@ from cudaredist.environments.requirements_in_use import (
 )
 from cudaredist.grouping import grouped
 from cudaredist.programs.finding import Finding, some_of
-from cudaredist.programs.program import AuditData
+from cudaredist.programs.program import AuditData, ProgramFile
 from cudaredist.programs.repair import Install, Repair
+from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.wheels import METAPACKAGES
 
 
@@ -31,7 +34,7 @@ class MetadataFindings:
     def __init__(self, libraries: LoadedLibraries, data: AuditData, repairs: Repairs) -> None:
         environment = libraries.files.environment
         self._packages, self._requirements = environment.distributions, libraries.requirements
-        self._owners, self._repairs = libraries.files.owners, repairs
+        self._owners, self._repairs, self._data = libraries.files.owners, repairs, data
         self._projects = data.catalog.projects()
         self._checked = {*self._projects, *METAPACKAGES, *libraries.preloads.projects}
         self._files = {file.path: file for file in environment.files}
@@ -80,19 +83,33 @@ class MetadataFindings:
             own = self._owners.title_of(self._files[paths[0]])
             message = f"{' and '.join(titles)} both contain {names}; installed is the one of {own}"
             path = self._files[paths[0]].display_path
-            yield Finding("shared-file", message, path, self._shared_fix(owners))
+            repair, users = self._shared_fix(owners, self._owners.at(paths[0]))
+            # Missing symbols in the installed file are a finding of their own.
+            is_needed_twice = repair is None and len(users) > 1
+            message += f"; both are required by {some_of(users)}" if is_needed_twice else ""
+            yield Finding("shared-file", message, path, repair, is_warning=is_needed_twice)
 
-    def _shared_fix(self, owners: Sequence[Distribution]) -> Repair | None:
-        """Return the repair that keeps the one package that others require, if there is one."""
-        others = [each for each in self._packages.values() if each not in owners]
-        required = projects_of(
-            each for package in others for each in self._requirements[package.project]
-        )
-        kept = [owner for owner in owners if owner.project in required]
-        if len(kept) != 1:
-            return None
-        removed = [owner.project for owner in owners if owner is not kept[0]]
-        return self._repairs.repair(removed=removed, reinstalls=kept)
+    def _shared_fix(
+        self, owners: Sequence[Distribution], installed: Distribution | None
+    ) -> tuple[Repair | None, list[str]]:
+        """Return the repair that keeps one package, and the packages that require any of them.
+
+        It keeps the one that others require, or the owner of the installed file if none does. If
+        others require several, no change of packages helps.
+        """
+        shared = {owner.project for owner in owners}
+        users: dict[str, set[str]] = {}
+        for package in self._packages.values():
+            for project in projects_of(self._requirements[package.project]) & shared:
+                if package not in owners:
+                    users.setdefault(project, set()).add(package.title)
+        titles = sorted(title for of_project in users.values() for title in of_project)
+        required = [owner for owner in owners if owner.project in users]
+        kept = required[0] if required else installed
+        if len(required) > 1 or kept is None:
+            return None, titles
+        removed = [owner.project for owner in owners if owner is not kept]
+        return self._repairs.repair(removed=removed, reinstalls=[kept]), titles
 
     def _install(self, requirements: Sequence[Requirement]) -> Repair | None:
         """Return the installation of some requirements, None if other packages contradict them."""
@@ -109,10 +126,11 @@ class MetadataFindings:
     def _size_findings(self, damaged: Collection[str]) -> Iterator[Finding]:
         """Yield a finding for each package with files of other sizes than in its RECORD.
 
-        It is a warning for packages of others than NVIDIA. Their files may be changed on purpose,
-        such as their run paths, or after RECORD was written. A new installation may not help.
+        It is a warning for packages of others than NVIDIA, and for files with the symbols of the
+        release. They may be changed on purpose, such as their run paths, or after RECORD was
+        written. A new installation may not help.
         """
-        changed: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        changed: dict[str, list[tuple[ProgramFile, str]]] = defaultdict(list)
         for path, file in self._files.items():
             owner = self._owners.at(path)
             if owner is None or path in damaged:
@@ -124,17 +142,30 @@ class MetadataFindings:
                 actual = Path(path).stat().st_size
                 if actual != size:
                     sizes = f"{actual:,} bytes instead of {size:,}"
-                    changed[owner.project].append((file.display_path, sizes))
+                    changed[owner.project].append((file, sizes))
         for project, sizes_of_files in changed.items():
             owner = self._packages[project]
-            texts = [f"{path} ({sizes})" for path, sizes in sizes_of_files]
+            texts = [f"{file.display_path} ({sizes})" for file, sizes in sizes_of_files]
             message = f"RECORD of {owner.title} has another size of {some_of(texts)}"
-            first_path, _ = sizes_of_files[0]
-            if project in self._projects:
+            first_path = sizes_of_files[0][0].display_path
+            is_same = all(self._has_symbols_of_release(owner, file) for file, _ in sizes_of_files)
+            if is_same:
+                message += ". The symbols are those of the release, such as after patchelf"
+            if project in self._projects and not is_same:
                 repair = self._repairs.repair(reinstalls=[owner])
                 yield Finding("changed-file", message, first_path, repair)
             else:
                 yield Finding("changed-file", message, first_path, is_warning=True)
+
+    def _has_symbols_of_release(self, owner: Distribution, file: ProgramFile) -> bool:
+        """Check if a whole file exports the symbols of its package's release, by the data."""
+        soname = file.binary.soname
+        for library in self._data.catalog.wheels(owner.project):
+            if library.soname == soname and str(wheel_version(library)) == owner.version:
+                release = release_of(library, self._data)
+                names = exported_versions(file).keys()
+                return release is not None and file.is_whole and names == release.versions.keys()
+        return False
 
 
 def _plain(requirement: Requirement) -> str:

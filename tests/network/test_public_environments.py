@@ -41,6 +41,28 @@ ENVIRONMENTS = {
         (),
         ["libcutensor.so.2 for", "libcutensorMg.so.2 for", "libnccl.so.2 for"],
     ),
+    "cupy, cutensor": Expected(
+        ["cupy-cuda12x[ctk]==14.2.0", "cutensor-cu12==2.8.1"],
+        (),
+        [
+            "libcudart.so.12 for lib/python3.12/site-packages/cutensor/lib/libcutensorMp.so.2",
+            # cuda-pathfinder loads libcutensor.so.2 only.
+            "libcutensorMg.so.2 for",
+            "libnccl.so.2 for",
+        ],
+    ),
+    "pennylane": Expected(
+        ["pennylane-lightning-gpu==0.45.0"],
+        (),
+        [*["liblightning_gpu_catalyst.so"] * 6, "libnvrtc.so.12, which"],
+    ),
+    "transformer engine": Expected(
+        ["transformer-engine-cu13==2.14.0", "torch==2.12.1"], (), [BUILTINS]
+    ),
+    "nvmath": Expected(
+        ["nvmath-python[cu12]==1.0.0"], (), ["libcudart.so.12 for", "libnccl.so.2 for"]
+    ),
+    "cudf": Expected(["cudf-cu12==26.10.2"]),
     "nvcomp": Expected(["nvidia-nvcomp-cu12==6.0.0.12"]),
     "nvshmem": Expected(["nvshmem4py-cu12==0.4.1", "nvidia-nvshmem-cu12"]),
     "torch, onnxruntime": Expected(

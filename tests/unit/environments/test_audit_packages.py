@@ -6,9 +6,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from support import judged_environments
 from support.binaries import elf
 from support.cost import calls
 from support.environments import install, library
+from support.judged_environments import CUBLAS, FOLDER
 from support.programs import audit_data, known
 
 from cudaredist.environments.environment import JudgedEnvironment
@@ -181,6 +183,44 @@ def test_file_of_two_packages_has_the_owner_of_its_bytes(
         "pip uninstall --yes nvidia-nccl-cu12 && "
         "pip install --force-reinstall --no-deps nvidia-nccl-cu13==2.29.7"
     )
+
+
+@pytest.mark.parametrize(
+    ("required", "code", "hint"),
+    [
+        ([], 1, "pip uninstall --yes nvidia-nccl-cu13 && "),
+        (["nvidia-nccl-cu13"], 1, "pip uninstall --yes nvidia-nccl-cu12 && "),
+        (["nvidia-nccl-cu12", "nvidia-nccl-cu13"], 0, None),
+    ],
+    ids=["by none", "by one package", "by two packages"],
+)
+def test_file_of_two_packages_has_a_command_unless_others_require_both(
+    tmp_path: Path, required: list[str], code: int, hint: str | None
+) -> None:
+    put(tmp_path, "nvidia-nccl-cu13", "2.29.7", {NCCL: library("libnccl.so.2", "new")})
+    put(tmp_path, "nvidia-nccl-cu12", "2.29.3", {NCCL: library("libnccl.so.2", "older")})
+    for number, project in enumerate(required):
+        install(tmp_path, f"user{number}", "1.0", {}, [project])
+    (finding,) = findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("shared-file", code)
+    assert (finding.hint or "").startswith(hint or "")
+    assert finding.message.endswith("required by user0 1.0, user1 1.0") == (not code)
+    assert (finding.hint is None) == (not code)
+
+
+@pytest.mark.parametrize(("symbol", "code"), [("old", 0), ("other", 1)])
+def test_changed_file_with_the_symbols_of_its_release_is_a_warning(
+    tmp_path: Path, symbol: str, code: int
+) -> None:
+    """The command for a missing run path changes a file with patchelf."""
+    content = library(CUBLAS, symbol)
+    put(tmp_path, "nvidia-cublas-cu12", "12.4.1.7", {f"{FOLDER}/{CUBLAS}": content})
+    assert judged_environments.findings(tmp_path) == []
+    changed = library(CUBLAS, symbol, runpath="$ORIGIN/../../longer")
+    (tmp_path / FOLDER / CUBLAS).write_bytes(changed)
+    (finding,) = judged_environments.findings(tmp_path)
+    assert (finding.kind, finding.exit_code) == ("changed-file", code)
+    assert finding.message.endswith("such as after patchelf") == (not code)
 
 
 @pytest.mark.parametrize(("project", "code"), [("nvidia-nccl-cu12", 1), ("example", 0)])
