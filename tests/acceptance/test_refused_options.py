@@ -124,7 +124,7 @@ REFUSALS = {
         "cudaredist export cmake set.json",
     ),
     "export urls set.json --data-dir data": (
-        "--data-dir and --no-shipped-data require the format rules-ml-toolchain",
+        "--data-dir requires rules-ml-toolchain, template, vex or --advisories",
         "cudaredist export urls set.json",
     ),
     "export urls set.json --root /opt/cuda": (

@@ -1,5 +1,6 @@
 """Programs, libraries and tables of symbols for audit, made to order."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -184,5 +185,7 @@ def judged(
     declared: list[Declared] | None = None,
 ) -> AuditReport:
     """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
-    program = ProgramReader(cache=Cache(Path("unused")), files=[*files], declared=declared)
+    program = ProgramReader(
+        cache=Cache(Path(os.environ["CUDAREDIST_CACHE_DIR"])), files=[*files], declared=declared
+    )
     return audit_report(program, audit_data(libraries, tables), required or AuditRequirements())

@@ -188,7 +188,7 @@ def _is_gpu(text: str, facts: Facts) -> bool:
 
 def _package(text: str, facts: Facts) -> str | None:
     """Return the package, with the release in `cudnn 9.10` and `cudnn@9.10`."""
-    name = re.sub(r"\s+v?(?=[0-9])", "@", text.lower(), count=1)
+    name = re.sub(r"(?<!\s)\s+v?(?=[0-9])", "@", text.lower(), count=1)
     package = name.partition("@")[0]
     is_known = package in facts.packages or package_of_project(package) in facts.packages
     return name if is_known else None

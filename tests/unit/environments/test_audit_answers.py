@@ -188,11 +188,13 @@ def test_message_claims_a_library(index: Index, text: str, names: list[str]) -> 
         ("libnvinfer.so.11: cannot open shared object file", "libnvinfer.so.11"),
     ],
 )
-def test_message_names_a_library_of_windows_or_tensorrt(text: str, name: str) -> None:
+def test_message_names_a_library_of_windows_or_tensorrt(
+    text: str, name: str, tmp_path: Path
+) -> None:
     store = Store(REPOSITORY / "data", channel="wheels")
     dlls = [known("cublas64_12.dll", "12.4.1"), known("cudnn_ops64_9.dll", "9.5.1")]
     data = audit_data(dlls)
-    message = parse_message(text, Index(store, Cache(Path("unused"))), data.catalog, data.policy)
+    message = parse_message(text, Index(store, Cache(tmp_path)), data.catalog, data.policy)
     ((found,),) = message.libraries
     assert found.startswith(name)
 
