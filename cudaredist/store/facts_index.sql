@@ -71,7 +71,7 @@ CREATE TABLE archives (
     wheel_version TEXT -- of the project. Null: not a wheel
 );
 CREATE INDEX archives_of_release ON archives (release, package);
-CREATE INDEX archives_of_package ON archives (package);
+CREATE INDEX archives_of_package ON archives (package, version, platform);
 CREATE INDEX archives_with_contents ON archives (contents);
 
 -- Archives of the releases that commands read, with their releases. This is the table for recipes and
