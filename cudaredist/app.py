@@ -114,7 +114,10 @@ class _Program(TyperGroup):
     """The words of the call."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
-        """Write the commands in the order of use, with -h by name only."""
+        """Write the commands in the order of use.
+
+        With -h, only their names are listed.
+        """
         del ctx, formatter
         groups = {
             panel: {name: _summary(self.commands[name].help) for name in map(_name_of, functions)}
@@ -329,7 +332,7 @@ _version_option = typer.Option(
 
 @app.callback()
 def _root(version: Annotated[bool, _version_option] = False) -> None:
-    """Which CUDA works with what, and package sets of it."""
+    """Answer questions about CUDA releases, and build package sets."""
 
 
 def _name_of(function: Callable[..., None]) -> str:

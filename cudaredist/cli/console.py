@@ -29,7 +29,7 @@ _STYLES = {"error": "31", "warning": "33", "hint": "36"}
 _colored_word = re.compile(
     r"^( *)(errors?|failed|[1-9][\d,]* findings?|warnings?|Only [\d,]+ warnings?)(?=[:., ]|\Z)"
 )
-"""Matches the word at the beginning of a line that says how bad it is."""
+"""Matches a severity at the beginning of a line."""
 _CONTROL = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160))}
 """Control characters. A line break in a name would begin a line that others interpret."""
 _DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))

@@ -33,9 +33,7 @@ class Bulletin(OwnModel):
     version: Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9}){0,3}$")]
     sha256: HexSha256
     url: str = Field(description="NVIDIA's page")
-    unmapped: tuple[Stated, ...] = Field(
-        default=(), description="Products that are none of ours, as stated"
-    )
+    unmapped: tuple[Stated, ...] = Field(default=(), description="Other products, as stated")
 
 
 class StatedVersions(OwnModel):
@@ -56,7 +54,7 @@ class ComponentMention(OwnModel):
 
 
 class Vulnerability(OwnModel):
-    """What one bulletin states about one vulnerability."""
+    """A vulnerability, as one bulletin states it."""
 
     cve: CveId
     bulletin: BulletinId

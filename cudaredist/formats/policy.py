@@ -301,7 +301,7 @@ class External(Reasoned):
         description="Sonames. `*` matches any characters. DLL names ignore case"
     )
     packages: tuple[str, ...] = optional(
-        "Packages of NVIDIA's with a copy of the libraries, for special cases", ()
+        "Packages of NVIDIA with a copy of the libraries, for special cases", ()
     )
     symbols: tuple[str, ...] = optional(
         "Beginnings of the symbols that the libraries export, with `*` and `[A-Z]`", ()

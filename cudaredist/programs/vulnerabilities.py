@@ -116,10 +116,10 @@ class ProgramVulnerabilities:
         )
         result = []
         for own in grouped((entry.cve, entry) for entry in entries).values():
-            found = {entry.state for entry in own}
-            if found <= {"fixed", "not-affected"}:
+            own_states = {entry.state for entry in own}
+            if own_states <= {"fixed", "not-affected"}:
                 continue
-            if len(found) == 1:
+            if len(own_states) == 1:
                 result.append(own[0])
                 continue
             serious = next(entry for entry in own if entry.state in SERIOUS)

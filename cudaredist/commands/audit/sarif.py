@@ -32,7 +32,10 @@ def _rule(kind: AuditFindingKind) -> dict[str, object]:
 
 
 def _result(finding: AuditFinding, kinds: list[AuditFindingKind]) -> dict[str, object]:
-    """Return one result. A finding that does not count is a warning, or suppressed."""
+    """Return one result.
+
+    A finding that does not count is a warning or suppressed.
+    """
     hint = f"\n{finding.hint}" if finding.hint else ""
     suppression = {"kind": "external", "justification": finding.ignored}
     result = {

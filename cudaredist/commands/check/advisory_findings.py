@@ -1,4 +1,4 @@
-"""Findings about known vulnerabilities: of declared sets, of local releases, and new bulletins."""
+"""Findings about known vulnerabilities and new bulletins."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,7 +26,7 @@ from cudaredist.tables.advisories.states import KnownVulnerabilities
 
 
 def bulletin_findings(store: Store) -> Iterator[Finding]:
-    """Yield the bulletins of a data folder that no decision of the policy is about.
+    """Yield the bulletins without a decision in the policy.
 
     A bulletin that changed after the decisions may need other ones.
     """

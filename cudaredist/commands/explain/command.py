@@ -65,7 +65,7 @@ class ExplainOptions(Options):
 
 
 def _is_not_package(options: ExplainOptions) -> bool:
-    """Check if the subject is another one. That of a word alone is not known yet."""
+    """Check if the call names another subject than package."""
     return options.typed_subject not in {None, "package"}
 
 
@@ -99,7 +99,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
         cudaredist explain libcudnn.so.9
         cudaredist explain "gcc 15"
 
-    The form of the word decides about its subject, and a note names it. If a word has several
+    The form of the word determines its subject, which a note names. If a word has several
     meanings, such as 12.0, the note lists the others. To select one, put the subject before the
     name, as in `explain gpu 12.0`. A set can be followed by one of its packages.
 

@@ -183,7 +183,7 @@ class _History:
 
     def first_without(self) -> ReleaseCoverage | None:
         """Return the first release without coverage after all usable ones."""
-        usable = [place for place, (_, part) in enumerate(self.parts) if _is_usable(part)]
+        usable = [index for index, (_, part) in enumerate(self.parts) if _is_usable(part)]
         for label, part in self.parts[usable[-1] + 1 :] if usable else self.parts:
             if part.value in {"partial", "none"}:
                 text = describe_coverage(part) if part.value == "partial" else part.value

@@ -212,7 +212,7 @@ _EXAMPLES = {
     "package": "package libcublas",
     "set": "set --help",
 }
-"""Calls for the subjects that are not the names of something themselves."""
+"""Example calls for a subject without a name."""
 FORMS = (
     Form("a package set", "explain set", _set),
     Form("a compiler", "explain nvcc", _compiler),

@@ -57,7 +57,7 @@ def cuda_answer(
 
 
 def _architectures(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
-    """Yield the architectures of capabilities with an example each, and what the letters mean."""
+    """Yield the architectures of capabilities, and the meaning of their letters."""
     entries = {name: gpus.capabilities[name] for name in names if name in gpus.capabilities}
     plain = [(entry.family, entry) for entry in entries.values() if entry.variant is None]
     texts = []

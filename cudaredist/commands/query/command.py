@@ -104,9 +104,9 @@ def query(options: QueryOptions, session: Session) -> int:
         cudaredist query --output facts.db
 
     The index has all facts of the data folder and of the shipped data: releases, archives, files,
-    libraries, device code, symbols, GPUs and host compilers. A Jinja template gets them as `rows`,
-    and can ask more with `query("SELECT ...")`. Queries only read. The exit code is 3
-    if a limit of rows or time ends the query, and 5 if a file of the data is broken, so that its
+    libraries, device code, symbols, GPUs and host compilers. A Jinja template gets the result as
+    `rows`, and can run more queries with `query("SELECT ...")`. Queries only read. The exit code is
+    3 if a limit of rows or time ends the query, and 5 if a file of the data is broken, so that its
     facts are missing.
     """
     from cudaredist.commands.query.report import QUERY_TEXTS

@@ -82,7 +82,10 @@ def _found(report: WhichReport, *, is_grouped: bool) -> Iterator[str]:
 
 
 def _symbol_table(report: WhichReport, *, is_grouped: bool) -> Iterator[str]:
-    """Yield the table of symbols. Those of one name on other platforms are left out."""
+    """Yield the table of symbols.
+
+    Rows of a single symbol for other platforms are left out.
+    """
     head, rows = _symbol_rows(report.symbols)
     hidden = 0
     if is_grouped and not any(character in (report.symbol or "") for character in "*?["):
