@@ -15,7 +15,7 @@ LINES = {
     "llvm": 'NVPTX_GPU("sm_90a",  SM_90a,  "compute_90a",  900,  CUDA_120, NEW,      ACCELERATED)',
     "pytorch": "        \"nvidia-cublas-cu12==12.8.3.14; platform_system == 'Linux' | \"",
     "requirements-lock": "nvidia-cublas-cu12==12.9.1.4 \\",
-    "spack": '    "9.7.1.26-12": {',
+    "spack": '    "9.10.2.21-12": {',
     "yggdrasil": '        LibraryProduct(["libcupti", "cupti64_2025.2.1"], :libcupti),',
 }
 """A line of each shipped template with its own query."""
