@@ -61,8 +61,8 @@ def coverage_problem(
     if examined is not None:
         policy = data.policies.outputs
         split = split_outputs(archive.package, archive.version, examined, target.cuda, policy)
-    found = package_coverage(split, target.capabilities, target.cuda, data)
-    lacking = {name: part for name, part in found.items() if part.value not in _ACCEPTED[least]}
+    coverage = package_coverage(split, target.capabilities, target.cuda, data)
+    lacking = {name: part for name, part in coverage.items() if part.value not in _ACCEPTED[least]}
     return "; ".join(_reasons(lacking)) or None
 
 

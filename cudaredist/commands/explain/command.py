@@ -27,12 +27,12 @@ class ExplainOptions(Options):
     typical = ("channel", "data_dir", "json")
 
     subject: str = argument(
-        "Any name below, or its subject, such as gpu, cuda or package.",
+        "GPU, release, compiler, driver, package, file, set or subject.",
         metavar="WORD",
         default=...,
     )
     words: list[str] | None = argument(
-        "CUDA, JetPack, compiler, GPU, driver, package, library or set.",
+        "Name after a subject, as in explain gpu T4.",
         metavar="[NAME]...",
     )
     history: bool = output_flag("Show the changes of a package by release.")
