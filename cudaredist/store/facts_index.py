@@ -241,13 +241,14 @@ class _PackageRelease(NamedTuple):
     redist: str
     package: str
     label: str
+    variant: str | None
 
 
 _PACKAGE_RELEASES = Question(
     _PackageRelease,
     """
-    SELECT DISTINCT redist, package, label
-    FROM packages JOIN current_releases ON release = current_releases.id""",
+    SELECT DISTINCT redist, package, label, variant
+    FROM archives JOIN current_releases ON release = current_releases.id""",
 )
 
 
@@ -474,15 +475,15 @@ class Index:
             labels[row.redist, row.package].append(Version.parse(row.label))
         return labels
 
-    def package_releases(self) -> dict[tuple[str, str], list[Version]]:
-        """Return the releases with a package, examined or not.
+    def package_releases(self) -> dict[tuple[str, str], list[tuple[Version, str | None]]]:
+        """Return the releases with a package and its variants, examined or not.
 
         Keys are the redistributable and the package.
         """
-        labels: dict[tuple[str, str], list[Version]] = defaultdict(list)
+        found: dict[tuple[str, str], list[tuple[Version, str | None]]] = defaultdict(list)
         for row in self.ask(_PACKAGE_RELEASES):
-            labels[row.redist, row.package].append(Version.parse(row.label))
-        return labels
+            found[row.redist, row.package].append((Version.parse(row.label), row.variant))
+        return found
 
     def sonames(self) -> list[Soname]:
         """Return the sonames in the contents of all archives, with those of stubs."""

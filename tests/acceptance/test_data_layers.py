@@ -606,7 +606,13 @@ def test_shipped_features_complete_local_coverage(run: Run) -> None:
     shutil.copy(SHIPPED / "gpus.json", "data")
     assert coverage(run) == before
     local = coverage(run, "--no-shipped-data")
-    assert local["libcublas"] == {"first": "12.9.1", "newest": "12.9.1", "gaps": []}
+    assert local["libcublas"] == {
+        "first": "12.9.1",
+        "newest": "12.9.1",
+        "since": "12.9.1 or an earlier patch",
+        "until": "12.9.1",
+        "gaps": [],
+    }
     assert "cudnn" not in local
 
 

@@ -36,6 +36,7 @@ CALLS = {
     "site": "site --data-dir nowhere -o site",
     "update-gpus": "update-gpus --offline --data-dir nowhere",
     "update-nvcc-compat": "update-nvcc-compat --offline --data-dir nowhere",
+    "update-advisories": "update-advisories --source nowhere",
     "update-symbols": "update-symbols --offline --data-dir nowhere",
     "validate": "validate nothing.json",
     "versions": "versions --offline --redist cuda",

@@ -114,10 +114,20 @@ def coverage_of_releases(
 class _Releases(NamedTuple):
     """The releases of a package."""
 
-    known: Sequence[Version]
-    """Those in the data, examined or not."""
+    known: Sequence[tuple[Version, str | None]]
+    """Those in the data with the variants of their archives, examined or not."""
     without_code: Sequence[Version]
     """Those without device code, which run on every GPU."""
+
+    def for_major(self, redist: str, major: int) -> list[Version]:
+        """Return the releases with a build for a CUDA major, or for a major that is unknown."""
+        if major == _EVERY_MAJOR:
+            return [label for label, _ in self.known]
+        return [
+            label
+            for label, variant in self.known
+            if cuda_major_of(redist, label, variant) in {major, None}
+        ]
 
 
 def _summaries(
@@ -149,7 +159,8 @@ def _summaries(
     for major in sorted({major for majors in best.values() for major in majors}):
         parts = [(label, majors[major]) for label, majors in best.items() if major in majors]
         examined = {label for label, part in parts if part.value != "unknown"}
-        history = _History(parts, examined.union(releases.without_code), releases.known)
+        known = releases.for_major(redist, major)
+        history = _History(parts, examined.union(releases.without_code), known)
         without_code = releases.without_code if major == _EVERY_MAJOR else ()
         yield PackageCoverage(
             capability=name,

@@ -37,6 +37,8 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     from cudaredist.commands.materialize.text import toolkit_text
 
     session.share_files()
+    # The work may replace the working folder, and relative paths with it.
+    root = Path(options.root).absolute()
     if options.check and options.package_set is not None:
         report = check_root(options, options.package_set, session)
     elif options.package_set is not None:
@@ -47,6 +49,6 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
         report = verify_root(options.root)
     code = session.finish(report, toolkit_text)
     if report.status == "written" and report.layout == "merged":
-        root = quoted(str(Path(options.root).resolve()))
-        session.suggest([f"export CUDA_HOME={root} PATH={root}/bin:$PATH"])
+        home = quoted(str(root))
+        session.suggest([f"export CUDA_HOME={home} PATH={home}/bin:$PATH"])
     return code

@@ -141,7 +141,7 @@ def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None
     result = expect_output(run("which", "--symbol", "ltMo*", *data), 0)
     header, line = result.stdout.splitlines()
     assert header.split() == [
-        *("symbol", "library", "package", "kind", "first", "last", "releases", "platforms")
+        *("symbol", "library", "package", "kind", "first", "last", "platforms")
     ]
     name = f"ltMode@@{VERSION}"
     library = [name, VERSION, "libcublaslt", "archives"]

@@ -318,7 +318,8 @@ def test_support_is_shown_over_the_releases(
     ptx: tuple[str, str] | None,
     bars: list[tuple[str, float, float]],
 ) -> None:
-    spans = [one and {"first": one[0], "newest": one[1]} for one in (native, ptx)]
+    keys = ("first", "newest", "since", "until")
+    spans = [one and dict(zip(keys, one * 2, strict=True)) for one in (native, ptx)]
     about = {"capability": "7.0", "redist": "cuda", "package": "libx", "without": None}
     counts = {"releases": 2, "unknown": 0, "native": spans[0], "ptx": spans[1]}
     part = PackageCoverage.model_validate(about | counts)
