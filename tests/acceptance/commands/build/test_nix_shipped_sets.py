@@ -21,7 +21,7 @@ EVERY_SET = f"""builtins.listToAttrs (map (file:
     # Nix has no name for Windows on ARM.
     system = if known == null then "x86_64-linux" else known;
     pkgs = import {STAND_IN} {{ inherit system; libraries = none; }};
-    summary = set: builtins.mapAttrs (_: {SUMMARY}) (removeAttrs set [ "tests" ]);
+    summary = set: builtins.mapAttrs (_: {SUMMARY}) (removeAttrs set [ "overrideScope" "tests" ]);
   in {{
     name = file;
     value = map summary [ (make {{ inherit document; }}) (make {{ inherit document pkgs; }}) ];
