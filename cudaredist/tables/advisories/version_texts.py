@@ -5,13 +5,14 @@ decision has no meaning: then the state of a version is unknown.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.formats.advisories import AdvisoryPolicy, VersionDecision
 from cudaredist.primitives import Version
 
 Numbers: TypeAlias = tuple[int, ...]
+_Value = TypeVar("_Value")
 
 _LABEL_LENGTH = 3
 _NAME = r"(?:[A-Za-z][A-Za-z0-9+ ]*? )?"
@@ -83,26 +84,30 @@ def read_versions(
 ) -> VersionTexts:
     """Return the meaning of a bulletin's versions."""
     decisions = {one.stated: one for one in policy.versions if one.bulletin == bulletin}
-    unreadable, first_fixed, spans = [], [], []
-    for text in fixed:
+    first_fixed, unreadable_fixed = _read_each(fixed, decisions, _fixed)
+    spans, unreadable_spans = _read_each(affected, decisions, _affected)
+    unreadable = (*unreadable_fixed, *unreadable_spans)
+    return VersionTexts(tuple(spans), tuple(sorted(first_fixed)), unreadable)
+
+
+def _read_each(
+    texts: Iterable[str],
+    decisions: Mapping[str, VersionDecision],
+    read: Callable[[str, VersionDecision | None], _Value | None],
+) -> tuple[list[_Value], list[str]]:
+    """Return the meanings of texts, and the texts that cannot be read."""
+    values: list[_Value] = []
+    unreadable: list[str] = []
+    for text in texts:
         decision = decisions.get(text)
         if decision is not None and decision.ignored:
             continue
-        version = _fixed(text, decision)
-        if version is None:
+        value = read(text, decision)
+        if value is None:
             unreadable.append(text)
         else:
-            first_fixed.append(version)
-    for text in affected:
-        decision = decisions.get(text)
-        if decision is not None and decision.ignored:
-            continue
-        span = _affected(text, decision)
-        if span is None:
-            unreadable.append(text)
-        else:
-            spans.append(span)
-    return VersionTexts(tuple(spans), tuple(sorted(first_fixed)), tuple(unreadable))
+            values.append(value)
+    return values, unreadable
 
 
 def _fixed(text: str, decision: VersionDecision | None) -> Fixed | None:
