@@ -42,8 +42,10 @@ class PolicySource(OwnModel):
 
 
 def span(first: object, last: object) -> str:
-    """Return an inclusive range as text. None means no limit."""
-    return f"{'any' if first is None else first} to {'any' if last is None else last}"
+    """Return an inclusive range as text, such as `6 to 15`. None means no limit."""
+    if first is None:
+        return "of any version" if last is None else f"up to {last}"
+    return f"{first} and later" if last is None else f"{first} to {last}"
 
 
 Basis = Literal["derived", "documented"]

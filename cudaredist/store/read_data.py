@@ -126,7 +126,11 @@ def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
         return read_own_file(data, model)
     except InvalidFileError as error:
         title = next((name for mark, name in _OTHER_FORMATS.items() if mark in data), None)
-        problems = [Problem("", f"is {title}, which is an output")] if title else error.problems
+        problems = (
+            [Problem("", f"is {title}, which cudaredist writes but cannot read")]
+            if title
+            else error.problems
+        )
         raise InvalidFileError(f"{error.what} ({path})", problems) from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.tables import CompilerAnswer, CompilerRange, NvccCompat
+from cudaredist.formats.tables import CompilerAnswer, CompilerRange, NvccCompat, span
 from cudaredist.hints import correction_line
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.explain_driver import release_spans
@@ -128,8 +128,7 @@ def _newest(
     answer = compat.releases[label].compilers[version.compiler]
     if isinstance(answer, CompilerRange) and answer.unit != "_MSC_VER":
         name = COMPILER_NAMES[version.compiler]
-        low = "any" if answer.min is None else answer.min
-        yield f"CUDA {label} accepts {name} {low} to {'any' if answer.max is None else answer.max}."
+        yield f"CUDA {label} accepts {name} {span(answer.min, answer.max)}."
 
 
 def _verdict(version: CompilerVersion, answer: CompilerAnswer | None) -> _Verdict:

@@ -74,51 +74,61 @@ def _newest(
         if labels:
             local = [(one.redist, one.label, one.archive) for one in here]
             releases = newest_with_cuda(max(labels), local, store)
-            statement = _statement(name, platform, releases)
             parts = [one.by_capability[name] for one in here if one.label == max(labels)]
-            statement += _about_desktop_code(entry, parts) + _about_jetsons(entry, here, store)
             return NewestTogether(
-                capability=name, platform=platform, releases=releases, statement=statement
+                capability=name,
+                platform=platform,
+                releases=releases,
+                statement=_statement(name, platform, releases),
+                reasons=(
+                    *_about_desktop_code(entry, parts),
+                    *_unexamined_jetsons(entry, here, store),
+                ),
             )
-    known = sorted({one.archive.platform for one in archives if one.redist == CUDA})
-    statement = (
-        f"No known release of CUDA that supports compute capability {name} has a cuBLAS that runs "
-        f"on it (known platforms: {', '.join(known) or 'none'})."
-    )
     renamed = fact_of(entry.policy, "renamed_to")
-    if renamed is None:
-        statement += _about_jetsons(entry, archives, store)
+    reasons = tuple(_unexamined_jetsons(entry, archives, store)) if renamed is None else ()
+    if reasons:
+        statement = f"The newest release that runs on compute capability {name} is unknown."
     else:
+        known = sorted({one.archive.platform for one in archives if one.redist == CUDA})
+        statement = (
+            f"No known release of CUDA that supports compute capability {name} has a cuBLAS that "
+            f"runs on it (known platforms: {', '.join(known) or 'none'})."
+        )
+    if renamed is not None:
         command = command_line("explain gpu", renamed)
-        statement += f" Later releases call it {renamed}: run `{command}`."
-    return NewestTogether(capability=name, platform=None, releases={}, statement=statement)
-
-
-def _about_desktop_code(entry: CapabilityEntry, parts: Iterable[Coverage]) -> str:
-    """Return sentences with the source if a Tegra part runs code for other GPUs."""
-    facts = (fact for fact in entry.policy if fact.field == "desktop_code")
-    fact = next(facts, None)
-    if fact is None or not any(part.by_desktop_code for part in parts):
-        return ""
-    return f" They have no code for {entry.base}: {fact.reason}. Sources: {fact.reference}."
-
-
-def _about_jetsons(
-    entry: CapabilityEntry, archives: Iterable[ArchiveCoverage], store: Store
-) -> str:
-    """Return the commands that examine the archives for Jetsons, if there are any others."""
-    if not entry.jetson or any(one.archive.platform == JETSON for one in archives):
-        return ""
-    release = _newest_for_jetsons(entry, store)
-    if release is None:
-        return ""
-    about = {"redist": CUDA, "version": release}
-    download = command_for_archives("download-manifests", **about)
-    process = command_for_archives("process-manifests", **about, platform=JETSON)
-    return (
-        f" NVIDIA's archives for {JETSON}, up to CUDA {release}, were not examined: run "
-        f"`{download}` and `{process}`."
+        reasons = (f"Later releases call it {renamed}: run `{command}`.",)
+    return NewestTogether(
+        capability=name, platform=None, releases={}, statement=statement, reasons=reasons
     )
+
+
+def _about_desktop_code(entry: CapabilityEntry, parts: Iterable[Coverage]) -> Iterator[str]:
+    """Yield sentences about a Tegra part that runs code for other GPUs."""
+    cuda = fact_of(entry.policy, "desktop_code")
+    if cuda is not None and any(part.by_desktop_code for part in parts):
+        yield (
+            f"They have no code for {entry.base}. From CUDA {cuda} on, it runs code for other GPUs "
+            "of its architecture."
+        )
+        yield "Whether it runs such code of earlier releases is unknown."
+
+
+def _unexamined_jetsons(
+    entry: CapabilityEntry, archives: Iterable[ArchiveCoverage], store: Store
+) -> Iterator[str]:
+    """Yield the commands that examine the archives for Jetsons, if there are any others."""
+    if not entry.jetson or any(one.archive.platform == JETSON for one in archives):
+        return
+    release = _newest_for_jetsons(entry, store)
+    if release is not None:
+        about = {"redist": CUDA, "version": release}
+        download = command_for_archives("download-manifests", **about)
+        process = command_for_archives("process-manifests", **about, platform=JETSON)
+        yield (
+            f"NVIDIA's archives for {JETSON}, up to CUDA {release}, were not examined: run "
+            f"`{download}` and `{process}`."
+        )
 
 
 def _newest_for_jetsons(entry: CapabilityEntry, store: Store) -> Version | None:

@@ -63,6 +63,9 @@ class NewestTogether(OwnModel):
     platform: str | None = Field(description="Null: no release of CUDA runs on them")
     releases: dict[str, str] = Field(description="Release by redistributable")
     statement: str = Field(description="The same in words")
+    reasons: tuple[str, ...] = Field(
+        default=(), description="Sentences about its code, and about archives not examined"
+    )
 
 
 class ExplainReport(Report):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, NvccRelease
+from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat, NvccRelease, span
 from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.tables.explain_nvcc import COMPILER_NAMES, glibc_in_words
@@ -101,7 +101,7 @@ def _ranges(release: NvccRelease, compilers: Sequence[str]) -> Iterator[str]:
             low, high = (_version(value, answer.unit) for value in (answer.min, answer.max))
             if answer.unit == "_MSC_VER":
                 title = "Visual Studio"
-            yield f"{title} {low or 'any'} to {high or 'any'}"
+            yield f"{title} {span(low, high)}"
         elif answer is not None:
             yield f"{title} {answer.status}"
 

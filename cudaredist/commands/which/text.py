@@ -61,7 +61,8 @@ def _outside(name: str, outside: OutsideProvider) -> Iterator[str]:
         verb = f" is named like a function of {outside.library}"
     yield f"{name}{verb}: {outside.reason}"
     if outside.packages:
-        yield f"{' and '.join(outside.packages)} has a copy for older drivers"
+        verb = "has" if len(outside.packages) == 1 else "have"
+        yield f"{' and '.join(outside.packages)} {verb} a copy for older drivers"
 
 
 def _found(report: WhichReport, *, is_grouped: bool) -> Iterator[str]:

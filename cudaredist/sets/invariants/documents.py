@@ -20,6 +20,7 @@ from cudaredist.formats.packageset import (
     Provided,
     SetPackage,
 )
+from cudaredist.formats.tables import span
 from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
 from cudaredist.sets.invariants.coverage import check_coverage
@@ -317,7 +318,7 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
     gcc = package_set.host_compiler.gcc
     if gcc is None:
         return
-    range_text = f"{gcc.min or 'any'} to {gcc.max or 'any'}"
+    range_text = span(gcc.min, gcc.max)
     if gcc.selected is not None and not gcc.accepts(gcc.selected):
         yield "host_compiler.gcc", f"{gcc.selected} is selected, but nvcc accepts {range_text}"
     is_default_fine = gcc.default is not None and gcc.accepts(gcc.default)

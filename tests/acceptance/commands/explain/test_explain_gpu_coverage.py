@@ -125,18 +125,35 @@ def test_explain_gpu_of_jetson_counts_jetson_builds_only(explain: Any) -> None:
 )
 def test_explain_gpu_of_jetson_names_archives_to_examine(run: Run, name: str, release: str) -> None:
     """On the shipped data."""
-    line = run("explain", "gpu", name).stdout.partition("\n")[0]
+    text = run("explain", "gpu", name).stdout
     about = f"--redist cuda --version {release}"
-    assert f"`cudaredist download-manifests {about}`" in line
-    assert f"`cudaredist process-manifests {about} --platform linux-aarch64`" in line
+    assert (
+        f"NVIDIA's archives for linux-aarch64, up to CUDA {release}, were not examined: run "
+        f"`cudaredist download-manifests {about}` and "
+        f"`cudaredist process-manifests {about} --platform linux-aarch64`."
+    ) in text.splitlines()
 
 
-def test_explain_gpu_of_orin_names_releases_for_it_and_their_source(run: Run) -> None:
+@pytest.mark.parametrize("name", ["7.2", "6.2", "5.3"])
+def test_explain_gpu_of_jetson_without_examined_archives_is_unknown(run: Run, name: str) -> None:
     """On the shipped data."""
-    line = run("explain", "gpu", "8.7").stdout.partition("\n")[0]
-    assert "the newest known releases that run together on compute capability 8.7" in line
-    assert "They have no code for 8.7: from CUDA 13.2 on (JetPack 7.2)" in line
-    assert "Sources: ollama issue 16628" in line
+    line = run("explain", "gpu", name).stdout.partition("\n")[0]
+    assert line == f"The newest release that runs on compute capability {name} is unknown."
+
+
+def test_explain_gpu_of_orin_names_releases_for_it(run: Run) -> None:
+    """On the shipped data."""
+    first, code, before, *_ = run("explain", "gpu", "8.7").stdout.splitlines()
+    assert first.endswith("that run together on compute capability 8.7 (linux-sbsa).")
+    assert code.startswith("They have no code for 8.7. From CUDA 13.2 on, ")
+    assert before == "Whether it runs such code of earlier releases is unknown."
+
+
+def test_explain_gpu_of_orin_with_sources_names_both_reports(run: Run) -> None:
+    """On the shipped data."""
+    text = run("explain", "gpu", "8.7", "--sources").stdout
+    assert "policy: ollama issue 16628" in text
+    assert "does not run (jax 40492)" in text
 
 
 def test_explain_gpu_of_tegra_without_builds_names_no_archives(run: Run) -> None:

@@ -199,4 +199,4 @@ def test_output_of_an_export_is_named_if_it_is_read(run: Run) -> None:
     for name, title in {"cyclonedx": "a CycloneDX document", "spdx": "an SPDX document"}.items():
         succeed("export", name, "set.json", "--output", "other.json")
         result = run("export", "requirements", "other.json")
-        expect_error(result, 5, f"is {title}, which is an output")
+        expect_error(result, 5, f"is {title}, which cudaredist writes but cannot read")
