@@ -36,7 +36,7 @@ class ExplainOptions(Options):
         metavar="[NAME]...",
     )
     history: bool = output_flag("Show the changes of a package by release.")
-    all: bool = output_flag("List all releases of a package.")
+    all: bool = output_flag("List all releases of a package, and each build's details.")
     platform: str | None = platform_option("Platform of a package.", metavar="PLATFORM")
     sources: bool = output_flag("Show the source of each fact, and other statements.")
     cache_dir: Path | None = cache_dir_option()
@@ -116,7 +116,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
     subject = options.typed_subject
     if subject is not None:
         return _ANSWERS[subject](options.name, options, session)
-    from cudaredist.commands.explain.door import Facts, meanings_of
+    from cudaredist.commands.explain.word_forms import Facts, meanings_of
 
     facts = Facts(session, options.data, options.cache_dir)
     meaning, *others = meanings_of(options.text, facts, SUBJECTS)
@@ -192,7 +192,8 @@ def _show_package(name: str, options: ExplainOptions, session: Session) -> int:
         from cudaredist.commands.explain.explain_package import explain_package
         from cudaredist.commands.explain.package_text import package_text
 
-        text = partial(package_text, has_all=options.all)
+        has_details = options.all or options.platform is not None
+        text = partial(package_text, has_details=has_details)
         session.show(explain_package(name, index, options.platform), text)
     return EXIT_OK
 

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
-from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
+from cudaredist.commands.explain.package_closure import closure_of_archive
+from cudaredist.commands.explain.report import (
+    ExplainedArchive,
+    PackageClosure,
+    PackageLicense,
+    PackageReport,
+)
 from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.features.distribution_list import distribution_of
 from cudaredist.features.wheel import unusual_notes
@@ -42,6 +48,8 @@ from cudaredist.words import shown
 _headers = TypeAdapter(MissingHeaders | None)
 _KINDS = ("sm", "compute", "lto")
 """Kinds of device code, machine code first."""
+_PLATFORM = "linux-x86_64"
+"""The platform of the closure, if the call has none."""
 
 
 class _Package(NamedTuple):
@@ -102,9 +110,21 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
         other_packages=_other_packages(bare, channels, archives, index),
         archives=tuple(explained),
         licenses=tuple(dict.fromkeys(_licenses(archives, index))),
+        closure=_closure(archives, index, platform),
         reasons=reasons,
         vulnerabilities=tuple(_vulnerabilities(archives, index, platform)),
     )
+
+
+def _closure(
+    archives: Iterable[IndexedArchive], index: Index, platform: str | None
+) -> PackageClosure | None:
+    """Return the closure of the newest examined archive, by default of linux-x86_64."""
+    examined = [one for one in archives if one.contents]
+    own = [one for one in examined if one.archive.platform == (platform or _PLATFORM)]
+    # The archives are in the order of their releases.
+    newest = own[-1:] or ([] if platform else examined[-1:])
+    return closure_of_archive(newest[0], index) if newest else None
 
 
 def _vulnerabilities(

@@ -1,11 +1,16 @@
 """Reports of `explain package` as text."""
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from cudaredist.cli.text import columns, megabytes
-from cudaredist.commands.explain.report import ExplainedArchive, PackageLicense, PackageReport
+from cudaredist.commands.explain.report import (
+    ExplainedArchive,
+    PackageClosure,
+    PackageLicense,
+    PackageReport,
+)
 from cudaredist.formats.base import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
@@ -13,17 +18,20 @@ from cudaredist.similar_names import listed_names
 from cudaredist.tables.advisories.answers import counted_states, vulnerability_lines
 from cudaredist.words import shortened
 
-_ROWS = 12
+_ROWS = 6
 """Maximum number of releases to list."""
 _SHOWN = 3
 """Maximum number of libraries and headers to list for a dependency."""
+_DETAILS = {"needed libraries", "may open (a guess)", "outputs"}
+"""Facts that are shown with all details only."""
 
 
-def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[str]:
+def package_text(report: PackageReport, *, has_details: bool = False) -> Iterator[str]:
     """Yield where a package exists, its newest version and license, then releases and facts.
 
-    The date of a version is that of its first release. Without `has_all`, only the newest releases
-    are listed.
+    The date of a version is that of its first release. With details, all releases are listed, and
+    each build has its address, hash and needs. Without, the facts of the newest version are listed
+    once, and only those that differ are listed by platform.
     """
     newest = {(a.channel, a.redist, a.id.place): a for a in report.archives}
     if report.archives:
@@ -37,15 +45,22 @@ def package_text(report: PackageReport, *, has_all: bool = False) -> Iterator[st
         older += chain.from_iterable(others)
     yield from dict.fromkeys(map(_license, report.licenses))
     yield from _needs(newest.values())
+    if report.closure is not None:
+        yield _closure(report.closure)
     yield from older
     if report.archives:
         yield ""
-        yield from _releases(report.archives, has_all=has_all)
+        yield from _releases(report.archives, has_all=has_details)
     if report.vulnerabilities:
         yield ""
         yield f"known vulnerabilities: {counted_states(report.vulnerabilities)}"
         yield from (f"  {line}" for line in vulnerability_lines(report.vulnerabilities))
-    yield from _blocks(newest.values())
+    if has_details:
+        yield from _blocks(newest.values())
+    elif report.archives:
+        yield from _short_blocks(newest.values())
+        yield ""
+        yield "all versions, addresses, hashes and needed libraries: add --all, or --platform NAME"
 
 
 def _places(report: PackageReport) -> Iterator[str]:
@@ -103,6 +118,19 @@ def _needs(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
         return
 
 
+def _closure(closure: PackageClosure) -> str:
+    """Return the sizes of a closure with its packages."""
+    more = f" with {', '.join(closure.packages)}" if closure.packages else ""
+    kind = CHANNEL_TITLES[closure.channel]
+    text = f"closure: {megabytes(closure.size)} unpacked{more}"
+    if closure.opened_packages:
+        opened = ", ".join(closure.opened_packages)
+        text += f", {megabytes(closure.opened_size)} more if it opens {opened}"
+    if closure.outside:
+        text += f", and of other products {', '.join(closure.outside)}"
+    return f"{text} ({closure.place}, {kind} {closure.release})"
+
+
 def _releases(archives: Sequence[ExplainedArchive], *, has_all: bool) -> Iterator[str]:
     """Yield a table of the versions, the newest last."""
     order = sorted(archives, key=lambda a: (a.redist, Version.parse(a.release)))
@@ -110,15 +138,51 @@ def _releases(archives: Sequence[ExplainedArchive], *, has_all: bool) -> Iterato
         ((a.redist, CHANNEL_TITLES[a.channel], a.version, a.id.place), a.release) for a in order
     )
     dates = {(a.redist, CHANNEL_TITLES[a.channel], a.release): a.date for a in archives}
-    rows = [
-        (*key, dates[*key[:2], releases[0]] or "-", " ".join(dict.fromkeys(releases)))
+    places = grouped(
+        ((*key[:3], dates[*key[:2], releases[0]] or "-", " ".join(dict.fromkeys(releases))), key[3])
         for key, releases in labels.items()
-    ]
+    )
+    rows = [(*cells, " ".join(sorted(own))) for cells, own in places.items()]
     hidden = 0 if has_all else max(0, len(rows) - _ROWS)
-    head = ("redist", "kind", "version", "platform", "date", "releases")
+    head = ("redist", "kind", "version", "date", "releases", "platforms")
     yield from columns([head, *rows[hidden:]])
     if hidden:
         yield f"{hidden:,} older rows: see them with --all"
+
+
+def _short_blocks(archives: Collection[ExplainedArchive]) -> Iterator[str]:
+    """Yield the facts of the newest version in each channel, each fact once if builds agree.
+
+    Facts by wheels are left out if wheels are listed, too.
+    """
+    has_examined = any(archive.is_examined for archive in archives)
+    for own in grouped((archive.channel, archive) for archive in archives).values():
+        last = max(own, key=lambda archive: Version.parse(archive.release))
+        builds = [a for a in own if (a.redist, a.release) == (last.redist, last.release)]
+        title = f"{last.package} {last.version} ({last.redist} {last.release})"
+        yield from ("", f"{title}, {CHANNEL_TITLES[last.channel]}")
+        by_wheel = any(archive.is_by_wheel for archive in builds)
+        unknown = [a.id.place for a in builds if not a.is_examined and not a.is_by_wheel]
+        if by_wheel and has_examined:
+            yield "  not examined; the libraries are those of the wheel of the same version"
+            continue
+        if by_wheel:
+            yield "  not examined; by the wheel of the same version:"
+        if unknown:
+            places = "" if len(unknown) == len(builds) else f": {', '.join(sorted(unknown))}"
+            yield f"  not examined{places}"
+        yield from _common_facts(builds)
+
+
+def _common_facts(builds: Iterable[ExplainedArchive]) -> Iterator[str]:
+    """Yield each fact of some builds, with the platforms if it differs."""
+    facts = [(archive.id.place, _facts(archive)) for archive in builds]
+    for name in facts[0][1]:
+        if name not in _DETAILS:
+            places = grouped((own[name], place) for place, own in facts if own[name])
+            for words, names in places.items():
+                platforms = f" ({', '.join(sorted(names))})" if len(places) > 1 else ""
+                yield f"  {name}{platforms}: {words}"
 
 
 def _blocks(archives: Iterable[ExplainedArchive]) -> Iterator[str]:

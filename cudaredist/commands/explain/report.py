@@ -145,6 +145,22 @@ class PackageLicense(OwnModel):
     reason: str | None = Field(description="Policy's reason. Null: policy does not know it")
 
 
+class PackageClosure(OwnModel):
+    """The size of a package's libraries and of all that they need, in one release."""
+
+    channel: Channel
+    redist: str
+    release: str
+    place: str = Field(description="Platform, with the variant if there is one")
+    size: int = Field(description="Unpacked bytes of the outputs with libraries")
+    packages: tuple[str, ...] = Field(description="Packages of the release that they need")
+    opened_size: int = Field(description="Further bytes of packages that they may open (a guess)")
+    opened_packages: tuple[str, ...] = Field(description="These packages")
+    outside: tuple[str, ...] = Field(
+        description="Libraries of other products that they need or may open, in no size"
+    )
+
+
 class PackageReport(Answer):
     """The result of explain package."""
 
@@ -162,6 +178,11 @@ class PackageReport(Answer):
     licenses: tuple[PackageLicense, ...] = Field(
         default=(),
         description="Licenses of the newest releases of each channel, NVIDIA's archives first",
+    )
+    closure: PackageClosure | None = Field(
+        default=None,
+        description="Of the newest examined archive. Null: it has no libraries, or other archives "
+        "of the release were not examined",
     )
     reasons: tuple[Reason, ...] = Field(
         default=(), description="Why package sets omit it on every platform"

@@ -46,13 +46,15 @@ def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Pat
         "libcublas: NVIDIA's archives of cuda 12.9.1",
         "libcublas 12.9.1.5 (cuda 12.9.1, 2025-06-04) for linux-sbsa, linux-x86_64, archives",
         "license: CUDA EULA; whether it may be redistributed is unknown",
+        "closure: 0.0 MB unpacked (linux-x86_64, archives 12.9.1)",
         "",
-        "redist  kind      version   platform      date        releases",
-        "cuda    archives  12.9.1.5  linux-sbsa    2025-06-04  12.9.1",
-        "cuda    archives  12.9.1.5  linux-x86_64  2025-06-04  12.9.1",
+        "redist  kind      version   date        releases  platforms",
+        "cuda    archives  12.9.1.5  2025-06-04  12.9.1    linux-sbsa linux-x86_64",
     ]
-    assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-sbsa, linux-x86_64, archives" in lines
+    assert "libcublas 12.9.1.5 (cuda 12.9.1), archives" in lines
     assert "  sonames: libcublas.so.12 libcublasLt.so.12" in lines
+    lines = expect_output(run(*call, "--no-shipped-data", "--all"), 0).stdout.splitlines()
+    assert "libcublas 12.9.1.5 (cuda 12.9.1) for linux-sbsa, linux-x86_64, archives" in lines
     assert "  needed libraries: libc.so.6 libcublasLt.so.12 libcuda.so.1" in lines
 
 
@@ -64,6 +66,42 @@ def test_explain_package_shows_lowest_glibc(run: Run) -> None:
     floors = {archive["platform"]: archive["glibc"] for archive in document["archives"]}
     assert floors["linux-x86_64"] == "2.27"
     assert floors["windows-x86_64"] is None
+
+
+def test_explain_package_lists_equal_facts_once(run: Run) -> None:
+    lines = expect_output(run("explain", "package", "cudnn"), 0).stdout.splitlines()
+    assert len(lines) < 40
+    assert sum(line.startswith("license: ") for line in lines) == 1
+    assert sum(line.startswith("  lowest glibc") for line in lines) == 1
+    assert [line.partition(":")[0] for line in lines if line.startswith("  sonames")] == [
+        "  sonames (linux-sbsa/cuda13, linux-x86_64/cuda13)",
+        "  sonames (windows-arm64/cuda13, windows-x86_64/cuda13)",
+    ]
+    whole = expect_output(run("explain", "package", "cudnn", "--all"), 0).stdout
+    assert "  SHA-256: " in whole
+    assert "  needed libraries: " in whole
+
+
+def test_closure_of_package_is_that_of_set(run: Run) -> None:
+    run("build", "--cuda", "13.5.0", "--platform", "linux-x86_64", "--output", "set.json")
+    for name in ("libcusolver", "libcublas", "nccl"):
+        of_set = json.loads(run("explain", "set", "set.json", name, "--json").stdout)
+        call = ("explain", "package", f"{name}@{of_set['release']}", "--channel", "wheels")
+        closure = json.loads(run(*call, "--json").stdout)["closure"]
+        assert closure["size"] == of_set["closure"]
+    assert closure["packages"] == []
+
+
+def test_closure_names_libraries_of_other_products(run: Run) -> None:
+    document = json.loads(run("explain", "package", "libcublasmp", "--json").stdout)
+    assert "libnccl.so.2" in document["closure"]["outside"]
+    text = run("explain", "package", "libcublasmp").stdout
+    assert ", and of other products libcublas.so.13, libcublasLt.so.13, libnccl.so.2 (" in text
+
+
+def test_closure_of_unexamined_package_is_unknown(run: Run) -> None:
+    document = json.loads(run("explain", "package", "tensorrt", "--json").stdout)
+    assert document["closure"] is None
 
 
 def test_explain_package_names_dependencies(run: Run, data: Path) -> None:
@@ -81,7 +119,7 @@ def test_explain_package_without_features_reports_not_examined(run: Run, data: P
     Path("copy/features/cuda/feature_12.9.1.json").unlink()
     result = run("explain", "package", "libcublas", "--data-dir", "copy", "--no-shipped-data")
     lines = result.stdout.splitlines()
-    block = lines.index("libcublas 12.9.1.5 (cuda 12.9.1) for linux-sbsa, linux-x86_64, archives")
+    block = lines.index("libcublas 12.9.1.5 (cuda 12.9.1), archives")
     assert lines[block + 1] == "  not examined"
 
 
@@ -161,7 +199,11 @@ def test_explain_package_knows_every_package_of_set(data: Path) -> None:
             "but of its parts: cudensitymat, cupauliprop, custabilizer, custatevec, cutensornet",
         ),
         ("tensorrt", "license: TensorRT EULA; may not be redistributed"),
-        ("cccl", "cuda    wheels    13.3.5.0.6  linux-x86_64    2026-11-04  13.5.0"),
+        (
+            "cccl",
+            "cuda    wheels    13.3.5.0.6  2026-11-04  13.5.0         linux-sbsa linux-x86_64 "
+            "windows-arm64 windows-x86_64",
+        ),
     ],
 )
 def test_explain_package_of_shipped_data_gives_reason(run: Run, name: str, line: str) -> None:
