@@ -86,6 +86,7 @@ FILE_KINDS = {
     kind.name: kind
     for kind in (
         FileKind("advisories", "advisories.Advisories", "bulletins vulnerabilities"),
+        FileKind("api", "api_tables.ApiTable", "package providers headers"),
         FileKind("features", "features.Features", "manifest_sha256 packages"),
         FileKind("gpus", "tables.Gpus", "capabilities"),
         FileKind("lock", "features.Lock", "redists"),

@@ -448,6 +448,11 @@ class Store:
         below = () if self.base is None else self.base.symbol_paths
         return (*below, self.symbol_path)
 
+    @property
+    def api_path(self) -> Path:
+        """The folder of the tables of APIs."""
+        return self.root / "api"
+
     def own_policy(self, name: str) -> bytes | None:
         """Return the data folder's own policy file, or None if it has none.
 

@@ -1,4 +1,4 @@
--- Version 7. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 8. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -7,9 +7,9 @@ PRAGMA application_id = 1129661522;
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY,
     layer TEXT NOT NULL, -- `local` or `shipped`
-    channel TEXT NOT NULL, -- `redist` or `wheels`. Empty: symbols or a table
-    kind TEXT NOT NULL, -- `release`, `symbols` or `table`
-    name TEXT NOT NULL, -- the redistributable, the library or the table
+    channel TEXT NOT NULL, -- `redist` or `wheels`. Empty: symbols, an API or a table
+    kind TEXT NOT NULL, -- `release`, `symbols`, `api` or `table`
+    name TEXT NOT NULL, -- the redistributable, the library, the package of an API or the table
     label TEXT NOT NULL, -- the release, else empty
     state TEXT NOT NULL, -- sizes and times of the files. Empty: they changed just now
     is_readable INTEGER NOT NULL, -- 0: a file is broken, and has no rows
@@ -263,6 +263,62 @@ WHERE is_read AND NOT EXISTS (
     SELECT 1 FROM symbol_archives AS more JOIN symbol_providers AS upper ON upper.id = more.provider
     WHERE (upper.library, more.archive) = (own.library, one.archive) AND upper.layer < own.layer
 );
+
+-- Archives whose headers a table of APIs has, by platform.
+CREATE TABLE api_providers (
+    id INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence, for all rows of a package
+    package TEXT NOT NULL, -- such as `cuda_cudart`
+    channel TEXT NOT NULL, -- `redist` or `wheels`
+    redist TEXT NOT NULL, -- the redistributable, such as `cuda`
+    platform TEXT NOT NULL, -- such as `linux-x86_64`
+    variant TEXT -- such as `cuda12`
+);
+CREATE INDEX api_providers_of_document ON api_providers (document);
+
+-- Releases of a provider, in ascending order. A name without a form in one of them is not in its headers.
+CREATE TABLE api_archives (
+    provider INTEGER NOT NULL REFERENCES api_providers ON DELETE CASCADE,
+    label TEXT NOT NULL, -- such as `12.9.1`
+    archive TEXT NOT NULL -- the first 16 digits of its SHA-256
+);
+CREATE INDEX api_archives_of_provider ON api_archives (provider);
+
+-- Sets of releases that have the same headers or forms.
+CREATE TABLE api_sets (
+    id INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    releases TEXT NOT NULL -- one text for each provider, as JSON, such as `["12.0.1..12.4.1"]`
+);
+CREATE INDEX api_sets_of_document ON api_sets (document);
+
+-- Releases of a set.
+CREATE TABLE api_releases (
+    api_set INTEGER NOT NULL REFERENCES api_sets ON DELETE CASCADE,
+    provider INTEGER NOT NULL REFERENCES api_providers ON DELETE CASCADE,
+    label TEXT NOT NULL -- such as `12.9.1`
+);
+CREATE INDEX api_releases_of_set ON api_releases (api_set);
+CREATE INDEX api_releases_of_provider ON api_releases (provider, label);
+
+-- Headers of packages, and forms of the names in them. A name that changed has a row for each form.
+CREATE TABLE api_forms (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence, for all rows of a package
+    package TEXT NOT NULL, -- such as `cuda_cudart`
+    header TEXT NOT NULL, -- as in `#include`, such as `cuda_runtime_api.h`
+    kind TEXT NOT NULL, -- `function`, `struct`, `union`, `enum`, `field`, `enumerator`, `typedef`, `macro`, `header`, `name` (in C++) or `unread` (a header that does not parse)
+    name TEXT NOT NULL, -- such as `cudaMalloc`. Of a field in an unnamed struct its path, such as `handle.fd`. Of a header its path
+    parent TEXT NOT NULL, -- the struct, union or enum of a field or enumerator. Empty: none
+    signature TEXT NOT NULL, -- the declaration as in C. Of an `unread` header, the reason
+    symbol TEXT NOT NULL, -- the function in the library. Differs from `name` if that is a macro, such as `cuMemAlloc` for `cuMemAlloc_v2`. Empty: not a function
+    deprecated TEXT, -- the note of the deprecation, which can be empty. Null: not deprecated
+    api_set INTEGER NOT NULL REFERENCES api_sets -- the releases with this form
+);
+CREATE INDEX api_forms_of_document ON api_forms (document);
+CREATE INDEX api_forms_with_name ON api_forms (name);
+CREATE INDEX api_forms_of_set ON api_forms (api_set);
 
 -- Compute capabilities of GPUs.
 CREATE TABLE gpus (

@@ -29,11 +29,12 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import Progress
+from cudaredist.store.api_folder import ApiFolder
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
 from cudaredist.store.files import read_file
-from cudaredist.store.index_rows import add_release, add_row, add_symbols, add_table
+from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
 from cudaredist.store.read_data import RUNFILES, load_features, load_manifest
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_registry import TABLES
@@ -59,12 +60,12 @@ _Result = TypeVar("_Result")
 
 
 class _Document(NamedTuple):
-    """The files of a release, the table of a library's symbols, or another table."""
+    """The files of a release, the table of a library's symbols or an API, or another table."""
 
     layer: Layer
     channel: Channel | Literal[""]
     """Empty: the document is for both channels."""
-    kind: Literal["release", "symbols", "table"]
+    kind: Literal["release", "symbols", "api", "table"]
     name: str
     label: str
 
@@ -87,6 +88,8 @@ class IndexDatabase:
         """The data folders by layer and channel."""
         self.symbols = {layer_of(path.parent): SymbolFolder(path) for path in store.symbol_paths}
         """The folders with tables of symbols by layer."""
+        self.apis = {layer_of(layer.root): ApiFolder(layer.api_path) for layer in store.layers}
+        """The folders with tables of APIs by layer."""
         self._store = store
         self._channels = channels
         self._progress = progress
@@ -239,6 +242,10 @@ class IndexDatabase:
             table = read(self.symbols[layer].document, name)
             if table is not None:
                 read(add_symbols, self._connection, row, layer, table)
+        elif kind == "api":
+            api = read(self.apis[layer].document, name)
+            if api is not None:
+                add_api(self._connection, row, layer, api)
         elif kind == "table":
             content = read(self._read_table, name, self._table_path(layer, name))
             if content is not None:
@@ -268,6 +275,14 @@ class IndexDatabase:
                         if layer == "shipped" or not whole.is_described_below(redist, label):
                             document = _Document(layer, channel, "release", redist, str(label))
                             yield document, _state(*paths)
+        for layer, apis in self.apis.items():
+            with suppress(ReadError):
+                for package in apis.packages():
+                    yield _Document(layer, "", "api", package, ""), _state(apis.place(package))
+        yield from self._states_of_tables()
+
+    def _states_of_tables(self) -> Iterator[tuple[_Document, str]]:
+        """Yield the sizes and times of symbols and other tables."""
         for layer, symbols in self.symbols.items():
             with suppress(ReadError):
                 for soname in symbols.sonames():

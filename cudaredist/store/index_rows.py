@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from pydantic_core import to_json
 
+from cudaredist.formats.api_tables import ApiTable
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
 from cudaredist.formats.policy import DriverPolicy
@@ -160,6 +161,40 @@ def add_symbols(database: Connection, document: int, layer: str, table: Symbols)
         for (provider, labels), text in zip(providers, texts, strict=True):
             known = labels_in(text, labels)
             _add(database, "symbol_releases", ((row, provider, label) for label in known))
+
+
+def add_api(database: Connection, document: int, layer: str, table: ApiTable) -> None:
+    """Add the headers of a package with the forms of their names, and the releases."""
+    providers = []
+    for one in table.providers:
+        source = (one.channel, one.redist, one.platform, one.variant)
+        row = add_row(database, "api_providers", (document, layer, table.package, *source))
+        labels = sorted(one.releases, key=parse_label)
+        providers.append((row, labels))
+        _add(database, "api_archives", ((row, label, one.releases[label]) for label in labels))
+    sets: dict[tuple[str, ...], int] = {}
+
+    def set_of(releases: tuple[str, ...]) -> int:
+        texts = releases or ("*",) * len(providers)
+        if texts not in sets:
+            row = sets[texts] = add_row(database, "api_sets", (document, json.dumps(texts)))
+            for (provider, labels), text in zip(providers, texts, strict=True):
+                known = labels_in(text, labels)
+                _add(database, "api_releases", ((row, provider, label) for label in known))
+        return sets[texts]
+
+    rows: list[tuple[object, ...]] = []
+    for path, header in table.headers.items():
+        place = (document, layer, table.package, path)
+        row = set_of(header.releases)
+        rows.append((*place, "header", path, "", path, "", None, row))
+        for unread in header.unread:
+            row = set_of(unread.releases)
+            rows.append((*place, "unread", path, "", unread.reason, "", None, row))
+        for group in header.groups:
+            row = set_of(group.releases)
+            rows += ((*place, *form, row) for form in group.forms())
+    _add(database, "api_forms", rows)
 
 
 def add_table(database: Connection, document: int, layer: str, table: OwnModel) -> None:

@@ -27,8 +27,17 @@ from cudaredist.store.facts_index import Index, Question
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
 TABLES_OF_SYMBOLS = ("symbol_providers", "symbol_releases", "symbol_archives", "exports")
-OTHER_TABLES = ("archive_exports", "gpus", "compilers", "glibc_bounds", "drivers")
-MORE_OTHER_TABLES = ("ptx_versions", "runfiles", "downloads")
+TABLES_OF_APIS = ("api_providers", "api_archives", "api_sets", "api_releases", "api_forms")
+OTHER_TABLES = (
+    "archive_exports",
+    "gpus",
+    "compilers",
+    "glibc_bounds",
+    "drivers",
+    "ptx_versions",
+    "runfiles",
+    "downloads",
+)
 LABELS = ("2.24.3", "2.27.7", "2.28.9")
 
 
@@ -58,7 +67,7 @@ def copy(source: Path, target: Path) -> None:
 def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows without their numbers."""
     listed = {}
-    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *OTHER_TABLES, *MORE_OTHER_TABLES):
+    for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *TABLES_OF_APIS, *OTHER_TABLES):
         columns = [row[1] for row in read(index, f"PRAGMA table_info({table})")]
         named = ", ".join(name for name in columns if name not in NUMBERS)
         listed[table] = sorted(read(index, f"SELECT {named} FROM {table}"), key=repr)
@@ -76,6 +85,7 @@ NUMBERS = {
     "contents",
     "binary",
     "folder",
+    "api_set",
     "symbol_group",
     "provider",
 }

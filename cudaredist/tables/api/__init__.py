@@ -1,0 +1,1 @@
+"""Tables of APIs: the names in the headers of packages, read with libclang."""

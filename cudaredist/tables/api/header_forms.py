@@ -1,0 +1,30 @@
+"""The names of one header, as values that a process can send to another."""
+
+from typing import NamedTuple, TypeAlias
+
+Section: TypeAlias = str
+"""The part of a table's group with a name: `functions`, `types`, `fields`, `enumerators`,
+`typedefs`, `macros` or `names`."""
+
+
+class Declared(NamedTuple):
+    """A name that a header declares."""
+
+    section: Section
+    parent: str
+    """The struct or enum of a field or enumerator, else empty."""
+    name: str
+    text: str
+    """Its type or value in the form of tables."""
+    symbol: str = ""
+    """The function that a macro with this name stands for, else empty."""
+    note: str | None = None
+    """The note of its deprecation, None if it is not deprecated."""
+
+
+class HeaderForms(NamedTuple):
+    """The names of a header, or the reason why it does not parse."""
+
+    declared: tuple[Declared, ...] = ()
+    error: str = ""
+    """The first error. Empty: the header parses."""
