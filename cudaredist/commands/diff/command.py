@@ -73,6 +73,7 @@ def diff(options: DiffOptions, session: Session) -> int:
     from cudaredist.commands.diff.symbol_lines import symbol_lines
     from cudaredist.commands.diff.text import diff_markdown, diff_text
     from cudaredist.primitives import KNOWN_PLATFORMS
+    from cudaredist.store.known_vulnerabilities import known_vulnerabilities
     from cudaredist.store.locate import describe_data, with_releases
 
     if options.new is None:
@@ -108,6 +109,7 @@ def diff(options: DiffOptions, session: Session) -> int:
         new,
         store,
         cache,
+        known_vulnerabilities(store),
         platforms=options.platform or (),
         progress=session.progress("indexing"),
     )

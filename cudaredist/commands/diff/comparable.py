@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.commands.diff.coverage_changes import archive_coverage, coverage_fields
 from cudaredist.formats.features import (
@@ -29,6 +29,16 @@ Fields: TypeAlias = dict[tuple[str, Place], Value]
 """By field name and place."""
 
 
+class PackageRelease(NamedTuple):
+    """The release of a package, whose known vulnerabilities are compared."""
+
+    redist: str
+    package: str
+    label: Version
+    platforms: tuple[str, ...] = ()
+    """The compared platforms. Empty: all."""
+
+
 @dataclass(slots=True)
 class Comparable:
     """One side of a comparison."""
@@ -46,6 +56,8 @@ class Comparable:
     kind: str = "manifest"
     redist: str | None = None
     """The redistributable, if the file states it."""
+    releases: dict[str, PackageRelease] = field(default_factory=dict)
+    """By name of the package, if the release is known."""
 
 
 def of_platforms(side: Comparable, platforms: Collection[str]) -> Comparable:
@@ -64,9 +76,15 @@ def of_platforms(side: Comparable, platforms: Collection[str]) -> Comparable:
                 continue
             kept["platforms", ""] = selected
         packages[name] = kept
+    releases = {
+        name: release._replace(platforms=tuple(platforms))
+        for name, release in side.releases.items()
+        if name in packages
+    }
     return replace(
         side,
         packages=packages,
+        releases=releases,
         files={name: files for name, files in side.files.items() if name in packages},
         paths={place: files for place, files in side.paths.items() if is_selected(place)},
         run_paths={place: files for place, files in side.run_paths.items() if is_selected(place)},
@@ -87,6 +105,11 @@ def of_manifest(
                 fields["archive size", archive.id.place] = str(archive.size)
         side.packages[package.name] = fields
     return side
+
+
+def add_releases(side: Comparable, redist: str, label: Version) -> None:
+    """State the release of all packages."""
+    side.releases = {name: PackageRelease(redist, name, label) for name in side.packages}
 
 
 def add_paths(side: Comparable, features: Features) -> None:
@@ -121,6 +144,7 @@ def of_features(name: str, features: Features, rules: CoverageRules | None = Non
     side = Comparable(name, kind="feature file", redist=features.redist)
     for package, entry in features.packages.items():
         side.packages[package] = _published(entry.version or "", entry.archives)
+    add_releases(side, features.redist, parse_label(features.label))
     for archive, fields in contents_of(features, rules).items():
         side.packages[archive.package] |= fields
     add_paths(side, features)
@@ -168,6 +192,14 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
             if package.archive.size is not None:
                 fields["archive size", place] = str(package.archive.size)
         side.packages[attr] = fields
+        is_available = package.status == "available"
+        if is_available and package.redist is not None and package.release is not None:
+            side.releases[attr] = PackageRelease(
+                package.redist,
+                package.pname,
+                Version.parse(package.release),
+                (package_set.platform.redist_system,),
+            )
     flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
     runfile = package_set.runfile
     values = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from cudaredist.commands.diff.comparable import (
     Comparable,
     add_paths,
+    add_releases,
     contents_of,
     files_of,
     of_features,
@@ -22,6 +23,7 @@ from cudaredist.commands.diff.comparable import (
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.diff.vulnerability_changes import vulnerability_changes
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.wheel import as_redistributable
@@ -56,6 +58,7 @@ from cudaredist.store.read_data import (
     require_manifests,
 )
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
+from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.words import shown
 
@@ -76,6 +79,7 @@ def compare_releases(
     new: str,
     store: Store,
     cache: Cache,
+    known: KnownVulnerabilities,
     *,
     platforms: Collection[str] = (),
     progress: Progress = NO_PROGRESS,
@@ -83,9 +87,9 @@ def compare_releases(
     """Compare two files of one kind, or two local releases (`cuda@12.9.1`).
 
     `platforms` limits the comparison. Local releases are compared with their features and their
-    entries in tables. If the sides are of different redistributables, the report has a note. Raises
-    `UsageError` for a side that is neither a file nor a local release, and for files of different
-    kinds.
+    entries in tables. If the sides are of different redistributables, the report has a note, and
+    known vulnerabilities are not compared. Raises `UsageError` for a side that is neither a file
+    nor a local release, and for files of different kinds.
     """
     tables = functools.cache(
         lambda: ComparedTables(read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE))
@@ -103,8 +107,9 @@ def compare_releases(
     report = compare(first, second, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
-        report = report.model_copy(update={"notes": (note,)})
-    return report
+        return report.model_copy(update={"notes": (note,)})
+    changes = vulnerability_changes(first, second, known)
+    return report.model_copy(update={"vulnerabilities": changes})
 
 
 def compare_in_order(
@@ -155,6 +160,8 @@ def _read(
             manifest = read_manifest(data, label=label_of_manifest_name(path.name))
             side = of_manifest(text, manifest)
             side.redist = _redist_of(manifest.release_product)
+            if side.redist is not None and manifest.label is not None:
+                add_releases(side, side.redist, manifest.label)
             side.files = _files_of(manifest, cache)
             return side
         kind = kind_of_document(document)
@@ -223,6 +230,7 @@ def _of_release(
     contents = contents_of(features, tables.rules) if features else {}
     side = of_manifest(f"{redist}@{label}", manifest, contents)
     side.redist = redist
+    add_releases(side, redist, label)
     if features is not None:
         add_paths(side, features)
     if redist == CUDA:

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
+from cudaredist.formats.advisories import CveId, VulnerabilityStateName
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import Report
 
@@ -81,6 +82,17 @@ class RunPathChange(OwnModel):
     files: tuple[str, ...] = Field(description="Their new paths")
 
 
+class VulnerabilityChange(OwnModel):
+    """A known vulnerability whose state differs between the sides, for some packages."""
+
+    cve: CveId
+    score: float | None = Field(description="CVSS base score")
+    components: tuple[str, ...] = Field(description="Parts of the toolkit that the bulletin names")
+    packages: tuple[str, ...]
+    old: VulnerabilityStateName | None = Field(description="Null: the packages are new")
+    new: VulnerabilityStateName
+
+
 class DiffReport(Report):
     """The result of diff."""
 
@@ -100,6 +112,9 @@ class DiffReport(Report):
     run_paths: tuple[RunPathChange, ...] = Field(default=(), description="Requires feature files")
     tables: tuple[Delta, ...] = Field(
         description="Changes in the compilers, GPUs, drivers and runfile of the CUDA release"
+    )
+    vulnerabilities: tuple[VulnerabilityChange, ...] = Field(
+        default=(), description="Known vulnerabilities that the new side fixes or adds"
     )
     equal: int = Field(description="Packages without a change")
     notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")

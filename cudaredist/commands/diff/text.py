@@ -20,6 +20,7 @@ from cudaredist.commands.diff.report import (
     PackageDelta,
 )
 from cudaredist.commands.diff.style import MARKDOWN, PLAIN, DiffStyle
+from cudaredist.commands.diff.vulnerability_changes import vulnerability_lines
 from cudaredist.grouping import grouped
 from cudaredist.primitives import natural_order
 from cudaredist.words import shortened
@@ -28,6 +29,7 @@ _OTHER_BYTES = "warning: other bytes under the same version"
 _TITLES = (
     _OTHER_BYTES,
     "summary",
+    "known vulnerabilities",
     "platforms",
     "gone",
     "renamed",
@@ -123,6 +125,7 @@ def diff_sections(report: DiffReport, style: DiffStyle) -> Iterator[DiffSection]
     limit = style.limit(_PACKAGES_SHOWN)
     plain_lines = {
         "summary": () if style.is_commit or len(packages) <= _FEW else summary_lines(report),
+        "known vulnerabilities": vulnerability_lines(report, style),
         "platforms": _platform_lines(report, shared, style),
         "renamed": (
             " -> ".join(_named(by_name[name], style) for name in names) for names in renamed.items()

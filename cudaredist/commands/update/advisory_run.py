@@ -88,7 +88,7 @@ class AdvisoryRun:
         for place, result in zip(places, results, strict=True):
             outcome = self._outcome(place, result, bulletins)
             outcomes.append(outcome)
-            if isinstance(result, ReadBulletin) and outcome.status not in {"held-back", "failed"}:
+            if isinstance(result, ReadBulletin) and outcome.status != "changed":
                 bulletins[result.id] = result.bulletin
                 own = [one for one in own if one.bulletin != result.id]
                 own += result.vulnerabilities
@@ -163,7 +163,7 @@ class AdvisoryRun:
             return BulletinOutcome.model_validate(about | {"status": "new"})
         if before.sha256 == result.bulletin.sha256:
             return BulletinOutcome.model_validate(about | {"status": "known"})
-        status = "changed" if self.replace else "held-back"
+        status = "replaced" if self.replace else "changed"
         about["known_version"] = before.version
         return BulletinOutcome.model_validate(about | {"status": status})
 
@@ -192,7 +192,7 @@ class AdvisoryRun:
                 status = "written" if self.write else "would-write"
                 if self.write:
                     write_output(path, data, self.store.checkout)
-        has_findings = status == "would-write" or any(o.status == "held-back" for o in outcomes)
+        has_findings = status == "would-write" or any(o.status == "changed" for o in outcomes)
         return AdvisoryReport(
             table=path.name,
             status=status,

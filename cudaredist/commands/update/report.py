@@ -84,7 +84,7 @@ class TableReport(Report):
     fetched_bytes: int = Field(description="Bytes of archives from a source")
 
 
-BulletinStatus = Literal["new", "known", "changed", "held-back", "failed"]
+BulletinStatus = Literal["new", "known", "changed", "replaced", "failed"]
 
 
 class BulletinOutcome(OwnModel):
@@ -92,7 +92,7 @@ class BulletinOutcome(OwnModel):
 
     bulletin: str
     status: BulletinStatus = Field(
-        description="held-back: it changed, so the table has the known version. --replace writes it"
+        description="changed: the table still has the known version. --replace writes the new one"
     )
     version: str | None = None
     known_version: str | None = Field(default=None, description="The version in the table")

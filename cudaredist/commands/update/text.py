@@ -67,13 +67,12 @@ def advisories_text(report: AdvisoryReport, *, quiet: bool) -> Iterator[str]:
     """Yield the new and changed bulletins, and the totals."""
     statuses = Counter(one.status for one in report.bulletins)
     for one in report.bulletins:
-        if one.status in {"new", "changed", "held-back"} and one.vulnerabilities:
+        if one.status in {"new", "changed", "replaced"} and one.vulnerabilities:
             before = f" instead of {one.known_version}" if one.known_version else ""
             count = plural(one.vulnerabilities, "vulnerability", "vulnerabilities")
-            state = one.status.replace("-", " ")
-            yield f"bulletin {one.bulletin}, version {one.version}{before}: {state}, {count}"
+            yield f"bulletin {one.bulletin}, version {one.version}{before}: {one.status}, {count}"
     if not quiet:
-        counts = ", ".join(f"{n:,} {s.replace('-', ' ')}" for s, n in sorted(statuses.items()))
+        counts = ", ".join(f"{n:,} {status}" for status, n in sorted(statuses.items()))
         yield f"bulletins: {counts}"
         total = plural(report.total_vulnerabilities, "vulnerability", "vulnerabilities")
         of = plural(report.total_bulletins, "bulletin")

@@ -76,10 +76,10 @@ def update_advisories(options: AdvisoryOptions, session: Session) -> int:
         session.lock(root)()
     run = AdvisoryRun(source, Store(root), options.jobs, write=is_writing, replace=options.replace)
     report = run.run()
-    held_back = [one.bulletin for one in report.bulletins if one.status == "held-back"]
+    changed = [one.bulletin for one in report.bulletins if one.status == "changed"]
     errors = [(f"bulletin {one.bulletin}", one.error) for one in report.bulletins if one.error]
     code = session.finish(report, partial(advisories_text, quiet=options.quiet), errors=errors)
-    if held_back:
-        message = f"skipped bulletins that changed: {', '.join(held_back)}"
+    if changed:
+        message = f"skipped bulletins that changed: {', '.join(changed)}"
         session.console.error(message, hint=f"review them, then run `{again('--replace')}`")
     return code

@@ -5,43 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.bulletins import TOOLKIT, Row, bulletin, cve_record
+from support.bulletins import POLICY, TOOLKIT, bulletin, cve_record, known, read
 
 from cudaredist.errors import ContentError
-from cudaredist.formats.advisories import Advisories, AdvisoryPolicy
-from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.advisories import AdvisoryPolicy
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.store.known_vulnerabilities import known_vulnerabilities, read_advisory_policy
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.products import product_called
-from cudaredist.tables.advisories.read_bulletin import ReadBulletin, read_bulletin
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.advisories.version_texts import numbers_of, read_versions
 
 SHIPPED = Store(shipped_data())
-POLICY = read_advisory_policy(SHIPPED)
 CVE = "CVE-2030-1000"
-
-
-def read(document: object, records: dict[str, object] | None = None) -> ReadBulletin:
-    data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    encoded = {cve: json.dumps(record).encode() for cve, record in (records or {}).items()}
-    return read_bulletin(data, "0" * 64, encoded, POLICY)
-
-
-def known(*rows: Row, **about: str) -> KnownVulnerabilities:
-    """Return the known vulnerabilities of one bulletin."""
-    document = read(bulletin(rows=rows or (TOOLKIT,), **about))
-    fields = {
-        "schema_version": 1,
-        "source": "",
-        "newest": "2030-01-21",
-        "bulletins": {document.id: document.bulletin},
-        "vulnerabilities": document.vulnerabilities,
-    }
-    table = Advisories.model_validate(fields)
-    assert read_own_file(table.canonical(), Advisories) == table
-    return KnownVulnerabilities(table, POLICY)
 
 
 def state(

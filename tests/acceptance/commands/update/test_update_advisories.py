@@ -49,10 +49,10 @@ def test_changed_bulletin_needs_permission(run: Run) -> None:
     update(run)
     before = TABLE.read_bytes()
     write_bulletin(SOURCE, version="1.1.0")
-    assert statuses(run) == (1, {"9001": "held-back"})
+    assert statuses(run) == (1, {"9001": "changed"})
     assert TABLE.read_bytes() == before
     assert "--replace" in update(run).stderr
-    assert statuses(run, "--replace") == (0, {"9001": "changed"})
+    assert statuses(run, "--replace") == (0, {"9001": "replaced"})
     assert table()["bulletins"]["9001"]["version"] == "1.1.0"
 
 

@@ -20,6 +20,7 @@ from cudaredist.commands.site.site_symbols import ExportSpan, SymbolGroups
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 
 SONAME = "libcublasLt.so.12"
 INTERNAL = "_ZN2lt4initEv"
@@ -198,6 +199,7 @@ def test_release_page_without_tables_states_that(data: Path, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_shipped_releases_have_the_changes_of_diff(tmp_path: Path) -> None:
     store, cache = Store(shipped_data(), "wheels"), Cache(tmp_path)
+    known = known_vulnerabilities(store)
     pairs = {("cuda", "12.9.0"), ("cudss", "0.8.0"), ("cudnn", "9.26.0")}
     for redist, releases in read_site_data(Index(store, cache)).releases.items():
         for old, new in pairwise(releases):
@@ -206,7 +208,7 @@ def test_shipped_releases_have_the_changes_of_diff(tmp_path: Path) -> None:
             sides = f"{redist}@{old.label}", f"{redist}@{new.label}"
             expected = {
                 (package.package, place, *name.partition(":")[::2], is_added)
-                for package in compare_releases(*sides, store, cache).packages
+                for package in compare_releases(*sides, store, cache, known).packages
                 for delta in package.deltas
                 if delta.field == "exports"
                 for is_added, names in enumerate((delta.gone, delta.added))
