@@ -22,7 +22,9 @@ from cudaredist.cli.session import Session, command, find_redists, open_cache
 from cudaredist.redists import CUDA, REDISTS
 
 if TYPE_CHECKING:
-    from cudaredist.commands.check.report import CheckReport
+    from collections.abc import Iterable
+
+    from cudaredist.commands.check.report import CheckReport, Finding
 
 CheckFormat: TypeAlias = Literal["text", "markdown", "github"]
 
@@ -39,6 +41,9 @@ class CheckOptions(Options):
     cache_dir: Path | None = cache_dir_option()
     require_driver: str | None = select_option(
         "Require that the local CUDA releases run on this driver.", metavar="VERSION"
+    )
+    require_glibc: str | None = select_option(
+        "Require that nvcc compiles with this glibc.", metavar="VERSION"
     )
     max_closure: list[str] | None = select_option(
         "Size limit of a package in declared sets. Repeatable.", metavar="NAME=SIZE"
@@ -67,6 +72,8 @@ def check(options: CheckOptions, session: Session) -> int:
 
     Package sets that the configuration file declares must be what `build` writes. --max-closure
     limits the unpacked size of a package's libraries with all that they need, as in cudnn=1.2G.
+    --require-glibc reports the CUDA releases of declared sets, else the local ones, whose math
+    header clashes with a glibc.
     --advisories reports the known vulnerabilities of declared sets, else of the newest releases.
 
     Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
@@ -78,6 +85,7 @@ def check(options: CheckOptions, session: Session) -> int:
     )
     from cudaredist.commands.check.check_data import check_data
     from cudaredist.commands.check.file_findings import archive_notes
+    from cudaredist.commands.check.glibc_findings import glibc_findings
     from cudaredist.commands.check.runfile_findings import runfile_findings
     from cudaredist.commands.check.set_findings import (
         closure_findings,
@@ -97,12 +105,15 @@ def check(options: CheckOptions, session: Session) -> int:
     layered = store_to_read(options.data.data_dir, store.channel, use_shipped=use_shipped)
     bases = session.connect(network, store.channel)
     redists = find_redists(options.redist, store.channel) if options.redist else ()
-    has_runfiles = not redists or REDISTS[CUDA] in redists
-    runfiles = runfile_findings(store, session.settings, options.jobs) if has_runfiles else ()
+    has_cuda = not redists or REDISTS[CUDA] in redists
+    runfiles = runfile_findings(store, session.settings, options.jobs) if has_cuda else ()
     named = [redist.name for redist in redists] or store.feature_redists()
     advisories = [*bulletin_findings(store)]
     if options.advisories:
         advisories += vulnerability_findings(layered)
+    glibc: Iterable[Finding] = ()
+    if options.require_glibc is not None and has_cuda:
+        glibc = glibc_findings(options.require_glibc, layered, store.manifests(CUDA).labels())
     notes = archive_notes(store, named) if options.archive_notes else ()
     shipped = Store(shipped_data()) if use_shipped else None
     report = check_data(
@@ -116,7 +127,7 @@ def check(options: CheckOptions, session: Session) -> int:
         nvidia_channels=options.nvidia_channels.names,
         further=(
             *(*runfiles, *set_findings(layered), *closure_findings(limits)),
-            *(*notes, *advisories),
+            *(*notes, *advisories, *glibc),
         ),
     )
     return _finish(report, options, session, os.path.relpath(store.root))

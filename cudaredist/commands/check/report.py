@@ -33,6 +33,7 @@ FindingKind = Literal[
     "not-canonical",
     "nothing-held",
     "driver",
+    "glibc",
     "doubtful-wheels",
     "absent",
     "unreachable",

@@ -12,8 +12,7 @@ def explain_text(report: ExplainReport, *, with_sources: bool = False) -> Iterat
 
     Without sources, an answer replaces the facts about host compilers and those of a CUDA release.
     """
-    for part in report.newest:
-        yield from (part.statement, *part.reasons)
+    yield from (line for part in report.newest for line in (part.statement, *part.reasons))
     if report.answer is not None:
         yield from report.answer.split("\n")
     is_answered = report.kind in {"nvcc", "cuda"} and not with_sources

@@ -10,6 +10,7 @@ from cudaredist.errors import NotInDataError, UnknownNameError
 from cudaredist.formats.tables import (
     CompilerAnswer,
     CompilerRange,
+    GlibcBound,
     HeaderSource,
     NvccCompat,
     NvccPolicy,
@@ -108,6 +109,15 @@ def newest_release(text: str, compat: NvccCompat) -> str:
             raise NotInDataError(f"CUDA {label}", str(label), known)
         raise UnknownNameError("CUDA release", text, known)
     return str(release)
+
+
+def compiles_with(bound: GlibcBound | None, glibc: Version) -> bool | None:
+    """Return whether nvcc compiles with a glibc, None if it is unknown."""
+    if bound is None:
+        return None
+    if glibc <= Version.parse(bound.newest):
+        return True
+    return False if bound.clashes else None
 
 
 def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...]:

@@ -351,6 +351,13 @@ def test_check_limits_closures_of_declared_sets(project: Run) -> None:
     expect_error(project(*call, "libcublas=1G"), 2, "requires declared package sets")
 
 
+def test_check_reports_declared_sets_whose_nvcc_clashes_with_glibc(project: Run) -> None:
+    project("build")
+    found = json.loads(project("check", "--offline", "--json", "--require-glibc", "2.41").stdout)
+    own = [(one["release"], one["message"]) for one in found["findings"] if one["kind"] == "glibc"]
+    assert own == [("12.9.1", "nvcc compiles with glibc up to 2.40, not with 2.41")]
+
+
 def test_validate_without_files_checks_declared_sets(project: Run) -> None:
     expect_error(project("validate"), 2, "sets/index.json does not exist")
     project("build")

@@ -112,6 +112,41 @@ def test_local_cuda_releases_run_on_required_driver(
     assert "driver" not in {kind for kind, _ in kinds(none)}
 
 
+@pytest.mark.parametrize(
+    ("glibc", "exit_code", "words"),
+    [
+        ("2.40", 0, None),
+        ("2.41", 1, "nvcc compiles with glibc up to 2.40, not with 2.41"),
+        ("2.45", 1, "nvcc compiles with glibc up to 2.40, not with 2.45"),
+    ],
+)
+def test_check_reports_releases_whose_nvcc_clashes_with_required_glibc(
+    run: Run, cuda: FaultServer, glibc: str, exit_code: int, words: str | None
+) -> None:
+    shutil.copy(REPOSITORY / "data/nvcc_compat.json", "data/nvcc_compat.json")
+    document = check(run, cuda, "--require-glibc", glibc)
+    found = [(f["release"], f["message"]) for f in document["findings"] if f["kind"] == "glibc"]
+    assert (document["exit_code"], found) == (
+        exit_code,
+        [] if words is None else [(label, words) for label in LABELS],
+    )
+    none = check(run, None, "--require-glibc", glibc, "--redist", "cudnn")
+    assert "glibc" not in {kind for kind, _ in kinds(none)}
+
+
+def test_check_with_unknown_newest_glibc_exits_3(run: Run, cuda: FaultServer) -> None:
+    """The table of the data folder has no glibc."""
+    document = check(run, cuda, "--require-glibc", "2.40")
+    messages = {f["message"] for f in document["findings"] if f["kind"] == "glibc"}
+    assert document["exit_code"] == 3
+    assert messages == {"whether nvcc compiles with glibc 2.40 is unknown"}
+
+
+def test_check_refuses_glibc_that_is_not_a_version(run: Run, cuda: FaultServer) -> None:
+    result = run("check", "--offline", "--require-glibc", "2.x")
+    expect_error(result, 2, "--require-glibc 2.x: expected numbers separated by dots")
+
+
 def test_unknown_driver_requirement_of_a_release_exits_3(run: Run, cuda: FaultServer) -> None:
     policy = Path("data/policy/drivers.json")
     policy.parent.mkdir()

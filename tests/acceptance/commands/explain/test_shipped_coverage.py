@@ -217,7 +217,7 @@ def is_known_to(name: str, label: Version) -> bool:
         (
             "Jetson Orin",
             "CUDA 13.5.0, cuDNN 9.28.1, NCCL 2.32.3 and cuTENSOR 2.8.1 are the newest known "
-            "releases that run together on compute capability 8.7 (linux-sbsa).\nThey have no code ",
+            "releases that run together on compute capability 8.7 (linux-sbsa).\nThey have ",
         ),
     ],
 )
