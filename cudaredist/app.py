@@ -1,12 +1,15 @@
 """The command line, with a file for each command.
 
-Slow imports happen inside the commands that need them, to keep the start fast.
+The module of a command is imported when the command is called, or when the help or a hint needs its
+options: all commands together take longer than most answers. Inside a command, the imports for its
+work come after its options.
 """
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -19,32 +22,6 @@ from cudaredist.cli.console import Console
 from cudaredist.cli.help_text import HelpfulCommand, print_help, program_help, table
 from cudaredist.cli.other_names import after_format, without_other_names
 from cudaredist.cli.session import report_bug, report_error
-from cudaredist.commands.audit.command import audit
-from cudaredist.commands.build.command import build
-from cudaredist.commands.bump.command import bump
-from cudaredist.commands.check.command import check
-from cudaredist.commands.config.command import config
-from cudaredist.commands.diff.command import diff
-from cudaredist.commands.download.command import download_manifests
-from cudaredist.commands.drop.command import drop
-from cudaredist.commands.explain.command import explain
-from cudaredist.commands.export.command import export
-from cudaredist.commands.manifest.command import manifest
-from cudaredist.commands.materialize.command import materialize
-from cudaredist.commands.mirror.command import mirror
-from cudaredist.commands.nixpkgs.command import nixpkgs
-from cudaredist.commands.process.command import process_manifests
-from cudaredist.commands.query.command import query
-from cudaredist.commands.runfile.command import runfile
-from cudaredist.commands.schema.command import schema
-from cudaredist.commands.site.command import site
-from cudaredist.commands.update.update_advisories import update_advisories
-from cudaredist.commands.update.update_gpus import update_gpus
-from cudaredist.commands.update.update_nvcc_compat import update_nvcc_compat
-from cudaredist.commands.update.update_symbols import update_symbols
-from cudaredist.commands.validate.command import validate
-from cudaredist.commands.versions.command import versions
-from cudaredist.commands.which.command import which
 from cudaredist.errors import EXIT_CODES, EXIT_OK, EXIT_USAGE, CudaRedistError, UsageError
 from cudaredist.hints import quoted
 from cudaredist.similar_names import similar_names, similar_options
@@ -53,22 +30,35 @@ __all__ = ["app"]
 
 _RARE = "Rarely needed"
 _PANELS = {
-    "Ask": (explain, which, diff, versions, query, site),
-    "Check programs": (audit,),
-    "Package": (build, export, nixpkgs, materialize, mirror),
+    "Ask": ("explain", "which", "diff", "versions", "query", "site"),
+    "Check programs": ("audit",),
+    "Package": ("build", "export", "nixpkgs", "materialize", "mirror"),
     "Keep data fresh": (
-        check,
-        bump,
-        download_manifests,
-        process_manifests,
-        update_nvcc_compat,
-        update_gpus,
-        update_symbols,
-        update_advisories,
+        "check",
+        "bump",
+        "download-manifests",
+        "process-manifests",
+        "update-nvcc-compat",
+        "update-gpus",
+        "update-symbols",
+        "update-advisories",
     ),
-    _RARE: (manifest, runfile, drop, validate, schema, config),
+    _RARE: ("manifest", "runfile", "drop", "validate", "schema", "config"),
 }
 """The commands in the order of use. README and docs have the same groups."""
+_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
+_EXPORT_NIXPKGS = "export nixpkgs"
+"""The former name of nixpkgs."""
+_MODULES = {
+    "download-manifests": "download.command",
+    "process-manifests": "process.command",
+    "update-nvcc-compat": "update.update_nvcc_compat",
+    "update-gpus": "update.update_gpus",
+    "update-symbols": "update.update_symbols",
+    "update-advisories": "update.update_advisories",
+    _EXPORT_NIXPKGS: "export.nixpkgs_command",
+}
+"""The modules in `commands` of some commands. That of others is `NAME.command`."""
 _EXAMPLES = {
     "cudaredist explain T4": "newest CUDA and cuDNN for a GPU",
     "cudaredist explain 535": "CUDA releases for a driver",
@@ -93,8 +83,6 @@ _SYNONYMS = {
     "sbom": "export cyclonedx",
 }
 """Names of similar commands in other programs."""
-_EXPORT_NIXPKGS = "export nixpkgs"
-"""The former name of nixpkgs."""
 
 _ParserError: Any = typer.BadParameter.__base__
 """typer's exception for an invalid command line."""
@@ -113,6 +101,10 @@ class _Program(TyperGroup):
     words: tuple[str, ...] = ()
     """The words of the call."""
 
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as typer has it
+        super().__init__(**attributes)
+        self.commands: Any = _Commands()
+
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
         """Write the commands in the order of use.
 
@@ -120,8 +112,8 @@ class _Program(TyperGroup):
         """
         del ctx, formatter
         groups = {
-            panel: {name: _summary(self.commands[name].help) for name in map(_name_of, functions)}
-            for panel, functions in _PANELS.items()
+            panel: {name: _summary(self.commands[name].help) for name in names}
+            for panel, names in _PANELS.items()
         }
         is_whole = "-h" not in self.words
         lines = program_help(_summary(self.help), _EXAMPLES, groups, rare=_RARE, is_whole=is_whole)
@@ -168,7 +160,7 @@ class _Program(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as typer has it
         """Return the command of a call. `export nixpkgs` is one that is not in the help."""
         if args[0] == "export":
-            former = _export_nixpkgs()
+            former = _load_command(_EXPORT_NIXPKGS)
             options: list[Any] = [*self.commands["export"].params, *former.params]
             with_value = {
                 name
@@ -310,12 +302,39 @@ _SETTINGS: dict[str, Any] = {
 app = typer.Typer(name="cudaredist", cls=_Program, no_args_is_help=True, **_SETTINGS)
 
 
-def _export_nixpkgs() -> Any:  # noqa: ANN401 - typer's command
-    """Return the command for the former name of nixpkgs."""
-    from cudaredist.commands.export.nixpkgs_command import export as export_nixpkgs
+class _Commands(Mapping[str, Any]):
+    """All commands of typer by name. A command is imported when it is first used."""
 
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - typer's command
+        if name not in self._loaded:
+            if name not in _PANEL_OF:
+                raise KeyError(name)
+            self._loaded[name] = _load_command(name)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _PANEL_OF
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PANEL_OF)
+
+    def __len__(self) -> int:
+        return len(_PANEL_OF)
+
+
+def _load_command(name: str) -> Any:  # noqa: ANN401 - typer's command
+    """Import a command, and return it for typer."""
+    module = import_module(f"cudaredist.commands.{_MODULES.get(name, f'{name}.command')}")
+    function = vars(module)[name.split(maxsplit=1)[0].replace("-", "_")]
+    details: dict[str, Any] = {}
+    if name in _PANEL_OF:
+        panel, epilog = _PANEL_OF[name], _epilog(name, function)
+        details = {"cls": HelpfulCommand, "rich_help_panel": panel, "epilog": epilog}
     alone = typer.Typer(add_completion=False, **_SETTINGS)
-    alone.command(_EXPORT_NIXPKGS)(export_nixpkgs)
+    alone.command(name, **details)(function)
     return typer.main.get_command(alone)
 
 
@@ -335,34 +354,23 @@ def _root(version: Annotated[bool, _version_option] = False) -> None:
     """Answer questions about CUDA releases, and build package sets."""
 
 
-def _name_of(function: Callable[..., None]) -> str:
-    return function.__name__.replace("_", "-")
-
-
 def _summary(text: str | None) -> str:
     return (text or "").partition("\n")[0]
 
 
-def _epilog(function: Callable[..., None]) -> str:
+def _epilog(name: str, function: Callable[..., None]) -> str:
     """List the environment variables of a command's options, and the page of the command."""
     options = [option.default for option in inspect.signature(function).parameters.values()]
     names = [option.envvar for option in options if getattr(option, "envvar", None)]
-    name = _name_of(function)
-    page = f"{name}.md" if name in _PAGES else f"commands/{name}.md"
+    folder = _pages()
+    page = folder / f"{name}.md"
+    if not page.exists():
+        page = folder / "commands" / f"{name}.md"
     variables = [f"Environment variables: {', '.join(sorted(names))}"] if names else []
-    return "\n\n".join([*variables, f"Documentation: `{_FOLDER / page}`"])
+    return "\n\n".join([*variables, f"Documentation: `{page}`"])
 
 
 def _pages() -> Path:
     """Return the folder of the documentation: installed, or of the checkout."""
     installed = Path(__file__).with_name("docs")
     return installed if installed.exists() else Path(__file__).parents[1] / "docs"
-
-
-_FOLDER = _pages()
-_PAGES = frozenset(page.stem for page in _FOLDER.glob("*.md"))
-
-for _panel, _functions in _PANELS.items():
-    for _function in _functions:
-        _details: Any = {"rich_help_panel": _panel, "epilog": _epilog(_function)}
-        app.command(cls=HelpfulCommand, **_details)(_function)

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import traceback
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -133,7 +134,7 @@ def _addresses_as_paths(
 
 def _call_of(
     context: typer.Context, typed: Collection[str], values: Mapping[str, Any]
-) -> tuple[str, dict[str, tuple[str, ...]], dict[str, set[str]]]:
+) -> tuple[str, dict[str, tuple[str, ...]], Mapping[str, set[str]]]:
     """Return the command, its typed words, and the options of every command."""
     command, program = context.command, context.find_root().command
     # Older versions of typer also count a missing argument as typed.
@@ -161,14 +162,26 @@ def _call_of(
             for item in items:
                 repeated += [name, str(item)]
             words[name] = tuple(repeated)
-    options: dict[str, set[str]] = {}
     # The former name of a command is not among the program's.
-    commands = {**vars(program)["commands"], command.name or "": command}
-    for other_name, other in commands.items():
-        options[other_name] = set()
-        for parameter in other.params:
-            options[other_name].update(parameter.opts, parameter.secondary_opts)
-    return command.name or "", words, options
+    commands = ChainMap({command.name or "": command}, vars(program)["commands"])
+    return command.name or "", words, _CommandOptions(commands)
+
+
+class _CommandOptions(Mapping[str, set[str]]):
+    """The options of each command. Hints need those of a few, and a command is slow to import."""
+
+    def __init__(self, commands: Mapping[str, Any]) -> None:
+        self._commands = commands
+
+    def __getitem__(self, name: str) -> set[str]:
+        parameters = self._commands[name].params
+        return {option for one in parameters for option in (*one.opts, *one.secondary_opts)}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
 
 
 def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:

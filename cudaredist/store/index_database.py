@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeVar, get_args
 
 from cudaredist import __version__
-from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
+from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, WriteError
 from cudaredist.formats.base import Channel, OwnModel
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
@@ -33,7 +33,7 @@ from cudaredist.store.api_folder import ApiFolder
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of, shipped_data
-from cudaredist.store.files import read_file
+from cudaredist.store.files import read_file, write_file
 from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
 from cudaredist.store.read_data import RUNFILES, load_features, load_manifest
 from cudaredist.store.symbol_folder import SymbolFolder
@@ -54,7 +54,9 @@ _CHECKSUM = slice(60, 64)
 """The bytes of `user_version` in the header of an SQLite file, which are the checksum's."""
 _CHUNK = 1 << 18
 _verified: set[tuple[int, ...]] = set()
-"""Files that this process has verified, by device, inode, size and time."""
+"""Files that this process has verified, by device, inode, size and times."""
+_VERIFIED = ".verified"
+"""The suffix of the file with the state of a verified index."""
 
 _Result = TypeVar("_Result")
 
@@ -113,7 +115,7 @@ class IndexDatabase:
         """Return the path of a stored index: of all layers, else of the shipped data."""
         for store in (self._store, self._store.base):
             path = None if store is None else self._cache.stored_index(index_key(store))
-            if path is not None and _has_checksum(path):
+            if path is not None and _is_undamaged(path):
                 return path
         return None
 
@@ -364,18 +366,37 @@ def _write_checksum(path: Path) -> None:
     _verified.add(_identity(path.stat()))
 
 
-def _has_checksum(path: Path) -> bool:
-    """Return whether an index is undamaged."""
+def _is_undamaged(path: Path) -> bool:
+    """Check the checksum of an index, once for each state of the file.
+
+    To read the whole file takes longer than most answers. So the state of a verified file is stored
+    next to it, unless the file changed just now. Every later change gives it another state.
+    """
+    note = path.with_name(f"{path.name}{_VERIFIED}")
     try:
-        with path.open("rb") as file:
-            identity = _identity(os.fstat(file.fileno()))
-            if identity not in _verified:
-                if file.read(_CHECKSUM.stop)[_CHECKSUM] != _checksum(file):
-                    return False
-                _verified.add(identity)
+        about = path.stat()
+        state = repr(_identity(about))
+        if read_file(note) == state.encode():
             return True
-    except OSError:
+        if not _has_checksum(path):
+            return False
+    except (OSError, ReadError):
         return False
+    if max(about.st_mtime_ns, about.st_ctime_ns) < time.time_ns() - _SETTLED_NS:
+        with suppress(WriteError):  # the next call reads the whole file again
+            write_file(note, state.encode(), durable=False)
+    return True
+
+
+def _has_checksum(path: Path) -> bool:
+    """Check if the checksum of an index is right. Raises `OSError`."""
+    with path.open("rb") as file:
+        identity = _identity(os.fstat(file.fileno()))
+        if identity not in _verified:
+            if file.read(_CHECKSUM.stop)[_CHECKSUM] != _checksum(file):
+                return False
+            _verified.add(identity)
+    return True
 
 
 def _checksum(file: BinaryIO) -> bytes:
@@ -392,4 +413,5 @@ def _checksum(file: BinaryIO) -> bytes:
 
 
 def _identity(about: os.stat_result) -> tuple[int, ...]:
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+    times = about.st_mtime_ns, about.st_ctime_ns
+    return about.st_dev, about.st_ino, about.st_size, *times

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from support.patching import Patch
 from support.running import PROGRAM, completed
 
+from cudaredist.store import index_database
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index, Question
@@ -97,7 +98,8 @@ def open_index(data: Path, cache: Path) -> Index:
 
 def stored(cache: Path) -> Path:
     """Return the file of the only index."""
-    (path,) = (path for path in (cache / "index").rglob("*") if path.is_file())
+    files = (path for path in (cache / "index").rglob("*") if path.is_file())
+    (path,) = (path for path in files if path.suffix != ".verified")
     return path
 
 
@@ -222,6 +224,22 @@ def test_index_with_flipped_bits_is_made_again(data: Path, tmp_path: Path, patch
         index = open_index(data, tmp_path / "cache")
         assert len(read(index, "SELECT 1 FROM releases")) == 3
         assert path.read_bytes() == good
+
+
+def test_verified_index_is_not_verified_again(data: Path, tmp_path: Path, patch: Patch) -> None:
+    settle(patch)
+    expected = rows_of(open_index(data, tmp_path / "cache"))
+    assert rows_of(open_index(data, tmp_path / "cache")) == expected
+
+    def fail(_: object) -> bytes:
+        raise AssertionError
+
+    index_database._verified.clear()  # as in another process
+    patch("cudaredist.store.index_database._checksum", fail)
+    assert rows_of(open_index(data, tmp_path / "cache")) == expected
+    stored(tmp_path / "cache").touch()
+    with pytest.raises(AssertionError):
+        open_index(data, tmp_path / "cache")
 
 
 def test_index_damaged_during_a_run_is_made_again(data: Path, tmp_path: Path, patch: Patch) -> None:
