@@ -19,13 +19,8 @@ from typing import Any
 
 from cudaredist.nixpkgs.evaluate import evaluate_tables
 from cudaredist.nixpkgs.machines import MACHINES
-from cudaredist.nixpkgs.tables import (
-    CAPABILITY_PATH,
-    NVCC_PATH,
-    VERSIONS_PATH,
-    NixpkgsTables,
-    flat_cells,
-)
+from cudaredist.nixpkgs.paths import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
+from cudaredist.nixpkgs.tables import NixpkgsTables, flat_cells
 from cudaredist.primitives import natural_order
 
 _PATHS = {

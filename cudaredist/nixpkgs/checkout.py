@@ -9,32 +9,20 @@ from typing import NamedTuple
 from cudaredist.errors import ContentError
 from cudaredist.exporters.export_format import Files
 from cudaredist.grouping import grouped
-from cudaredist.nixpkgs.cells import TableCell
 from cudaredist.nixpkgs.differences import Comparison, Differences
 from cudaredist.nixpkgs.evaluate import evaluate_tables
 from cudaredist.nixpkgs.merge_tables import merged_files
-from cudaredist.nixpkgs.nix_file import NixFile
 from cudaredist.nixpkgs.our_tables import OurTables
-from cudaredist.nixpkgs.releases import IN_NIXPKGS, Cell, find_choice
-from cudaredist.nixpkgs.tables import (
-    CAPABILITY_PATH,
-    NVCC_PATH,
-    TABLES,
-    VERSIONS_PATH,
-    NixpkgsTables,
-    TableName,
-    TableUpdate,
-    minors_of,
-)
+from cudaredist.nixpkgs.paths import CAPABILITY_PATH, NVCC_PATH, TABLES, VERSIONS_PATH, TableName
+from cudaredist.nixpkgs.records import Records
+from cudaredist.nixpkgs.releases import IN_NIXPKGS, find_choice
+from cudaredist.nixpkgs.tables import NixpkgsTables, TableUpdate, minors_of
 from cudaredist.nixpkgs.target import Target, target_versions
 from cudaredist.primitives import natural_order
 from cudaredist.redists import CUDA
 from cudaredist.store.files import read_file, write_file
 from cudaredist.store.temporary_folders import temporary_folder
 from cudaredist.words import listed
-
-KEEP = "cudaredist: keep"
-"""The comment in a row that records the decision to keep its release."""
 
 
 class _SkippedRelease(NamedTuple):
@@ -92,14 +80,7 @@ class Checkout:
 
         Raises `ContentError` if the folder's files have an unknown format.
         """
-        differences = Comparison(self.folder, self._update, self.ours).differences
-        return differences._replace(kept=tuple(map(self._with_record, differences.kept)))
-
-    def _with_record(self, cell: TableCell) -> TableCell:
-        """Add the recorded decision to a newer release of nixpkgs."""
-        if not cell.is_downgrade or not self._is_recorded(Cell(*cell.cell.split("."))):
-            return cell
-        return cell.model_copy(update={"reason": f"a comment in its row keeps it; {cell.reason}"})
+        return Comparison(self.folder, self._update, self.ours).differences
 
     def merged_files(self) -> Files:
         """Return the changed files. Raises the errors of `differences`."""
@@ -125,7 +106,6 @@ class Checkout:
         cells = grouped(
             (_SkippedRelease(cell.attribute, cell.redist, old, new), cell)
             for cell, old, new in self._update.target.skipped
-            if not self._is_recorded(cell)
         )
         return [
             f"{release.attribute}.{release.redist} {release.new} "
@@ -145,14 +125,10 @@ class Checkout:
             for choice, skipped in zip(choices, self._update.target.skipped, strict=True)
         )
 
-    def _is_recorded(self, cell: Cell) -> bool:
-        """Check if a comment in the row of a release records that it stays."""
-        file = NixFile.decode(VERSIONS_PATH, self._read(VERSIONS_PATH) or b"")
-        binding = file.find(cell.attribute, cell.redist)
-        if binding is None:
-            return False
-        end = file.text.find("\n", binding.end)
-        return KEEP in file.text[binding.start : end]
+    @cached_property
+    def _records(self) -> Records:
+        """The records in the tables of the checkout."""
+        return Records(self._read)
 
     @cached_property
     def _theirs(self) -> NixpkgsTables:
@@ -169,10 +145,11 @@ class Checkout:
     @cached_property
     def _update(self) -> TableUpdate:
         """The update of the checkout's tables."""
-        return self._update_of(self._theirs)
+        return self._update_of(self._theirs, self._records)
 
-    def _update_of(self, theirs: NixpkgsTables) -> TableUpdate:
-        """Return the update of tables."""
+    def _update_of(self, theirs: NixpkgsTables, records: Records | None = None) -> TableUpdate:
+        """Return the update of tables with records. The default is a new folder, without any."""
+        records = records or Records()
         target = Target({})
         if "releases" in self.parts:
             is_redist = self.only in IN_NIXPKGS
@@ -183,6 +160,7 @@ class Checkout:
                 only=None if self.only in TABLES or is_redist else self.only,
                 only_redist=self.only if is_redist else None,
                 allow_downgrade=self.allow_downgrade,
+                records=records,
             )
         # Package sets older than the oldest one are not added, so they need no rows.
         oldest = min(map(natural_order, theirs.minors), default=natural_order(""))
@@ -197,6 +175,7 @@ class Checkout:
             minors=theirs.minors | lines | minors_of(target.versions),
             parts=self.parts,
             theirs=theirs,
+            records=records,
         )
 
     def _differences_after(self, files: Files) -> Differences:
@@ -208,7 +187,7 @@ class Checkout:
                 current = None if path in files else read_file(self.folder / path)
                 if current is not None:
                     write_file(folder / path, current, durable=False)
-            update = self._update_of(evaluate_tables(folder, self.folder))
+            update = self._update_of(evaluate_tables(folder, self.folder), self._records)
             return Comparison(folder, update, self.ours).differences
 
     def _read(self, path: str) -> bytes | None:

@@ -7,13 +7,8 @@ from pathlib import Path
 
 from cudaredist.errors import ContentError, IncompleteError
 from cudaredist.jsontext import load_json
-from cudaredist.nixpkgs.tables import (
-    CAPABILITY_PATH,
-    NVCC_PATH,
-    VERSIONS_PATH,
-    NixpkgsTables,
-    flat_cells,
-)
+from cudaredist.nixpkgs.paths import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
+from cudaredist.nixpkgs.tables import NixpkgsTables, flat_cells
 
 _SHOWN = 400
 

@@ -11,22 +11,18 @@ from cudaredist.exporters.export_format import Files, with_line_feed
 from cudaredist.exporters.nix_code import NixValue, nix_binding, nix_comment
 from cudaredist.formats.tables import Gpus
 from cudaredist.nixpkgs.nix_file import NixFile
-from cudaredist.nixpkgs.rejection_comments import rejection_comments
-from cudaredist.nixpkgs.release_code import merge_versions
-from cudaredist.nixpkgs.releases import SetReleases, labels_by_set, model_of, released
-from cudaredist.nixpkgs.tables import (
+from cudaredist.nixpkgs.paths import (
     ALL_PACKAGES_PATH,
     CAPABILITY_PATH,
     MANIFEST_FOLDER,
     NVCC_PATH,
     RUNFILES_PATH,
     VERSIONS_PATH,
-    CompilerBounds,
-    Rows,
-    TableUpdate,
-    flat_cells,
-    minors_of,
 )
+from cudaredist.nixpkgs.rejection_comments import rejection_comments
+from cudaredist.nixpkgs.release_code import merge_versions
+from cudaredist.nixpkgs.releases import SetReleases, labels_by_set, model_of, released
+from cudaredist.nixpkgs.tables import CompilerBounds, Rows, TableUpdate, flat_cells, minors_of
 from cudaredist.primitives import natural_order
 from cudaredist.redists import REDISTS
 from cudaredist.tables.nvcc.nvcc_table import newest_release
@@ -56,13 +52,15 @@ def _table_files(update: TableUpdate, read: _Read) -> Iterator[NixFile]:
     if "compilers" in update.parts:
         file = _opened(NVCC_PATH, read)
         entry: Callable[[str, Any], list[str]] = partial(_nvcc_entry, update)
-        _merge_rows(file, "nvccCompatibilities", update.compilers, theirs.compilers, entry)
+        keeps = partial(update.keeps, "compilers")
+        _merge_rows(file, "nvccCompatibilities", update.compilers, theirs.compilers, entry, keeps)
         yield file
     if "capabilities" in update.parts:
         file = _opened(CAPABILITY_PATH, read)
         entry = partial(_capability_entry, update.tables.gpus)
         table, rows = "cudaCapabilityToInfo", update.capabilities
-        _merge_rows(file, table, rows, theirs.capabilities, entry)
+        keeps = partial(update.keeps, "capabilities")
+        _merge_rows(file, table, rows, theirs.capabilities, entry, keeps)
         yield file
     if versions:
         file = _opened(VERSIONS_PATH, read)
@@ -148,16 +146,25 @@ def is_same_manifest(path: str, current: bytes, data: bytes) -> bool:
 
 
 def _merge_rows(
-    file: NixFile, table: str, rows: Rows, theirs: Rows, entry: Callable[[str, Any], list[str]]
+    file: NixFile,
+    table: str,
+    rows: Rows,
+    theirs: Rows,
+    entry: Callable[[str, Any], list[str]],
+    keeps: Callable[..., bool],
 ) -> None:
-    """Add the missing rows of a table, and change the cells that differ."""
+    """Add the missing rows of a table, and change the cells that differ.
+
+    `keeps` checks if a record keeps a cell or a row.
+    """
     for name, row in rows.items():
         if name not in theirs:
-            file.add([table], name, entry(name, row), siblings={*theirs, *rows}, gap="\n\n")
+            if not keeps(name):
+                file.add([table], name, entry(name, row), siblings={*theirs, *rows}, gap="\n\n")
             continue
         old = flat_cells(theirs[name])
         for cell, value in flat_cells(row).items():
-            if value is not None and value != old.get(cell):
+            if value is not None and value != old.get(cell) and not keeps(name, *cell):
                 file.put((table, name, *cell), value, list(row))
 
 
@@ -215,7 +222,8 @@ def manifest_files(update: TableUpdate, read: _Read) -> dict[str, bytes]:
         data = update.tables.manifests.get(release)
         if data is not None:
             path = f"{MANIFEST_FOLDER}/{release.redist}/redistrib_{release.label}.json"
-            files[path] = with_line_feed(data)
+            if not update.records.keeps_file(path):
+                files[path] = with_line_feed(data)
     if not update.target.changed and not any(map(read, files)):
         return {}
     return files

@@ -97,15 +97,19 @@ class NixFile:
     def body(self, *names: str) -> tuple[int, int]:
         """Return the offsets of the last braces in the value of an attribute."""
         binding = self.find(*names)
-        start, braces = 0, None
-        if binding is not None:
-            for token in self._outer_words(binding.value, binding.end):
-                if token["word"] == "{":
-                    start = token.start()
-                elif token["word"] == "}":
-                    braces = start, token.end()
+        braces = None if binding is None else self.braces(binding)
         if braces is None:
             raise ContentError(f"{self.path}: no attributes in {'.'.join(names)}")
+        return braces
+
+    def braces(self, binding: Binding) -> tuple[int, int] | None:
+        """Return the offsets of the last outermost braces in a value, or None."""
+        start, braces = 0, None
+        for token in self._outer_words(binding.value, binding.end):
+            if token["word"] == "{":
+                start = token.start()
+            elif token["word"] == "}":
+                braces = start, token.end()
         return braces
 
     def put(self, names: tuple[str, ...], value: NixValue, order: Sequence[str] = ()) -> None:
@@ -200,6 +204,13 @@ class NixFile:
         match = _end_of_line(self.text, sibling.end)
         end = match.end() if match else sibling.end
         self.replace(end, end, gap + self.indented(lines, sibling.start))
+
+    def remove(self, *names: str) -> None:
+        """Remove the lines of an attribute, if it exists."""
+        binding = self.find(*names)
+        if binding is not None:
+            start = self.text.rfind("\n", 0, binding.start)
+            self.replace(start, self.text.find("\n", binding.end), "")
 
     def replace(self, start: int, end: int, text: str) -> None:
         """Replace a part of the text."""

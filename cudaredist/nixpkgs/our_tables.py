@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.packageset import ChosenRelease
 from cudaredist.formats.tables import GpuPolicy, NvccPolicy
+from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.nixpkgs.releases import Cell, SetReleases, find_choice, find_set, is_older
 from cudaredist.nixpkgs.tables import SharedTables, capability_fields
@@ -13,6 +14,7 @@ from cudaredist.redists import CUDA
 from cudaredist.tables.explain_gpu import explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact, Topic
+from cudaredist.words import listed
 
 _FACTS = {
     "archName": "family",
@@ -21,6 +23,7 @@ _FACTS = {
     "maxCudaMajorMinorVersion": "last_cuda",
     "dontDefaultAfterCudaMajorMinorVersion": "dont_default_after",
 }
+_FEW = 4
 _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
 
 
@@ -96,7 +99,26 @@ def _choice_in_words(redist: str, choice: ChosenRelease) -> str:
 
 
 def _rejections(choice: ChosenRelease) -> list[str]:
-    return [f"not {newer.release}: {newer.reason}" for newer in choice.newer_rejected]
+    """Return the reasons against newer releases, each with the releases that it is against."""
+    reasons: dict[str, str] = {}
+    for newer in choice.newer_rejected:
+        reasons.setdefault(_without_published(newer.reason), newer.reason)
+    releases = grouped(
+        (_without_published(newer.reason), newer.release) for newer in choice.newer_rejected
+    )
+    return [f"not {_range(labels)}: {reasons[key]}" for key, labels in releases.items()]
+
+
+def _without_published(reason: str) -> str:
+    """Return a reason without the list of what is published, which differs between releases."""
+    return reason.partition("; published: ")[0]
+
+
+def _range(labels: Sequence[str]) -> str:
+    """Name all labels if they are few, else the newest and the oldest of them."""
+    if len(labels) < _FEW:
+        return listed(labels)
+    return f"{labels[0]} to {labels[-1]} ({len(labels)} releases)"
 
 
 def _fact(topic: Topic, name: str) -> Fact | None:

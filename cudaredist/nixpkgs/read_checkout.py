@@ -11,6 +11,7 @@ from cudaredist.hints import again, command_line
 from cudaredist.nixpkgs.checkout import Checkout
 from cudaredist.nixpkgs.local_sets import local_sets, sets_to_compare
 from cudaredist.nixpkgs.our_tables import OurTables
+from cudaredist.nixpkgs.paths import TABLES
 from cudaredist.nixpkgs.releases import (
     IN_NIXPKGS,
     Release,
@@ -19,7 +20,7 @@ from cudaredist.nixpkgs.releases import (
     releases_of,
     set_versions,
 )
-from cudaredist.nixpkgs.tables import TABLES, SharedTables
+from cudaredist.nixpkgs.tables import SharedTables
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.inputs import SetData

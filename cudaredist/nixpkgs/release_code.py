@@ -76,6 +76,8 @@ def merge_versions(
         model = _add_set(file, attribute, current) if is_new else attribute
         old = current.get(model, {})
         current[attribute] = redists
+        for redist in old.keys() - redists.keys() if is_new else ():
+            file.remove(attribute, redist)
         changes = {
             redist: labels for redist, labels in redists.items() if labels != old.get(redist, {})
         }

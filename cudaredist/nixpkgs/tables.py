@@ -1,4 +1,4 @@
-"""The CUDA tables of nixpkgs, in its format and at its paths.
+"""The CUDA tables of nixpkgs, in its format.
 
 To add a CUDA release to nixpkgs, add its manifests, its row in `nvccCompatibilities`, new rows of
 `cudaCapabilityToInfo`, and the releases of its package set.
@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
+from cudaredist.nixpkgs.paths import TABLES, TableName
+from cudaredist.nixpkgs.records import Records
 from cudaredist.nixpkgs.releases import Release, SetReleases
 from cudaredist.nixpkgs.target import Target
 from cudaredist.primitives import Version, natural_order, parse_label
@@ -19,21 +21,11 @@ from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import last_release
 from cudaredist.tables.nvcc.nvcc_table import newest_release
 
-CUDA_FOLDER = "pkgs/development/cuda-modules/_cuda"
-NVCC_PATH = f"{CUDA_FOLDER}/db/bootstrap/nvcc.nix"
-CAPABILITY_PATH = f"{CUDA_FOLDER}/db/bootstrap/cuda.nix"
-MANIFEST_FOLDER = f"{CUDA_FOLDER}/manifests"
-VERSIONS_PATH = "pkgs/top-level/cuda-packages.nix"
-ALL_PACKAGES_PATH = "pkgs/top-level/all-packages.nix"
-RUNFILES_PATH = "pkgs/development/cuda-modules/cudatoolkit/releases.nix"
-
 HOST_COMPILERS = ("clang", "gcc")
 """Compilers in nixpkgs' table."""
 LEFT_OUT = frozenset({"5.3", "6.2", "8.8"})
 """Capabilities that nixpkgs leaves out: Jetsons before Xavier, and a console's GPU."""
 
-TableName: TypeAlias = Literal["compilers", "capabilities", "releases"]
-TABLES: tuple[TableName, ...] = get_args(TableName)
 _MIN, _MAX = "minCudaMajorMinorVersion", "maxCudaMajorMinorVersion"
 
 _Row = TypeVar("_Row")
@@ -86,6 +78,7 @@ class TableUpdate:
     """The CUDA minor releases of package sets. Empty: all."""
     parts: frozenset[TableName] = frozenset(TABLES)
     theirs: NixpkgsTables = field(default_factory=NixpkgsTables)
+    records: Records = field(default_factory=Records)
 
     @cached_property
     def compilers(self) -> dict[str, dict[str, CompilerBounds]]:
@@ -134,6 +127,13 @@ class TableUpdate:
                 for minor in self.minors
             )
         }
+
+    def keeps(self, table: Literal["compilers", "capabilities"], *cell: str) -> bool:
+        """Check if a record keeps a cell. One cell of a missing row keeps the whole row."""
+        theirs = self.theirs.compilers if table == "compilers" else self.theirs.capabilities
+        if cell[0] in theirs:
+            return self.records.keeps(table, *cell)
+        return self.records.keeps_missing(table, cell[0])
 
     def _has_set(self, minor: str) -> bool:
         return not self.minors or minor in self.minors

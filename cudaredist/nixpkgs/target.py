@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cudaredist.nixpkgs.machines import MACHINES, similar_machines
+from cudaredist.nixpkgs.records import Records
 from cudaredist.nixpkgs.releases import (
     Cell,
     EvaluatedReleases,
@@ -34,6 +35,14 @@ class Skipped(NamedTuple):
 
     cell: Cell
     old: str
+    new: str
+
+
+class Recorded(NamedTuple):
+    """A label of ours that nixpkgs does not get, because of a record."""
+
+    cell: Cell
+    old: str | None
     new: str
 
 
@@ -69,6 +78,7 @@ class Target(NamedTuple):
     The labels of a new package set are compared with those of the set before it.
     """
     pin_warnings: tuple[PinWarning, ...] = ()
+    recorded: tuple[Recorded, ...] = ()
 
     def label(self, cell: Cell) -> str | None:
         """Return the label of a cell, or None."""
@@ -83,13 +93,15 @@ def target_versions(
     only: str | None = None,
     only_redist: str | None = None,
     allow_downgrade: bool = False,
+    records: Records | None = None,
 ) -> Target:
     """Return the labels of nixpkgs' table after the update.
 
     `others` are the sets that are built for machines without one. A new set starts with the labels
     of the set before it. `only` selects a set, and `only_redist` the rows of a redistributable in
-    nixpkgs' sets.
+    nixpkgs' sets. `records` are the decisions in nixpkgs' table to keep a value.
     """
+    records = records or Records()
     known = labels_by_set(theirs)
     selected = {
         # A set with the CUDA release only has no other products.
@@ -114,14 +126,17 @@ def target_versions(
             newest=newest_labels(known),
             is_new=is_new,
             allow_downgrade=allow_downgrade,
+            records=records,
         )
         updates.append(update)
-        current[attribute] = update.labels
+        if update.labels:
+            current[attribute] = update.labels
     return Target(
-        versions={update.attribute: update.labels for update in updates},
+        versions={update.attribute: update.labels for update in updates if update.labels},
         skipped=tuple(release for update in updates for release in update.skipped),
         changed=frozenset(cell for update in updates for cell in update.changed),
         pin_warnings=tuple(warning for update in updates for warning in update.pin_warnings),
+        recorded=tuple(cell for update in updates for cell in update.recorded),
     )
 
 
@@ -161,11 +176,46 @@ class SetUpdate:
     is_new: bool
     """Whether nixpkgs does not have the set."""
     allow_downgrade: bool
+    records: Records
 
     @cached_property
     def labels(self) -> SetLabels:
-        """The labels after the update."""
-        return {redist: self._row(redist) for redist in sorted({*self.selected, *self.before})}
+        """The labels after the update. A new set does not get rows with a record."""
+        rows = dict(self._proposed)
+        for redist in self._kept_rows:
+            del rows[redist]
+            if not self.is_new and redist in self.before:
+                rows[redist] = self.before[redist]
+        return rows
+
+    @property
+    def recorded(self) -> Iterator[Recorded]:
+        """Our labels that differ from those with a record."""
+        for redist in sorted(self._kept_rows):
+            old = {} if self.is_new else self.before.get(redist, {})
+            for machine, label in self._proposed[redist].items():
+                if label != old.get(machine):
+                    cell = Cell(self.attribute, redist, machine)
+                    yield Recorded(cell, old.get(machine), label)
+
+    @cached_property
+    def _proposed(self) -> SetLabels:
+        """The labels without records."""
+        return {redist: self._row(redist) for redist in self._redists}
+
+    @property
+    def _redists(self) -> list[str]:
+        """The redistributables of the set, before and after the update."""
+        return sorted({*self.selected, *self.before})
+
+    @cached_property
+    def _kept_rows(self) -> frozenset[str]:
+        """The redistributables whose rows have a record."""
+        return frozenset(
+            redist
+            for redist in self._redists
+            if self.records.keeps("releases", self.attribute, redist)
+        )
 
     @cached_property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -175,7 +225,7 @@ class SetUpdate:
         downgrades = []
         for cell, label in cells_of({self.attribute: self.selected}):
             old = self._old_label(cell)
-            if old is None or self._refuses_pin(cell):
+            if old is None or self._refuses_pin(cell) or cell.redist in self._kept_rows:
                 continue
             if is_downgrade(label, old, find_choice(self.sets, cell)):
                 downgrades.append(Skipped(cell, old, label))
@@ -216,6 +266,8 @@ class SetUpdate:
         """Return the reason why a cell does not get the pinned release, or should not get it."""
         label = self.labels.get(cell.redist, {}).get(cell.machine)
         is_pin = label == self._pins[cell.redist]
+        if cell.redist in self._kept_rows:
+            return None if is_pin else "a comment keeps it"
         if find_set(self.sets, cell.attribute, cell.machine) is not None:
             refused = self._refused_pin(cell)
             if refused is None or (is_pin and not refused.is_published):

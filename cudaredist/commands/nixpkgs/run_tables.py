@@ -7,12 +7,18 @@ from cudaredist.commands.nixpkgs.options import TableOptions
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from cudaredist.formats.report import ExportedFile
 from cudaredist.hints import again
-from cudaredist.nixpkgs.checkout import KEEP, Checkout, is_checkout
+from cudaredist.nixpkgs.checkout import Checkout, is_checkout
 from cudaredist.nixpkgs.differences import Differences
 from cudaredist.nixpkgs.read_checkout import read_checkout
+from cudaredist.nixpkgs.records import KEEP
 from cudaredist.primitives import sha256_of
 from cudaredist.store.files import update_output
 from cudaredist.words import plural
+
+_HOW_TO_KEEP = (
+    f"to keep a value of the checkout, add the comment `# {KEEP}` to its row, or "
+    f"`# {KEEP} NAME` with a name from this list to its file"
+)
 
 
 def compare_tables(
@@ -24,7 +30,10 @@ def compare_tables(
         hint = "run `git clone --depth 1 https://github.com/NixOS/nixpkgs`"
         raise UsageError(f"{folder} is not a checkout of nixpkgs: it has no pkgs/", hint=hint)
     _print_pin_warnings(checkout, session)
-    return checkout.differences
+    differences = checkout.differences
+    if differences.cells:
+        session.console.note(_HOW_TO_KEEP)
+    return differences
 
 
 def change_files(
@@ -48,7 +57,7 @@ def change_files(
     else:
         files = checkout.merged_files()
         skipped, skips_pin = checkout.skipped_reasons(), checkout.skips_pin
-        kept = sum(not cell.is_downgrade for cell in checkout.differences.kept)
+        kept = sum(cell.cudaredist is None for cell in checkout.differences.kept)
         for text in skipped:
             session.console.warning(f"skipped {text}")
         if skipped:

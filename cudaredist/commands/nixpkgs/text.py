@@ -71,8 +71,10 @@ def _change_of(cell: TableCell) -> str:
 
 def _kept(cell: TableCell) -> str:
     """Describe the values of a cell that stays."""
-    ours = "" if cell.cudaredist is None else f", not the older {_cell(cell.cudaredist)}"
-    return f"{_cell(cell.nixpkgs)}{ours}"
+    if cell.cudaredist is None:
+        return _cell(cell.nixpkgs)
+    older = "the older " if cell.is_downgrade else ""
+    return f"{_cell(cell.nixpkgs)}, not {older}{_cell(cell.cudaredist)}"
 
 
 def _cell(value: object) -> str:

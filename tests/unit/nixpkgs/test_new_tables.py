@@ -26,16 +26,9 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.nixpkgs.merge_tables import merged_files
+from cudaredist.nixpkgs.paths import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
 from cudaredist.nixpkgs.releases import Release, releases_of, set_versions
-from cudaredist.nixpkgs.tables import (
-    CAPABILITY_PATH,
-    NVCC_PATH,
-    VERSIONS_PATH,
-    SharedTables,
-    TableUpdate,
-    capability_fields,
-    nvcc_bounds,
-)
+from cudaredist.nixpkgs.tables import SharedTables, TableUpdate, capability_fields, nvcc_bounds
 from cudaredist.nixpkgs.target import target_versions
 
 LIB = """{

@@ -13,7 +13,7 @@ from support.nix_builds import needs_nix
 from support.running import expect_error, expect_output
 from support.server import FaultServer
 
-from cudaredist.nixpkgs.tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
+from cudaredist.nixpkgs.paths import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
 
 pytestmark = needs_nix
 

@@ -11,7 +11,7 @@ from support.checkouts import CHECKOUT
 from support.nix_builds import needs_nix
 from support.running import expect_error, expect_output
 
-from cudaredist.nixpkgs.tables import NVCC_PATH, VERSIONS_PATH
+from cudaredist.nixpkgs.paths import NVCC_PATH, VERSIONS_PATH
 
 X86, SERVER_ARM, JETSON = "linux-x86_64", "linux-sbsa", "linux-aarch64"
 SETS = """{ _cuda, callPackage, config, lib }:

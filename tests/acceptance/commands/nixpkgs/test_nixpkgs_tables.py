@@ -14,7 +14,7 @@ from support.nix_builds import needs_nix
 from support.package_sets import document
 from support.running import expect_error, expect_output
 
-from cudaredist.nixpkgs.tables import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
+from cudaredist.nixpkgs.paths import CAPABILITY_PATH, NVCC_PATH, VERSIONS_PATH
 
 
 @pytest.fixture
@@ -256,19 +256,6 @@ def test_checkout_of_nix_files_only_has_no_missing_manifests(run: Run, checkout:
     assert (checkout / MANIFEST).exists()
     again = run("nixpkgs", checkout, "set.json", "--no-shipped-data")
     assert "written" not in expect_output(again, 0).stdout
-
-
-@needs_nix
-def test_comment_records_that_release_stays(run: Run, checkout: Path) -> None:
-    path = checkout / VERSIONS_PATH
-    text = path.read_text().replace('"9.3.0";', '"9.3.0"; # cudaredist: keep')
-    path.write_text(text)
-    result = run("nixpkgs", checkout, "set.json", "--no-shipped-data")
-    expect_output(result, 0)
-    assert "skipped" not in result.stderr
-    assert '"9.3.0"; # cudaredist: keep' in path.read_text()
-    shown = expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data", "--diff"), 0)
-    assert "      a comment in its row keeps it; the newest local release" in shown.stdout
 
 
 @needs_nix
