@@ -35,3 +35,7 @@ class JetPackPolicy(OwnFile):
     compat: dict[str, JetsonCompat] = Field(
         description="By major of L4T. A generation without an entry is unknown"
     )
+
+    def compat_of(self, l4t: str) -> JetsonCompat | None:
+        """Return the compat package for a release of L4T, None if it is unknown."""
+        return self.compat.get(l4t.partition(".")[0])

@@ -382,6 +382,24 @@ CREATE TABLE ptx_versions (
 );
 CREATE INDEX ptx_versions_of_document ON ptx_versions (document);
 
+-- Releases of JetPack, the software of Jetsons: a row for each release of Jetson Linux (L4T).
+CREATE TABLE jetpacks (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    jetpack TEXT NOT NULL, -- such as `6.2`
+    l4t TEXT NOT NULL, -- such as `36.4.3`
+    cuda TEXT NOT NULL, -- the CUDA minor in it, such as `12.6`
+    cudnn TEXT, -- the release of cuDNN in it. Null: unknown
+    tensorrt TEXT, -- the release of TensorRT in it. Null: unknown
+    capabilities TEXT NOT NULL, -- of its GPUs, as JSON
+    platform TEXT, -- of NVIDIA's archives for it. Null: NVIDIA publishes none
+    compat TEXT, -- the newest `cuda_compat` that runs on it. Empty: none runs. Null: unknown
+    compat_cuda TEXT, -- the newest CUDA minor with that package. Null: none, or unknown
+    reference TEXT NOT NULL, -- the source of the release
+    compat_reference TEXT -- the source of the compat package. Null: unknown
+);
+CREATE INDEX jetpacks_of_document ON jetpacks (document);
+
 -- Runfile installers of CUDA, from the records of `cudaredist runfile add`.
 CREATE TABLE runfiles (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,

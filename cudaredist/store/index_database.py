@@ -24,6 +24,7 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar, get_args
 from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, WriteError
 from cudaredist.formats.base import Channel, OwnModel
+from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
@@ -43,6 +44,7 @@ from cudaredist.words import printable
 _TABLES: dict[str, type[OwnModel]] = {
     **{table.name: table.model for table in TABLES},
     "policy/drivers": DriverPolicy,
+    "policy/jetpack": JetPackPolicy,
     RUNFILES: Runfiles,
 }
 """The models of tables by path in the data folder, without suffix."""

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from cudaredist.formats.api_tables import ApiTable
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
+from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
@@ -207,6 +208,8 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
         case DriverPolicy():
             ptx = ((cuda, one.version, one.reference) for cuda, one in table.ptx.items())
             rows_by_table = {"drivers": _driver_rows(table), "ptx_versions": ptx}
+        case JetPackPolicy():
+            rows_by_table = {"jetpacks": _jetpack_rows(table)}
         case Runfiles():
             rows_by_table = {"runfiles": _runfile_rows(table)}
         case _:
@@ -248,6 +251,19 @@ def _runfile_rows(table: Runfiles) -> _Rows:
         for platform, one in by_platform.items():
             hashes = (one.sha256, one.sri, one.md5)
             yield (label, platform, one.name, one.url, one.size, *hashes, one.driver)
+
+
+def _jetpack_rows(policy: JetPackPolicy) -> _Rows:
+    """Yield a row for each release of L4T, with its compat package."""
+    for name, release in policy.releases.items():
+        libraries = (release.cuda, release.cudnn, release.tensorrt)
+        about = (*libraries, json.dumps(release.capabilities), release.platform)
+        for l4t in release.l4t:
+            compat: tuple[str | None, ...] = (None, None)
+            reference = None
+            if (entry := policy.compat_of(l4t)) is not None:
+                compat, reference = (entry.version or "", entry.cuda), entry.reference
+            yield (name, l4t, *about, *compat, release.reference, reference)
 
 
 def _driver_rows(policy: DriverPolicy) -> _Rows:

@@ -119,7 +119,7 @@ def _builds(release: JetPackRelease) -> str:
 def _compat(release: JetPackRelease, policy: JetPackPolicy) -> tuple[str, JetsonCompat | None]:
     """Return the newest compat package for a release in words, and its entry."""
     generation = release.l4t[-1].partition(".")[0]
-    compat = policy.compat.get(generation)
+    compat = policy.compat_of(release.l4t[-1])
     if compat is None:
         return f"whether a compat package runs on L4T {generation} is unknown", None
     if compat.version is None:

@@ -36,6 +36,7 @@ OTHER_TABLES = (
     "glibc_bounds",
     "drivers",
     "ptx_versions",
+    "jetpacks",
     "runfiles",
     "downloads",
 )
@@ -55,6 +56,7 @@ def data(tmp_path: Path) -> Path:
         "gpus.json",
         "nvcc_compat.json",
         "policy/drivers.json",
+        "policy/jetpack.json",
     ):
         copy(shipped / name, root / name)
     return root

@@ -210,6 +210,22 @@ def test_drivers_of_a_release_are_those_of_the_policy(run: Run) -> None:
     assert rows_of(run, "SELECT ptx FROM ptx_versions WHERE cuda = '12.9'") == [["8.8"]]
 
 
+@pytest.mark.parametrize(
+    ("l4t", "row"),
+    [
+        ("36.4.3", ["6.2", "12.6", "9.3.0.75", "10.3.0.30", "12.9.40580548", "12.9"]),
+        ("38.4.0", ["7.1", "13.0", "9.12.0.46", "10.13.3.9", "", None]),
+        ("39.2.0", ["7.2", "13.2", "9.20.0.46", "10.16.2.10", None, None]),
+    ],
+)
+def test_jetpacks_are_those_of_the_policy(run: Run, l4t: str, row: list[str | None]) -> None:
+    """An empty `compat` means that none runs, and null that it is unknown."""
+    columns = "jetpack, cuda, cudnn, tensorrt, compat, compat_cuda"
+    assert rows_of(run, f"SELECT {columns} FROM jetpacks WHERE l4t = '{l4t}'") == [row]
+    sql = "SELECT count(*) FROM jetpacks WHERE reference IS NULL OR reference = ''"
+    assert rows_of(run, sql) == [[0]]
+
+
 @pytest.mark.slow
 def test_every_table_and_column_is_documented(run: Run) -> None:
     listed = rows_of(run, "--tables")
