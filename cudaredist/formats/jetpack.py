@@ -20,22 +20,28 @@ class JetPackRelease(Reasoned):
         description="The platform of NVIDIA's archives for it. Null: NVIDIA publishes none"
     )
 
+    @property
+    def generation(self) -> str:
+        """The major of its releases of L4T, such as 36."""
+        return self.l4t[-1].partition(".")[0]
+
 
 class JetsonCompat(Reasoned):
-    """The newest compat package that runs on a generation of L4T."""
+    """A compat package that runs on a generation of L4T."""
 
-    version: VersionText | None = Field(description="Of cuda_compat. Null: none runs")
-    cuda: CudaMinor | None = Field(description="The newest CUDA with it")
+    package: str
+    version: VersionText | None = Field(description="Null: the source does not state it")
+    cuda: CudaMinor = Field(description="The newest CUDA with it")
 
 
 class JetPackPolicy(OwnFile):
     """`policy/jetpack.json`: the contents of JetPack releases, and compat packages for them."""
 
     releases: dict[VersionText, JetPackRelease] = Field(description="By release of JetPack")
-    compat: dict[str, JetsonCompat] = Field(
-        description="By major of L4T. A generation without an entry is unknown"
+    compat: dict[str, tuple[JetsonCompat, ...]] = Field(
+        description="By major of L4T. Other packages, and generations without an entry, are unknown"
     )
 
-    def compat_of(self, l4t: str) -> JetsonCompat | None:
-        """Return the compat package for a release of L4T, None if it is unknown."""
-        return self.compat.get(l4t.partition(".")[0])
+    def compat_of(self, release: JetPackRelease) -> tuple[JetsonCompat, ...]:
+        """Return the known compat packages for a release."""
+        return self.compat.get(release.generation, ())

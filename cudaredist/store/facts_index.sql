@@ -388,17 +388,27 @@ CREATE TABLE jetpacks (
     layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
     jetpack TEXT NOT NULL, -- such as `6.2`
     l4t TEXT NOT NULL, -- such as `36.4.3`
+    l4t_major INTEGER NOT NULL, -- its generation, such as `36`
     cuda TEXT NOT NULL, -- the CUDA minor in it, such as `12.6`
     cudnn TEXT, -- the release of cuDNN in it. Null: unknown
     tensorrt TEXT, -- the release of TensorRT in it. Null: unknown
     capabilities TEXT NOT NULL, -- of its GPUs, as JSON
     platform TEXT, -- of NVIDIA's archives for it. Null: NVIDIA publishes none
-    compat TEXT, -- the newest `cuda_compat` that runs on it. Empty: none runs. Null: unknown
-    compat_cuda TEXT, -- the newest CUDA minor with that package. Null: none, or unknown
-    reference TEXT NOT NULL, -- the source of the release
-    compat_reference TEXT -- the source of the compat package. Null: unknown
+    reference TEXT NOT NULL -- the source
 );
 CREATE INDEX jetpacks_of_document ON jetpacks (document);
+
+-- Compat packages that run on a generation of L4T. Others are unknown.
+CREATE TABLE jetson_compat (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence
+    l4t_major INTEGER NOT NULL, -- the generation, such as `36`
+    package TEXT NOT NULL, -- such as `cuda_compat`
+    version TEXT, -- of the package. Null: the source does not state it
+    cuda TEXT NOT NULL, -- the newest CUDA minor with the package
+    reference TEXT NOT NULL -- the source
+);
+CREATE INDEX jetson_compat_of_document ON jetson_compat (document);
 
 -- Runfile installers of CUDA, from the records of `cudaredist runfile add`.
 CREATE TABLE runfiles (

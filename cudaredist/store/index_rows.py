@@ -209,7 +209,8 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
             ptx = ((cuda, one.version, one.reference) for cuda, one in table.ptx.items())
             rows_by_table = {"drivers": _driver_rows(table), "ptx_versions": ptx}
         case JetPackPolicy():
-            rows_by_table = {"jetpacks": _jetpack_rows(table)}
+            compat = _jetson_compat_rows(table)
+            rows_by_table = {"jetpacks": _jetpack_rows(table), "jetson_compat": compat}
         case Runfiles():
             rows_by_table = {"runfiles": _runfile_rows(table)}
         case _:
@@ -254,16 +255,18 @@ def _runfile_rows(table: Runfiles) -> _Rows:
 
 
 def _jetpack_rows(policy: JetPackPolicy) -> _Rows:
-    """Yield a row for each release of L4T, with its compat package."""
+    """Yield a row for each release of L4T."""
     for name, release in policy.releases.items():
         libraries = (release.cuda, release.cudnn, release.tensorrt)
-        about = (*libraries, json.dumps(release.capabilities), release.platform)
+        about = (json.dumps(release.capabilities), release.platform, release.reference)
         for l4t in release.l4t:
-            compat: tuple[str | None, ...] = (None, None)
-            reference = None
-            if (entry := policy.compat_of(l4t)) is not None:
-                compat, reference = (entry.version or "", entry.cuda), entry.reference
-            yield (name, l4t, *about, *compat, release.reference, reference)
+            yield (name, l4t, int(release.generation), *libraries, *about)
+
+
+def _jetson_compat_rows(policy: JetPackPolicy) -> _Rows:
+    for generation, packages in policy.compat.items():
+        for one in packages:
+            yield (int(generation), one.package, one.version, one.cuda, one.reference)
 
 
 def _driver_rows(policy: DriverPolicy) -> _Rows:

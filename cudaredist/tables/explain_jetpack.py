@@ -2,15 +2,21 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.errors import UnknownNameError
+from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.formats.jetpack import JetPackPolicy, JetPackRelease, JetsonCompat
+from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import REDISTS
 from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
 
+_Subject: TypeAlias = Literal["jetpack", "l4t"]
+
 POLICY_FILE = "policy/jetpack.json"
+
+_TITLES: Mapping[_Subject, str] = {"jetpack": "JetPack", "l4t": "L4T"}
+_OTHERS: Mapping[_Subject, _Subject] = {"jetpack": "l4t", "l4t": "jetpack"}
 
 _name = re.compile(
     r"(?P<kind>jetpack|jp|l4t|jetson linux)?[ -]?[rv]?(?P<version>[0-9]{1,4}(\.[0-9]{1,4}){0,3})",
@@ -21,7 +27,7 @@ _name = re.compile(
 class JetsonName(NamedTuple):
     """A release of JetPack or L4T in words."""
 
-    subject: Literal["jetpack", "l4t"]
+    subject: _Subject
     version: str
 
 
@@ -34,22 +40,35 @@ def parse_jetson(text: str) -> JetsonName | None:
     return JetsonName("jetpack" if is_jetpack else "l4t", match["version"])
 
 
-def find_jetpack(subject: Literal["jetpack", "l4t"], text: str, policy: JetPackPolicy) -> str:
+def find_jetpack(subject: _Subject, text: str, policy: JetPackPolicy) -> str:
     """Return the release of JetPack that a text names, or the newest one with a prefix.
 
-    Raises `UnknownNameError`, which suggests the nearest.
+    Raises `NotInDataError` or `UnknownNameError`, which suggest the nearest, and `UsageError` for a
+    release of the other subject.
     """
     match = _name(text.strip())
-    labels = {
+    labels = _labels(subject, policy)
+    label = None if match is None else find_release(match["version"], labels)
+    if label is not None:
+        return labels[label]
+    title, other = _TITLES[subject], _OTHERS[subject]
+    if match is None:
+        raise UnknownNameError(f"release of {title}", text, map(str, labels))
+    version = match["version"]
+    if find_release(version, _labels(other, policy)) is not None:
+        hint = f"run `{command_line(f'explain {other}', version)}`"
+        message = f"{version} is a release of {_TITLES[other]}, not of {title}"
+        raise UsageError(message, hint=hint)
+    raise NotInDataError(f"{title} {version}", version, map(str, labels))
+
+
+def _labels(subject: _Subject, policy: JetPackPolicy) -> dict[Version, str]:
+    """Return the releases of JetPack by those of a subject."""
+    return {
         Version.parse(label): name
         for name, release in policy.releases.items()
         for label in ((name,) if subject == "jetpack" else release.l4t)
     }
-    label = None if match is None else find_release(match["version"], labels)
-    if label is None:
-        title = "release of JetPack" if subject == "jetpack" else "release of L4T"
-        raise UnknownNameError(title, text, map(str, labels))
-    return labels[label]
 
 
 def jetpack_answer(
@@ -69,7 +88,7 @@ def jetpack_answer(
     noun = "capability" if len(release.capabilities) == 1 else "capabilities"
     l4t = ", ".join(release.l4t)
     yield f"JetPack {name} (L4T {l4t}): {', '.join(libraries)}; compute {noun} {capabilities}"
-    yield _compat(release, policy)[0]
+    yield _compat(release, policy)
     if release.platform is None:
         yield "NVIDIA publishes no archives and wheels for it."
         return
@@ -98,11 +117,13 @@ def _facts(
         yield make_fact(title.lower(), words, version, origin, reason)
     words = "compute capabilities"
     yield make_fact("capabilities", words, release.capabilities, origin, reason)
-    words, compat = _compat(release, policy)
-    if compat is None:
-        yield make_fact("compat", words, None, _origin("no source"))
-    else:
-        yield make_fact("compat", words, compat.version, _origin(compat.reference), compat.reason)
+    known = policy.compat_of(release)
+    for compat in known:
+        words = f"{_package(compat)} runs on L4T {release.generation}, up to CUDA {compat.cuda}"
+        source = _origin(compat.reference)
+        yield make_fact("compat", words, compat.version, source, compat.reason)
+    if not known:
+        yield make_fact("compat", _compat(release, policy), None, _origin("no source"))
     if release.platform is not None:
         yield make_fact(
             "platform", f"platform {release.platform}", release.platform, origin, reason
@@ -116,16 +137,18 @@ def _builds(release: JetPackRelease) -> str:
     return f"builds for {release.platform} and CUDA {release.cuda.partition('.')[0]}"
 
 
-def _compat(release: JetPackRelease, policy: JetPackPolicy) -> tuple[str, JetsonCompat | None]:
-    """Return the newest compat package for a release in words, and its entry."""
-    generation = release.l4t[-1].partition(".")[0]
-    compat = policy.compat_of(release.l4t[-1])
-    if compat is None:
-        return f"whether a compat package runs on L4T {generation} is unknown", None
-    if compat.version is None:
-        return f"no known compat package runs on L4T {generation}", compat
-    words = f"cuda_compat {compat.version} runs on L4T {generation}: CUDA up to {compat.cuda}"
-    return words, compat
+def _compat(release: JetPackRelease, policy: JetPackPolicy) -> str:
+    """Return the compat packages that run on a release, in words."""
+    l4t = f"L4T {release.generation}"
+    known = policy.compat_of(release)
+    if not known:
+        return f"compat packages that run on {l4t}: unknown"
+    packages = [f"{_package(compat)} (up to CUDA {compat.cuda})" for compat in known]
+    return f"compat packages that run on {l4t}: {', '.join(packages)}"
+
+
+def _package(compat: JetsonCompat) -> str:
+    return f"{compat.package} {compat.version}" if compat.version else compat.package
 
 
 def _origin(reference: str) -> Origin:

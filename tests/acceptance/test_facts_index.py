@@ -37,6 +37,7 @@ OTHER_TABLES = (
     "drivers",
     "ptx_versions",
     "jetpacks",
+    "jetson_compat",
     "runfiles",
     "downloads",
 )

@@ -3,7 +3,7 @@
 import pytest
 from conftest import REPOSITORY
 
-from cudaredist.errors import UnknownNameError
+from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.tables.explain_jetpack import (
@@ -56,10 +56,37 @@ def test_release_is_found_by_name(subject: str, text: str, release: str) -> None
     assert find_jetpack(subject, text, POLICY) == release  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("subject", "text"), [("jetpack", "8"), ("l4t", "37.1"), ("l4t", "x")])
-def test_unknown_release_is_refused(subject: str, text: str) -> None:
-    with pytest.raises(UnknownNameError, match="no release of"):
+@pytest.mark.parametrize(
+    ("subject", "text", "message"),
+    [
+        ("jetpack", "8", "JetPack 8 is not in the data"),
+        ("l4t", "R37.1", "L4T 37.1 is not in the data"),
+        ("l4t", "36.4.7", "L4T 36.4.7 is not in the data"),
+    ],
+)
+def test_release_that_may_exist_is_not_in_the_data(subject: str, text: str, message: str) -> None:
+    with pytest.raises(NotInDataError, match=message):
         find_jetpack(subject, text, POLICY)  # type: ignore[arg-type]
+
+
+def test_text_without_version_is_not_a_release() -> None:
+    with pytest.raises(UnknownNameError, match="no release of L4T is called 'x'"):
+        find_jetpack("l4t", "x", POLICY)
+
+
+@pytest.mark.parametrize(
+    ("subject", "text", "message", "command"),
+    [
+        ("jetpack", "36.4", "36.4 is a release of L4T, not of JetPack", "explain l4t 36.4"),
+        ("l4t", "6.2", "6.2 is a release of JetPack, not of L4T", "explain jetpack 6.2"),
+    ],
+)
+def test_release_of_the_other_subject_has_its_command(
+    subject: str, text: str, message: str, command: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        find_jetpack(subject, text, POLICY)  # type: ignore[arg-type]
+    assert caught.value.hint == f"run `cudaredist {command}`"
 
 
 @pytest.mark.parametrize(
@@ -69,25 +96,26 @@ def test_unknown_release_is_refused(subject: str, text: str) -> None:
             "5.1.2",
             "JetPack 5.1.2 (L4T 35.4.1): CUDA 11.4, cuDNN 8.6.0.166, TensorRT 8.5.2; "
             "compute capabilities 7.2 and 8.7",
-            "cuda_compat 12.2.34086590 runs on L4T 35: CUDA up to 12.2",
+            "compat packages that run on L4T 35: cuda_compat 12.2.34086590 (up to CUDA 12.2)",
         ),
         (
             "6.2",
             "JetPack 6.2 (L4T 36.4.3): CUDA 12.6, cuDNN 9.3.0.75, TensorRT 10.3.0.30; "
             "compute capability 8.7",
-            "cuda_compat 12.9.40580548 runs on L4T 36: CUDA up to 12.9",
+            "compat packages that run on L4T 36: cuda_compat 12.9.40580548 (up to CUDA 12.9), "
+            "cuda_compat_orin (up to CUDA 13.2)",
         ),
         (
             "7.1",
             "JetPack 7.1 (L4T 38.4.0): CUDA 13.0, cuDNN 9.12.0.46, TensorRT 10.13.3.9; "
             "compute capability 11.0",
-            "no known compat package runs on L4T 38",
+            "compat packages that run on L4T 38: unknown",
         ),
         (
             "7.2",
             "JetPack 7.2 (L4T 39.2.0): CUDA 13.2, cuDNN 9.20.0.46, TensorRT 10.16.2.10; "
             "compute capabilities 8.7 and 11.0",
-            "whether a compat package runs on L4T 39 is unknown",
+            "compat packages that run on L4T 39: unknown",
         ),
     ],
 )

@@ -213,17 +213,25 @@ def test_drivers_of_a_release_are_those_of_the_policy(run: Run) -> None:
 @pytest.mark.parametrize(
     ("l4t", "row"),
     [
-        ("36.4.3", ["6.2", "12.6", "9.3.0.75", "10.3.0.30", "12.9.40580548", "12.9"]),
-        ("38.4.0", ["7.1", "13.0", "9.12.0.46", "10.13.3.9", "", None]),
-        ("39.2.0", ["7.2", "13.2", "9.20.0.46", "10.16.2.10", None, None]),
+        ("36.4.3", ["6.2", "12.6", "9.3.0.75", "10.3.0.30", "linux-aarch64"]),
+        ("38.4.0", ["7.1", "13.0", "9.12.0.46", "10.13.3.9", "linux-sbsa"]),
+        ("39.2.0", ["7.2", "13.2", "9.20.0.46", "10.16.2.10", "linux-sbsa"]),
     ],
 )
-def test_jetpacks_are_those_of_the_policy(run: Run, l4t: str, row: list[str | None]) -> None:
-    """An empty `compat` means that none runs, and null that it is unknown."""
-    columns = "jetpack, cuda, cudnn, tensorrt, compat, compat_cuda"
+def test_jetpacks_are_those_of_the_policy(run: Run, l4t: str, row: list[str]) -> None:
+    columns = "jetpack, cuda, cudnn, tensorrt, platform"
     assert rows_of(run, f"SELECT {columns} FROM jetpacks WHERE l4t = '{l4t}'") == [row]
-    sql = "SELECT count(*) FROM jetpacks WHERE reference IS NULL OR reference = ''"
-    assert rows_of(run, sql) == [[0]]
+
+
+def test_compat_packages_of_a_jetpack_are_those_of_its_generation(run: Run) -> None:
+    sql = """SELECT package, version, jetson_compat.cuda
+        FROM jetpacks JOIN jetson_compat USING (l4t_major) WHERE l4t = '{}' ORDER BY package"""
+    assert rows_of(run, sql.format("36.4.3")) == [
+        ["cuda_compat", "12.9.40580548", "12.9"],
+        ["cuda_compat_orin", None, "13.2"],
+    ]
+    assert rows_of(run, sql.format("35.4.1")) == [["cuda_compat", "12.2.34086590", "12.2"]]
+    assert rows_of(run, sql.format("38.4.0")) == []
 
 
 @pytest.mark.slow
