@@ -31,7 +31,7 @@ from cudaredist.redists import CUDA, NVIDIA_BASE, REDISTS, Redist, find_redist
 from cudaredist.words import shown, without_secrets
 
 if TYPE_CHECKING:
-    from cudaredist.formats.base import Channel
+    from cudaredist.formats.names import Channel
     from cudaredist.formats.outcomes import FeatureOutcome, ManifestOutcome
     from cudaredist.formats.report import Answer, ErrorReport, Report
     from cudaredist.progress import Progress

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.report import ManifestStatus
+from cudaredist.formats.names import ManifestStatus
 from cudaredist.store.files import require_file, update_output
 from cudaredist.words import shown
 

@@ -16,7 +16,6 @@ from cudaredist.features.facts import Entry, Facts
 from cudaredist.features.missing_headers import missing_headers
 from cudaredist.features.placement import Placed, is_stub, place_all
 from cudaredist.features.wheel import as_redistributable
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import (
     CodeTargets,
     DeviceCode,
@@ -27,6 +26,7 @@ from cudaredist.formats.features import (
     Program,
     WholeFeatures,
 )
+from cudaredist.formats.names import OutputName
 from cudaredist.primitives import natural_order
 from cudaredist.words import printable, shortened
 

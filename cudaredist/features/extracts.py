@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from cudaredist.binaries.file_content import FileContent
 from cudaredist.errors import InvalidFileError
 from cudaredist.features.facts import Extract
-from cudaredist.formats.base import ExtractKind
+from cudaredist.formats.names import ExtractKind
 from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, read_ptxas
 from cudaredist.tables.nvcc.glibc import MATH_HEADER_PATH
 from cudaredist.tables.nvcc.preprocessor import HEADER_PATH

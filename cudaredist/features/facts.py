@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cudaredist.archives.members import MemberKind
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.formats.base import ExtractKind
+from cudaredist.formats.names import ExtractKind
 
 FACTS_SCHEMA = 9
 """Version of the facts. Raise it whenever facts are read differently, to ignore cached ones."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import ExaminedArchive, Features
+from cudaredist.formats.names import OutputName
 from cudaredist.jsontext import load_json
 from cudaredist.primitives import ArchiveId
 

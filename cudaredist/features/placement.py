@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.features.facts import Entry
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 
 LibraryKind: TypeAlias = Literal["shared", "import", "static"]
 

@@ -6,7 +6,8 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.formats.base import Channel, InnerPath, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import InnerPath, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.names import Channel
 from cudaredist.formats.symbol_tables import ArchiveKey, ReleaseRanges
 
 API_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"

@@ -1,7 +1,6 @@
 """Shared types and the base class of models."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -56,15 +55,6 @@ ArchivePath = Annotated[
     str, Field(pattern=ARCHIVE_PATH_PATTERN, description="Path of an archive in a manifest")
 ]
 Count = Annotated[int, Field(ge=0)]
-Channel = Literal["redist", "wheels"]
-CHANNEL_TITLES: Mapping[Channel, str] = {"redist": "archives", "wheels": "wheels"}
-"""Names of the channels in tables. The first one is searched first."""
-CHANNEL_SUBJECTS: Mapping[Channel, str] = {"redist": "NVIDIA's archives", "wheels": "wheels"}
-"""Names of the channels in sentences."""
-ExtractKind: TypeAlias = Literal["host-config", "math-functions", "ptxas"]
-OutputName: TypeAlias = Literal[
-    "out", "bin", "dev", "doc", "include", "lib", "python", "samples", "static", "stubs"
-]
 
 
 class OwnModel(BaseModel):

@@ -11,13 +11,13 @@ from cudaredist.formats.base import (
     InnerFolder,
     InnerPath,
     Label,
-    OutputName,
     OwnFile,
     OwnModel,
     RedistName,
     VersionText,
     optional,
 )
+from cudaredist.formats.names import OutputName
 from cudaredist.primitives import ADDRESS_PATTERN, NVIDIA_CHANNEL_PATTERN, PREVIEW
 
 FileNames: TypeAlias = dict[OutputName, dict[str, str]]

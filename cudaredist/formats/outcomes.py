@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from cudaredist.formats.report import ErrorReport, ManifestStatus, ReleaseName
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import ErrorReport, ReleaseName
 
 
 class FeatureOutcome(ReleaseName):

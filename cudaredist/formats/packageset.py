@@ -12,7 +12,6 @@ from cudaredist.formats.base import (
     InnerFolder,
     InnerPath,
     Label,
-    OutputName,
     OwnFile,
     OwnModel,
     RedistName,
@@ -20,6 +19,7 @@ from cudaredist.formats.base import (
 )
 from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.policy import Owner
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import CapabilityName

@@ -12,7 +12,6 @@ from cudaredist.formats.base import (
     HexSha256,
     InnerFolder,
     InnerPath,
-    OutputName,
     OwnFile,
     OwnModel,
     Reasoned,
@@ -20,6 +19,7 @@ from cudaredist.formats.base import (
     VersionText,
     optional,
 )
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.tables import CapabilityName, PlainCapability
 from cudaredist.wheels import METAPACKAGES
 

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, Generic, Literal, Protocol, Self, TypeVa
 from pydantic import AfterValidator, Field
 
 from cudaredist.errors import EXIT_FINDINGS, CudaRedistError, worst_exit_code
-from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import OutputSize
+from cudaredist.formats.names import ManifestStatus, OutputName
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.words import without_secrets
@@ -17,8 +18,6 @@ Kind = TypeVar("Kind", bound=str)
 
 PublicText = Annotated[str, AfterValidator(without_secrets)]
 """A message without the credentials of its addresses."""
-
-ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
 
 class Answer(OwnModel):

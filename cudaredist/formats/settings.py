@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from cudaredist.formats.base import Channel, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.names import Channel
 from cudaredist.hints import redacted
 
 DEFAULT_NAME = "default"

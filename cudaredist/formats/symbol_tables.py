@@ -8,7 +8,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.formats.base import Channel, Label, OwnFile, OwnModel, RedistName, optional
+from cudaredist.formats.base import Label, OwnFile, OwnModel, RedistName, optional
+from cudaredist.formats.names import Channel
 
 LIBRARY_PATTERN = r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$"
 LibraryName = Annotated[

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.base import (
-    Channel,
     CudaMinor,
     HexSha256,
     InnerPath,
@@ -16,6 +15,7 @@ from cudaredist.formats.base import (
     VersionText,
     optional,
 )
+from cudaredist.formats.names import Channel
 
 
 class BinarySource(OwnModel):

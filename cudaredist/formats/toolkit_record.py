@@ -6,7 +6,6 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from cudaredist.formats.base import (
-    Channel,
     Count,
     HexSha256,
     InnerFolder,
@@ -17,6 +16,7 @@ from cudaredist.formats.base import (
     Reasoned,
     optional,
 )
+from cudaredist.formats.names import Channel
 from cudaredist.primitives import is_inner_path
 from cudaredist.words import shown
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.outputs import resolve
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import (
     Depends,
     Needed,

@@ -8,8 +8,9 @@ from itertools import chain
 from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
-from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, LockEntry, MissingHeaders
+from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.policy import (
     Bounds,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Literal
 
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import Library
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import (
     Depends,
     Diagnostic,

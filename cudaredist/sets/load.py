@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.features.legacy import legacy_outputs
-from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.registry import (
     POLICIES_CACHED,

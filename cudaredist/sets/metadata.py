@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from cudaredist.features.license_files import main_license
 from cudaredist.features.wheel import WHEEL_PREFIX
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import DeviceCode
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
 from cudaredist.formats.policy import License, LicensePolicy, LicenseText, PackageMeta
 from cudaredist.manifests.manifest_values import Archive, Package

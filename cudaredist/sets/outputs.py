@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import ExaminedArchive, Library, OutputSize, Program
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import TreeChange
 from cudaredist.formats.policy import OutputPolicy
 from cudaredist.primitives import Version

@@ -12,7 +12,7 @@ from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry
 from cudaredist.features.placement import place_all
 from cudaredist.features.wheel import as_redistributable
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import SetPackage, TreeChange
 from cudaredist.sets.outputs import folders_above, is_below
 from cudaredist.sets.pkgconfig import unversioned

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import ArchiveId, Platform, Version, find_release

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version

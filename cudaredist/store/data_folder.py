@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
-from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Lock, LockEntry
+from cudaredist.formats.names import Channel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from cudaredist.formats.base import Channel
 from cudaredist.formats.features import ExaminedArchive
+from cudaredist.formats.names import Channel
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress

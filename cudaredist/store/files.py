@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cudaredist.errors import STANDARD_INPUT, ReadError, ReadingFrom, WritingTo
+from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.registry import OWN_FILE_LIMIT
-from cudaredist.formats.report import ManifestStatus
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256
 from cudaredist.private import open_file

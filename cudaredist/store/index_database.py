@@ -23,8 +23,9 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar, get_args
 
 from cudaredist import __version__
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, WriteError
-from cudaredist.formats.base import Channel, OwnModel
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.jetpack import JetPackPolicy
+from cudaredist.formats.names import Channel
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles

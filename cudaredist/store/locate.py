@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.hints import again
 from cudaredist.primitives import find_release
 from cudaredist.redists import CUDA

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from cudaredist.formats.base import ExtractKind, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.names import ExtractKind
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.store.data_folder import Store

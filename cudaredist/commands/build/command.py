@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cudaredist.cli.configuration import DeclaredSets
-    from cudaredist.formats.base import Channel
+    from cudaredist.formats.names import Channel
     from cudaredist.sets.inputs import SetData
     from cudaredist.sets.spec import Request
     from cudaredist.store.data_folder import Store

@@ -5,8 +5,9 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.packageset import Diagnostic, Status
-from cudaredist.formats.report import ErrorReport, ManifestStatus, Report
+from cudaredist.formats.report import ErrorReport, Report
 
 SetStatus: TypeAlias = ManifestStatus | Literal["removed", "would-remove"]
 

@@ -22,8 +22,9 @@ from cudaredist.errors import (
     WriteError,
 )
 from cudaredist.formats.features import LockEntry
+from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import again, command_line, server_line
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, sha256_of

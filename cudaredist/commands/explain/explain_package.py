@@ -20,8 +20,8 @@ from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.features.distribution_list import distribution_of
 from cudaredist.features.wheel import unusual_notes
 from cudaredist.formats.advisories import PackageVulnerability
-from cudaredist.formats.base import Channel
 from cudaredist.formats.features import Library, MissingHeaders
+from cudaredist.formats.names import Channel
 from cudaredist.formats.packageset import Reason
 from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
 from cudaredist.formats.registry import read_own_file

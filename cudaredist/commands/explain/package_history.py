@@ -11,7 +11,7 @@ from cudaredist.commands.explain.explain_package import (
     package_archives,
 )
 from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
-from cudaredist.formats.base import CHANNEL_TITLES, Channel
+from cudaredist.formats.names import CHANNEL_TITLES, Channel
 from cudaredist.grouping import grouped
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index, IndexedArchive, Question

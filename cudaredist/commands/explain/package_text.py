@@ -11,7 +11,7 @@ from cudaredist.commands.explain.report import (
     PackageLicense,
     PackageReport,
 )
-from cudaredist.formats.base import CHANNEL_SUBJECTS, CHANNEL_TITLES
+from cudaredist.formats.names import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.similar_names import listed_names

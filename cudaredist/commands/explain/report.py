@@ -6,8 +6,9 @@ from pydantic import Field
 
 from cudaredist.features.distribution_list import Distribution
 from cudaredist.formats.advisories import PackageVulnerability
-from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.host_compilers import HostCompiler
+from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
 from cudaredist.formats.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
 from cudaredist.tables.explanation import Topic

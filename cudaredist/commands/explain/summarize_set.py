@@ -6,7 +6,7 @@ from cudaredist.commands.explain.report import (
     SetSummary,
     SummarizedPackage,
 )
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.grouping import grouped
 from cudaredist.sets.assemble import count_statuses

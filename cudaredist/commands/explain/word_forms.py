@@ -14,7 +14,7 @@ from cudaredist.cli.options import Data
 from cudaredist.cli.session import Session, open_cache
 from cudaredist.commands.explain.explain_package import package_names
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import quoted
 from cudaredist.primitives import Version, find_release, parse_label

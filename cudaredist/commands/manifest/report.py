@@ -6,7 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import HexSha256, OwnModel
-from cudaredist.formats.report import ManifestStatus, Report
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import Report
 from cudaredist.primitives import place_name
 
 

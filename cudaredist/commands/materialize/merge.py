@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.commands.materialize.options import TreeName
 from cudaredist.errors import ConflictError, UnsafePathError
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.toolkit_record import (
     RECORD_NAME,

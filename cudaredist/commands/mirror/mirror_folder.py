@@ -27,9 +27,9 @@ from cudaredist.errors import (
     WriteError,
     WritingTo,
 )
-from cudaredist.formats.base import Channel
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
+from cudaredist.formats.names import Channel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
 from cudaredist.locks import one_write

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from cudaredist.cli.session import find_redists
 from cudaredist.commands.mirror.options import MirrorOptions
-from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import METADATA_SUFFIX
+from cudaredist.formats.names import Channel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.toolkit_record import ComponentPolicy
 from cudaredist.manifests.manifest_values import Archive

@@ -12,8 +12,8 @@ from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_ma
 from cudaredist.commands.mirror.options import MirrorOptions
 from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
-from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile
+from cudaredist.formats.names import Channel
 from cudaredist.grouping import grouped
 from cudaredist.hints import quoted
 from cudaredist.primitives import find_release

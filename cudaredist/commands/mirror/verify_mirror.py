@@ -19,8 +19,8 @@ from cudaredist.commands.mirror.mirror_paths import (
 )
 from cudaredist.commands.mirror.report import DefectKind, MirrorDefect, MirrorVerifyReport
 from cudaredist.errors import ReadingFrom, worst_exit_code
-from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import METADATA_SUFFIX, MIRROR_LOCK, MirrorFile
+from cudaredist.formats.names import Channel
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import Sha256, parse_label, sha256_of

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.cli.text import columns, markdown_table
-from cudaredist.formats.report import ManifestStatus, Report
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import Report
 from cudaredist.words import printable
 
 Cell: TypeAlias = str | int | float | None

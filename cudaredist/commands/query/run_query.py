@@ -19,7 +19,7 @@ from cudaredist.errors import (
     WritingTo,
     worst_exit_code,
 )
-from cudaredist.formats.report import ManifestStatus
+from cudaredist.formats.names import ManifestStatus
 from cudaredist.hints import again, command_line
 from cudaredist.private import open_file
 from cudaredist.store.facts_index import Index

@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.report import ManifestStatus, Report
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import Report
 from cudaredist.formats.runfile_records import Runfile
 
 

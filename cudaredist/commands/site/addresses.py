@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from cudaredist.formats.base import CHANNEL_TITLES, Channel
+from cudaredist.formats.names import CHANNEL_TITLES, Channel
 
 _RESERVED = frozenset(
     {"archives", "assets", "compilers", "gpus", "packages", "search", "sets", "wheels"}

@@ -12,7 +12,8 @@ from cudaredist.commands.explain.report import (
     PackageCoverage,
     SetSummary,
 )
-from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.report import ReleaseName
 from cudaredist.formats.tables import (
     CapabilityEntry,

@@ -26,7 +26,7 @@ from cudaredist.commands.explain.report import (
 from cudaredist.commands.site.other_kind import read_other_kind
 from cudaredist.commands.site.page_models import OtherKindPage
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
-from cudaredist.formats.base import Channel, OutputName
+from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file

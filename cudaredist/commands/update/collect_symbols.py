@@ -13,7 +13,8 @@ from cudaredist.commands.update.report import BrokenManifest, SymbolArchive, Sym
 from cudaredist.commands.update.table_run import TableRun
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, ReadError
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
-from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.data_folder import Store
 from cudaredist.store.examined_archives import examined_archives

@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import ArchiveName, ErrorReport, ManifestStatus, Report
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import ArchiveName, ErrorReport, Report
 from cudaredist.formats.tables import TableFinding
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cudaredist.commands.update.report import TableReport
     from cudaredist.commands.update.table_run import TableRun
-    from cudaredist.formats.base import Channel
+    from cudaredist.formats.names import Channel
 
 
 _Run = TypeVar("_Run", bound="TableRun")

@@ -13,7 +13,8 @@ from cudaredist.errors import (
 )
 from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT
 from cudaredist.features.facts import Extract, Facts
-from cudaredist.formats.base import ExtractKind, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.names import ExtractKind
 from cudaredist.jsontext import load_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.archive_service import ArchiveService

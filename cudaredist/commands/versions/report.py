@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.cli.text import columns, nvidia_channel_lines
-from cudaredist.formats.base import CHANNEL_TITLES, Channel, OwnModel, optional
+from cudaredist.formats.base import OwnModel, optional
+from cudaredist.formats.names import CHANNEL_TITLES, Channel
 from cudaredist.formats.report import ErrorReport, Report
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.words import plural

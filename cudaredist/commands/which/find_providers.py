@@ -14,7 +14,7 @@ from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichRep
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.advisories import PackageVulnerability
-from cudaredist.formats.base import OutputName
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.policy import LibraryPolicy, MetaPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.grouping import grouped

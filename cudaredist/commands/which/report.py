@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.advisories import PackageVulnerability
-from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.report import ArchiveName, Report
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.store.absence import Unexamined
 from cudaredist.store.facts_index import Index, IndexedArchive

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cudaredist.cli.text import columns
 from cudaredist.commands.which.report import OutsideProvider, SymbolHit, WhichHit, WhichReport
 from cudaredist.errors import EXIT_INCOMPLETE
-from cudaredist.formats.base import CHANNEL_TITLES
+from cudaredist.formats.names import CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name

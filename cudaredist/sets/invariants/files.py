@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from cudaredist.binaries.elf import machine_name
 from cudaredist.errors import InvalidArchiveError
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import FileCode, OutputSize
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus

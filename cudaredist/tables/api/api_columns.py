@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from cudaredist.formats.api_tables import ApiGroup, ApiHeader, ApiProvider, ApiTable, UnreadHeader
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.api.header_forms import Declared, HeaderForms
 from cudaredist.tables.symbols.symbol_table import label_ranges, labels_in

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
-from cudaredist.formats.base import Channel
+from cudaredist.formats.names import Channel
 from cudaredist.formats.symbol_tables import (
     ExportGroup,
     ImportGroup,

@@ -27,8 +27,8 @@ from support.set_inputs import (
 from cudaredist.errors import UsageError
 from cudaredist.exporters import EXPORTERS
 from cudaredist.exporters.export_format import ExportedSet
-from cudaredist.formats.base import OutputName
 from cudaredist.formats.features import ArchiveFeatures, WholeFeatures
+from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import SetPackage
 from cudaredist.primitives import ArchiveId, join_address, sri_of
 from cudaredist.redists import REDISTS
