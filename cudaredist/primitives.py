@@ -114,6 +114,10 @@ ARCHIVE_PATH_PATTERN = rf"^(?:\.\./\.\./\.\./pool/)?{_PLAIN_PART}(?:/{_PLAIN_PAR
 """The path of an archive in a manifest. NVIDIA's pool is above the manifest's folder."""
 NAME_PATTERN = f"^{_FIRST_PART}$"
 """The name of a redistributable, which is also a folder."""
+LIBRARY_PATTERN = r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$"
+"""The name of a library with a table of symbols."""
+API_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
+"""The name of a package with a table of its API."""
 
 # Plain characters. No part is empty or begins with a dot.
 _is_safe_path = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch

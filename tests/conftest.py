@@ -122,7 +122,7 @@ def _files_settle_soon() -> Iterator[None]:
     With 2 seconds, each command of a test would create the index of the test's files again.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cudaredist.store.index_database._SETTLED_NS", 10**7)
+        patch.setattr("cudaredist.store.documents._SETTLED_NS", 10**7)
         yield
 
 

@@ -9,7 +9,7 @@ with other bytes is kept and reported.
 import sys
 from pathlib import Path
 
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS

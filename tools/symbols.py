@@ -85,7 +85,7 @@ class Comparison:
     def tables(self, store: Store, cache: Cache) -> None:
         """Compare the columns of the tables with the facts of all archives in the cache."""
         folder = SymbolFolder(store.symbol_path)
-        documents = ((soname, folder.document(soname)) for soname in folder.sonames())
+        documents = ((soname, folder.document(soname)) for soname in folder.names())
         tables = {soname: SymbolColumns.of(document) for soname, document in documents if document}
         for redist in store.redists():
             target = targets_in_store(store, [find_redist(redist)], (WHEELS,))

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 from cudaredist.formats.base import InnerPath, Label, OwnFile, OwnModel, optional
 from cudaredist.formats.names import Channel
 from cudaredist.formats.symbol_tables import ArchiveKey, ReleaseRanges
+from cudaredist.primitives import API_NAME_PATTERN
 
-API_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
 ApiPackage = Annotated[
     str, Field(pattern=API_NAME_PATTERN, description="A package, such as `cuda_cudart`")
 ]

@@ -89,7 +89,7 @@ FILE_KINDS = {
         FileKind("api", "api_tables.ApiTable", "package providers headers"),
         FileKind("features", "features.Features", "manifest_sha256 packages"),
         FileKind("gpus", "tables.Gpus", "capabilities"),
-        FileKind("lock", "features.Lock", "redists"),
+        FileKind("lock", "lock.Lock", "redists"),
         FileKind("mirror-lock", "mirror_lock.MirrorLock", "mirrored"),
         FileKind("nvcc-compat", "tables.NvccCompat", "releases"),
         FileKind("package-set", "packageset.PackageSet", "cuda capabilities packages"),

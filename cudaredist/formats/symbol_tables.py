@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.base import Label, OwnFile, OwnModel, RedistName, optional
 from cudaredist.formats.names import Channel
+from cudaredist.primitives import LIBRARY_PATTERN
 
-LIBRARY_PATTERN = r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$"
 LibraryName = Annotated[
     str, Field(pattern=LIBRARY_PATTERN, description="A soname, or the name of a file")
 ]

@@ -28,8 +28,9 @@ from cudaredist.sets.load import read_set_data
 from cudaredist.sets.read_set import indexed_sets, read_package_set
 from cudaredist.store.data_folder import Store
 from cudaredist.store.layered_tables import require_layered
+from cudaredist.store.local_manifests import require_manifests
 from cudaredist.store.locate import store_to_read
-from cudaredist.store.read_data import RUNFILES, read_runfiles, require_manifests
+from cudaredist.store.read_data import RUNFILES, read_runfiles
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
 
 

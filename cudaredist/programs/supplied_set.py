@@ -11,6 +11,7 @@ from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.programs.program import KnownLibrary
 from cudaredist.sets.library_names import key_of, stem_of
+from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.symbol_folder import name_in_tables
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
@@ -70,7 +71,7 @@ class SuppliedSet:
         self._by_version = grouped(
             ((row.redist, row.package, row.version, row.platform, row.variant), row) for row in rows
         )
-        self._examined = cache(lambda contents: index.examined([contents]).get(contents))
+        self._examined = cache(lambda contents: examined_contents(index, [contents]).get(contents))
         self.libraries: dict[str, SuppliedLibrary] = {}
         """Its libraries by the key of the name, without stubs."""
         self.unexamined: list[SetPackage] = []

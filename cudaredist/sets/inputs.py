@@ -9,7 +9,8 @@ from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.features import ExaminedArchive, LockEntry, MissingHeaders
+from cudaredist.formats.features import ExaminedArchive, MissingHeaders
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.policy import (

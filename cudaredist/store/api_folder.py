@@ -1,32 +1,21 @@
 """The tables of APIs in a data folder, a file for each package."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.formats.api_tables import API_NAME_PATTERN, ApiTable
-from cudaredist.store.files import names_in, read_file, sweep, write_or_remove
+from cudaredist.formats.api_tables import ApiTable
+from cudaredist.primitives import API_NAME_PATTERN
+from cudaredist.store.files import read_file, sweep, write_or_remove
 from cudaredist.store.read_data import read_file_given
-
-_SUFFIX = ".json"
-_is_package = re.compile(API_NAME_PATTERN).fullmatch
+from cudaredist.store.table_folder import TableFolder
 
 
-class ApiFolder:
+class ApiFolder(TableFolder):
     """The folder `api/` of one layer."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def place(self, package: str) -> Path:
-        """Return the path of a package's table."""
-        return self.path / f"{package}{_SUFFIX}"
-
-    def packages(self) -> tuple[str, ...]:
-        """Return the packages with a table, sorted. Raises `ReadError`."""
-        files = (file for file in names_in(self.path) if file.endswith(_SUFFIX))
-        return tuple(sorted(filter(_is_package, (file.removesuffix(_SUFFIX) for file in files))))
+        super().__init__(path, API_NAME_PATTERN)
 
     def document(self, package: str) -> ApiTable | None:
         """Return the table of a package, None if it has none.

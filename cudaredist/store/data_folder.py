@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
-from cudaredist.formats.features import Lock, LockEntry
+from cudaredist.formats.lock import Lock, LockEntry
 from cudaredist.formats.names import Channel
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
-from cudaredist.store.examined_archives import describes_fewer, may_be_partial
 from cudaredist.store.files import (
     names_in,
     read_file,
@@ -28,6 +27,7 @@ from cudaredist.store.files import (
     write_or_remove,
     write_output,
 )
+from cudaredist.store.partial_features import describes_fewer, may_be_partial
 
 _log = logging.getLogger(__name__)
 _NIXPKGS_FOLDER = ("pkgs", "development", "cuda-modules", "_cuda")

@@ -10,9 +10,10 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.names import Channel
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, parse_label
@@ -22,7 +23,7 @@ from cudaredist.store.absence import Unexamined
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.index_database import IndexDatabase
-from cudaredist.store.read_data import load_features, load_manifest, no_manifests
+from cudaredist.store.local_manifests import no_manifests
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
@@ -174,19 +175,6 @@ WITHOUT_SYMBOLS = f"""(
         AND substr(sha256, 1, {KEY_SIZE}) NOT IN (SELECT archive FROM symbol_archives))"""
 """The condition that the symbols of an archive's libraries are not known."""
 
-
-class _FactsRow(NamedTuple):
-    contents: int
-    facts: str
-    """The entry of the feature file, as JSON."""
-
-
-_FACTS = Question(
-    _FactsRow,
-    """
-    SELECT id AS contents, facts FROM contents
-    WHERE id IN (SELECT value FROM json_each(?))""",
-)
 
 _OF_HIGHEST_LAYER = """
     layer = (
@@ -372,9 +360,7 @@ class Index:
                 and document.name == redist
             }
             for label in sorted(broken):
-                if store.manifests(redist).path_of(label).exists():
-                    load_manifest(store, redist, label)
-                load_features(store, redist, label)
+                _broken().raise_release_error(store, redist, label)
             labels.update(store.manifests(redist).labels())
         return tuple(sorted(labels))
 
@@ -446,13 +432,6 @@ class Index:
             for row in self.ask(_UNEXAMINED.where(condition), redists, *values)
         ]
 
-    def examined(self, contents: Collection[int]) -> dict[int, ExaminedArchive]:
-        """Return the contents of archives by their rows."""
-        return {
-            row.contents: ExaminedArchive.model_validate_json(row.facts)
-            for row in self.ask(_FACTS, contents)
-        }
-
     def with_device_code(self) -> list[ArchiveWithCode]:
         """Return the archives with device code.
 
@@ -461,8 +440,8 @@ class Index:
         """
         for document in self.unreadable():
             if document.channel in self.channels:
-                store = self.database.stores[document.layer, document.channel]
-                load_features(store, document.name, parse_label(document.label))
+                store = self.database.documents.stores[document.layer, document.channel]
+                _broken().raise_feature_error(store, document.name, parse_label(document.label))
         return self.ask(_WITH_CODE)
 
     def without_device_code(self) -> dict[tuple[str, str], list[Version]]:
@@ -531,7 +510,10 @@ class Index:
         """
         for document in self.unreadable():
             if document.kind == "symbols" and (libraries is None or document.name in libraries):
-                table = self.database.symbols[document.layer].document(document.name)
-                groups = () if table is None else (*table.exports, *table.imports)
-                for group in groups:
-                    group.symbols()
+                folder = self.database.documents.symbols[document.layer]
+                _broken().raise_symbol_error(folder, document.name)
+
+
+def _broken() -> ModuleType:
+    """Return the module that raises errors. Its models are slow to import."""
+    return import_module("cudaredist.store.broken_documents")

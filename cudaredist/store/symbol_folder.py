@@ -8,33 +8,24 @@ from typing import TYPE_CHECKING
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.features import Library
-from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
-from cudaredist.store.files import names_in, read_file, sweep, write_or_remove
+from cudaredist.formats.symbol_tables import Symbols
+from cudaredist.primitives import LIBRARY_PATTERN
+from cudaredist.store.files import read_file, sweep, write_or_remove
 from cudaredist.store.read_data import read_file_given
+from cudaredist.store.table_folder import TableFolder
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 if TYPE_CHECKING:
     from cudaredist.formats.packageset import Provided
 
-_SUFFIX = ".json"
 _is_library = re.compile(LIBRARY_PATTERN).fullmatch
 
 
-class SymbolFolder:
+class SymbolFolder(TableFolder):
     """The folder `symbols/` of one layer."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def place(self, soname: str) -> Path:
-        """Return the path of a library's table."""
-        return self.path / f"{soname}{_SUFFIX}"
-
-    def sonames(self) -> tuple[str, ...]:
-        """Return the libraries with a table, sorted. Raises `ReadError`."""
-        files = (file for file in names_in(self.path) if file.endswith(_SUFFIX))
-        sonames = (file.removesuffix(_SUFFIX) for file in files)
-        return tuple(sorted(filter(can_be_stored, sonames)))
+        super().__init__(path, LIBRARY_PATTERN)
 
     def document(self, soname: str) -> Symbols | None:
         """Return the document of a library, None if it has none.
@@ -78,7 +69,7 @@ class LayeredSymbols:
 
     def sonames(self) -> tuple[str, ...]:
         """Return the libraries with a table, sorted. Raises `ReadError`."""
-        return tuple(sorted({name for folder in self.folders for name in folder.sonames()}))
+        return tuple(sorted({name for folder in self.folders for name in folder.names()}))
 
     def tables(self, sonames: Iterable[str]) -> dict[str, SymbolColumns]:
         """Return the tables of some libraries. Raises `ReadError` and `InvalidFileError`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cudaredist.errors import CudaRedistError, IncompleteError, UnknownNameError, UsageError
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.report import ErrorReport

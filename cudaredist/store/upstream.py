@@ -11,7 +11,7 @@ from cudaredist.errors import (
     Problem,
     TooLargeError,
 )
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import again

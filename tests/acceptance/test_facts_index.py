@@ -108,12 +108,12 @@ def stored(cache: Path) -> Path:
 
 def settle(patch: Patch) -> None:
     """Let all files count as older than two seconds."""
-    patch("cudaredist.store.index_database._SETTLED_NS", -(10**12))
+    patch("cudaredist.store.documents._SETTLED_NS", -(10**12))
 
 
 def test_unchanged_data_is_not_read_again(data: Path, tmp_path: Path, patch: Patch) -> None:
     settle(patch)
-    reads = patch.count("cudaredist.store.index_database.load_features")
+    reads = patch.count("cudaredist.store.index_update.load_features")
     first = rows_of(open_index(data, tmp_path / "cache"))
     before = stored(tmp_path / "cache").stat()
     number = reads.number
@@ -132,7 +132,7 @@ def test_file_that_changed_just_now_is_read_again(data: Path, tmp_path: Path, pa
         return about if str(path).endswith(".json") else stat(path, **options)
 
     patch(os, "stat", same_times)
-    patch("cudaredist.store.index_database._SETTLED_NS", 10**15)
+    patch("cudaredist.store.documents._SETTLED_NS", 10**15)
     open_index(data, tmp_path / "cache")
     path = next((data / "features/wheels/nccl").iterdir())
     path.write_bytes(path.read_bytes().replace(b'"libnccl.so.2"', b'"libnccl.so.9"'))
@@ -151,8 +151,8 @@ def test_index_of_layers_begins_with_index_of_shipped_data(
         copy(path, own / "manifests/wheels/nccl/redistrib_2.99.json")
     copy(data / "gpus.json", own / "gpus.json")
     store = Store(own, "wheels", Store(data, "wheels"))
-    features = patch.count("cudaredist.store.index_database.load_features")
-    symbols = patch.count("cudaredist.store.index_database.add_symbols")
+    features = patch.count("cudaredist.store.index_update.load_features")
+    symbols = patch.count("cudaredist.store.index_update.add_symbols")
     expected = rows_of(Index(store, Cache(tmp_path / "new")))
     shipped = rows_of(open_index(data, tmp_path / "cache"))
     numbers = features.number, symbols.number
@@ -315,7 +315,7 @@ def test_index_of_another_version_is_not_used(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
     settle(patch)
-    features = patch.count("cudaredist.store.index_database.load_features")
+    features = patch.count("cudaredist.store.index_update.load_features")
     with monkeypatch.context() as other:
         other.setattr("cudaredist.store.index_database.__version__", "0.0.1")
         open_index(data, tmp_path / "cache")

@@ -192,7 +192,7 @@ def build(options: BuildOptions, session: Session) -> int:
 def _read_data(store: "Store", options: BuildOptions) -> "SetData":
     """Return the data with the overlays of the options. Raises `UsageError` without CUDA."""
     from cudaredist.sets.load import read_set_data
-    from cudaredist.store.read_data import refuse_other_channel, require_manifests
+    from cudaredist.store.local_manifests import refuse_other_channel, require_manifests
 
     overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
     if not any(CUDA in overlay.redists() for overlay in overlays):

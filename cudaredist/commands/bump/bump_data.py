@@ -51,8 +51,8 @@ from cudaredist.sets.spec import Request
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+from cudaredist.store.local_manifests import require_manifests
 from cudaredist.store.locate import data_folder, describe_data, local_channel, store_to_read
-from cudaredist.store.read_data import require_manifests
 from cudaredist.store.selection import EVERY_RELEASE, Selection
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
 from cudaredist.store.targets import (

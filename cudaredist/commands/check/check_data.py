@@ -37,7 +37,7 @@ from cudaredist.sources.chain import SourceChain
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, layer_of
-from cudaredist.store.read_data import no_manifests
+from cudaredist.store.local_manifests import no_manifests
 from cudaredist.store.upstream import (
     describe_changes,
     fetch_listed,

@@ -14,7 +14,7 @@ from cudaredist.errors import (
     ReadError,
     problems_of,
 )
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.policy import DriverPolicy
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line

@@ -29,7 +29,7 @@ class SymbolTables:
     def findings(self) -> Iterator[Finding]:
         """Read the tables, and find broken ones."""
         folder = SymbolFolder(self._store.symbol_path)
-        for soname in folder.sonames():
+        for soname in folder.names():
             path = folder.place(soname)
             model = yield from own_file_findings(self._store, path, FILE_KINDS["symbols"])
             if not isinstance(model, Symbols):

@@ -21,7 +21,7 @@ from cudaredist.errors import (
     NotAtSourceError,
     WriteError,
 )
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, exit_code_of

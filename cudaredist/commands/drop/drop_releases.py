@@ -159,7 +159,7 @@ def _symbol_changes(keys: Collection[ReleaseKey], store: Store) -> Iterator[_Cha
         is_of_channel = provider.channel == store.channel
         return is_of_channel and ReleaseKey(provider.redist, column.label) in keys
 
-    for soname in folder.sonames():
+    for soname in folder.names():
         table = folder.document(soname)
         if table is None:
             continue

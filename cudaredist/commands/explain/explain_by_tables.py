@@ -24,8 +24,9 @@ from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.facts_index import Index
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.store.layered_tables import LayeredTable, require_layered
+from cudaredist.store.local_manifests import process_command
 from cudaredist.store.locate import channels_to_read
-from cudaredist.store.read_data import load_manifest, process_command
+from cudaredist.store.read_data import load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
 from cudaredist.tables.advisories.answers import release_answer, release_topic
 from cudaredist.tables.explain_compiler import explain_compiler, is_compiler

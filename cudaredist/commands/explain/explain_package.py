@@ -39,6 +39,7 @@ from cudaredist.sets.metadata import UNKNOWN_TEXT, find_license, find_text
 from cudaredist.sets.outputs import OutputSplit, split_outputs
 from cudaredist.similar_names import listed_names
 from cudaredist.store.archive_address import archive_address
+from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.answers import vulnerabilities_of
@@ -314,7 +315,7 @@ def explain_archives(
     rows.sort(key=lambda one: (one.channel, one.redist, one.label))
     by_wheel = _by_wheel(index, rows)
     contents = {one.contents for one in rows if one.contents}
-    examined = index.examined({*contents, *by_wheel.values()})
+    examined = examined_contents(index, {*contents, *by_wheel.values()})
     neighbors = _Neighbors(index, {one.redist for one in rows}, contents)
 
     @cache

@@ -27,7 +27,7 @@ from cudaredist.errors import (
     WriteError,
     WritingTo,
 )
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.formats.names import Channel
 from cudaredist.formats.registry import read_own_file

@@ -52,8 +52,8 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     """Open the sources and lock the target folder."""
     from cudaredist.commands.process.feature_run import FeatureRun
     from cudaredist.store.data_folder import Store
+    from cudaredist.store.local_manifests import require_manifests
     from cudaredist.store.locate import data_folder
-    from cudaredist.store.read_data import require_manifests
     from cudaredist.store.targets import (
         read_local_manifests,
         targets_in_folder,

@@ -55,7 +55,7 @@ class SymbolRun(TableRun):
         Raises `InvalidFileError` for a broken table.
         """
         folder = SymbolFolder(self.store.symbol_path)
-        for soname in folder.sonames():
+        for soname in folder.names():
             document = folder.document(soname)
             if document is not None:
                 self._tables[soname] = SymbolColumns.of(document)

@@ -34,8 +34,8 @@ def open_run(
 ) -> "_Run":
     """Open the sources of local manifests, and lock the data folder."""
     from cudaredist.store.data_folder import Store
+    from cudaredist.store.local_manifests import require_manifests
     from cudaredist.store.locate import data_folder
-    from cudaredist.store.read_data import require_manifests
     from cudaredist.store.targets import read_local_manifests, targets_in_store
 
     selection, is_writing = options.releases.selection, not options.check

@@ -25,6 +25,7 @@ from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, spl
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
+from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.answers import vulnerabilities_of
@@ -183,7 +184,7 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     """Yield the matching files, with the output of each in package sets."""
     policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
     matches = _matching_files(search.index, name)
-    examined = search.index.examined(matches)
+    examined = examined_contents(search.index, matches)
 
     @cache
     def split(row: int, package: str, version: Version) -> OutputSplit:

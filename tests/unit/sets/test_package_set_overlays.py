@@ -27,7 +27,7 @@ from support.set_inputs import (
 )
 
 from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
-from cudaredist.formats.features import LockEntry
+from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.sets.inputs import SetData

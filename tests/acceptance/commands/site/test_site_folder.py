@@ -67,7 +67,7 @@ def test_check_writes_nothing_and_counts_the_changes(run: Run, data: Path) -> No
 def test_site_is_rendered_only_after_a_change(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
 ) -> None:
-    patch("cudaredist.store.index_database._SETTLED_NS", 0)
+    patch("cudaredist.store.documents._SETTLED_NS", 0)
     own, page = tmp_path / "own", Path("site/cuda/12.9.1/index.html")
     shutil.copytree(data, own)
     first = write_site(run, own)
@@ -196,7 +196,7 @@ def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Pa
 
 
 def test_site_is_rendered_after_a_change_of_sets(run: Run, data: Path, patch: Patch) -> None:
-    patch("cudaredist.store.index_database._SETTLED_NS", 0)
+    patch("cudaredist.store.documents._SETTLED_NS", 0)
     make_sets(data.parent)
     path = data.parent / "sets/linux-x86_64/cuda-12.9.1.json"
     first = write_site(run, data)

@@ -26,7 +26,7 @@ LIMIT = 10_000_000
 
 @cache
 def documents() -> dict[str, Symbols]:
-    found = {soname: FOLDER.document(soname) for soname in FOLDER.sonames()}
+    found = {soname: FOLDER.document(soname) for soname in FOLDER.names()}
     return {soname: document for soname, document in found.items() if document is not None}
 
 

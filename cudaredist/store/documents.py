@@ -1,0 +1,117 @@
+"""The documents of an index: the files that it has rows of, and their sizes and times.
+
+Every question compares them with the index. So this module imports no models: `index_update.py`
+reads the documents that changed.
+"""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from cudaredist.errors import ReadError
+from cudaredist.formats.names import Channel
+from cudaredist.primitives import API_NAME_PATTERN, LIBRARY_PATTERN, Version
+from cudaredist.store.data_folder import Layer, Store, layer_of
+from cudaredist.store.table_folder import TableFolder
+
+INDEXED_TABLES = ("nvcc_compat", "gpus", "policy/drivers", "policy/jetpack", "runfiles")
+"""The tables of the index by path in the data folder, without suffix."""
+
+_SETTLED_NS = 2 * 10**9
+"""Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
+
+
+class Document(NamedTuple):
+    """The files of a release, the table of a library's symbols or an API, or another table."""
+
+    layer: Layer
+    channel: Channel | Literal[""]
+    """Empty: the document is for both channels."""
+    kind: Literal["release", "symbols", "api", "table"]
+    name: str
+    label: str
+
+
+class Documents:
+    """The documents of a data folder and of the layers below it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.stores = {
+            (layer_of(layer.root), channel): Store(layer.root, channel)
+            for layer in store.layers
+            for channel in get_args(Channel)
+        }
+        """The data folders by layer and channel."""
+        self.symbols = {
+            layer_of(path.parent): TableFolder(path, LIBRARY_PATTERN) for path in store.symbol_paths
+        }
+        """The folders with tables of symbols by layer."""
+        self.apis = {
+            layer_of(layer.root): TableFolder(layer.api_path, API_NAME_PATTERN)
+            for layer in store.layers
+        }
+        """The folders with tables of APIs by layer."""
+
+    def table_path(self, layer: Layer, name: str) -> Path:
+        """Return the path of another table."""
+        return self.symbols[layer].path.parent / f"{name}.json"
+
+    def states(self) -> Iterator[tuple[Document, str]]:
+        """Yield the sizes and times of all documents, empty for those that changed just now."""
+        for (layer, channel), store in self.stores.items():
+            whole = self._store.of_channel(channel)
+            for redist in {*store.redists(), *store.feature_redists()}:
+                with suppress(ReadError):
+                    for label, paths in _paths_by_release(store, redist).items():
+                        # A local manifest that the shipped data describes needs no rows.
+                        if layer == "shipped" or not whole.is_described_below(redist, label):
+                            document = Document(layer, channel, "release", redist, str(label))
+                            yield document, state_of(*paths)
+        for layer, apis in self.apis.items():
+            with suppress(ReadError):
+                for package in apis.names():
+                    yield Document(layer, "", "api", package, ""), state_of(apis.place(package))
+        yield from self._states_of_tables()
+
+    def _states_of_tables(self) -> Iterator[tuple[Document, str]]:
+        """Yield the sizes and times of symbols and other tables."""
+        for layer, symbols in self.symbols.items():
+            with suppress(ReadError):
+                for soname in symbols.names():
+                    document = Document(layer, "", "symbols", soname, "")
+                    yield document, state_of(symbols.place(soname))
+            for name in INDEXED_TABLES:
+                path = self.table_path(layer, name)
+                if path.exists():
+                    yield Document(layer, "", "table", name, ""), state_of(path)
+
+
+def is_settled(*times: int) -> bool:
+    """Check if the times of a file are old enough that every later change has another time."""
+    return max(times) <= time.time_ns() - _SETTLED_NS
+
+
+def _paths_by_release(store: Store, redist: str) -> dict[Version, list[str]]:
+    """Return the paths of each release's manifest and feature file."""
+    paths: dict[Version, list[str]] = defaultdict(list)
+    for folder in (store.manifests(redist), store.features(redist)):
+        for label, name in folder.files():
+            paths[label].append(f"{folder.path}/{name}")
+    return paths
+
+
+def state_of(*paths: Path | str) -> str:
+    """Return the sizes and times of files, empty if one changed just now."""
+    states = []
+    for path in paths:
+        with suppress(OSError):
+            about = os.stat(path)  # noqa: PTH116 - a path of each file takes longer
+            if not is_settled(about.st_mtime_ns, about.st_ctime_ns):
+                return ""
+            states.append((about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
+    return repr(sorted(states))

@@ -1,0 +1,122 @@
+"""Update the rows of an index from the documents that changed.
+
+Only this module reads documents with their models. `index_database.py` imports it when a document
+changed, because the models take longer to import than most answers.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import TypeVar
+
+from cudaredist.errors import CudaRedistError, InvalidFileError
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.jetpack import JetPackPolicy
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.primitives import Version, parse_label
+from cudaredist.progress import Progress
+from cudaredist.store.api_folder import ApiFolder
+from cudaredist.store.archive_address import archive_address
+from cudaredist.store.documents import Document, Documents
+from cudaredist.store.files import read_file
+from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
+from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.symbol_folder import SymbolFolder
+from cudaredist.words import printable
+
+_MODELS: Mapping[str, type[OwnModel]] = {
+    "nvcc_compat": NvccCompat,
+    "gpus": Gpus,
+    "policy/drivers": DriverPolicy,
+    "policy/jetpack": JetPackPolicy,
+    "runfiles": Runfiles,
+}
+"""The models of `INDEXED_TABLES`."""
+
+_Result = TypeVar("_Result")
+
+
+def update_rows(
+    connection: Connection,
+    documents: Documents,
+    changed: Mapping[Document, str],
+    outdated: Collection[Document],
+    progress: Progress,
+) -> None:
+    """Replace the rows of outdated documents by those of changed ones, with their states."""
+    connection.execute("PRAGMA foreign_keys = ON")
+    with connection:
+        query = """
+            DELETE FROM documents
+            WHERE (layer, channel, kind, name, label) = (?, ?, ?, ?, ?)"""
+        connection.executemany(query, outdated)
+        progress.expect(len(changed))
+        for document in progress.each(sorted(changed)):
+            _add(connection, documents, document, changed[document])
+        if outdated:
+            connection.execute(
+                "DELETE FROM contents WHERE id NOT IN"
+                " (SELECT contents FROM archives WHERE contents IS NOT NULL)"
+            )
+            connection.execute(
+                "DELETE FROM folders WHERE id NOT IN (SELECT folder FROM contents_folders)"
+            )
+
+
+def _add(connection: Connection, documents: Documents, document: Document, state: str) -> None:
+    """Add the rows of a document. A broken file has none."""
+    errors: list[CudaRedistError] = []
+
+    def read(function: Callable[..., _Result], *values: object) -> _Result | None:
+        try:
+            return function(*values)
+        except CudaRedistError as error:
+            errors.append(error)
+            return None
+
+    layer, channel, kind, name, label = document
+    values = (*document, state, True, None)
+    row = add_row(connection, "documents", values)
+    if kind == "symbols":
+        table = read(SymbolFolder(documents.symbols[layer].path).document, name)
+        if table is not None:
+            read(add_symbols, connection, row, layer, table)
+    elif kind == "api":
+        api = read(ApiFolder(documents.apis[layer].path).document, name)
+        if api is not None:
+            add_api(connection, row, layer, api)
+    elif kind == "table":
+        content = read(_read_table, name, documents.table_path(layer, name))
+        if content is not None:
+            add_table(connection, row, layer, content)
+    else:
+        store, version = documents.stores[layer, channel], parse_label(label)
+        is_there = store.manifests(name).path_of(version).exists()
+        manifest = read(load_manifest, store, name, version) if is_there else None
+        features = read(load_features, store, name, version)
+        about = (layer, channel, name, label, _sort_key(version))
+        address = store.address_of(name, version)
+        # A product of the user's own has no address here: the policy with it can change later.
+        address_of = partial(archive_address, name, urls={}, address=address)
+        add_release(connection, row, about, manifest, features, address_of)
+    if errors:
+        query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
+        connection.execute(query, [printable(errors[0].message), row])
+
+
+def _read_table(name: str, path: Path) -> OwnModel | None:
+    data = read_file(path)
+    try:
+        return None if data is None else read_own_file(data, _MODELS[name])
+    except InvalidFileError as error:
+        raise InvalidFileError(f"table ({path})", error.problems) from None
+
+
+def _sort_key(label: Version) -> str:
+    """Return a text that sorts labels by their numbers."""
+    numbers = (*label.components, 0, 0, 0, 0)[:4] + label.suffix
+    return ".".join(f"{number:018}" for number in numbers)
