@@ -34,6 +34,7 @@ AuditFindingKind: TypeAlias = Literal[
     "bundled",
     "vulnerability",
     "unknown-vulnerability",
+    "api",
     "unknown",
 ]
 

@@ -23,6 +23,7 @@ from cudaredist.hints import again
 if TYPE_CHECKING:
     from cudaredist.programs.program import AuditRequirements
     from cudaredist.programs.report import AuditReport, AuditReports
+    from cudaredist.source_code.report import SourceReport
 
 AuditFormat: TypeAlias = Literal[
     "text",
@@ -34,6 +35,10 @@ AuditFormat: TypeAlias = Literal[
     "nix",
     "auditwheel-exclude",
 ]
+
+
+_SOURCE_FORMATS = ("text", "markdown", "github", "sarif")
+"""Formats of a report on source code."""
 
 
 class AuditOptions(Options):
@@ -48,6 +53,7 @@ class AuditOptions(Options):
     error: str | None = select_option(
         "Message of an error to answer, or - to read standard input.", metavar="TEXT"
     )
+    source: bool = select_option("Read source code, and compare its names.", default=False)
     package_set: Path | None = select_option(
         "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
     )
@@ -58,7 +64,7 @@ class AuditOptions(Options):
         "Require code for a GPU, or host: this machine's. Repeatable.", metavar="GPU"
     )
     require_cuda: str | None = select_option(
-        "CUDA release that must have all libraries and symbols.", metavar="LABEL"
+        "CUDA release that must have all symbols, or names of --source.", metavar="LABEL"
     )
     require_driver: str | None = select_option(
         "Driver on which the CUDA release must run.", metavar="VERSION"
@@ -119,7 +125,46 @@ class AuditOptions(Options):
         )
 
 
+_PROGRAM_OPTIONS = (
+    "error",
+    "set",
+    "supplied-by",
+    "require-gpu",
+    "require-driver",
+    "require-glibc",
+    "together",
+    "sizes",
+    "no-bundled",
+    "advisories",
+)
+"""Options that are about programs, not about source code."""
+
+
+def _has_option(options: AuditOptions, name: str) -> bool:
+    """Check if an option is set."""
+    field_name = {"set": "package_set"}.get(name, name.replace("-", "_"))
+    return bool(getattr(options, field_name))
+
+
 REFUSED: tuple[Refusal[AuditOptions], ...] = (
+    *(
+        (
+            lambda o, name=name: o.source and _has_option(o, name),
+            f"--{name} cannot be combined with --source",
+            [f"--{name}"],
+        )
+        for name in _PROGRAM_OPTIONS
+    ),
+    (
+        lambda o: o.source and not o.paths,
+        "--source requires PATH",
+        "run `cudaredist audit --source .`",
+    ),
+    (
+        lambda o: o.source and o.format not in _SOURCE_FORMATS,
+        "--format {format} cannot be combined with --source",
+        ["--format"],
+    ),
     (
         lambda o: o.supplied_by is not None and o.package_set is not None,
         "--supplied-by cannot be combined with --set",
@@ -136,7 +181,7 @@ def audit(options: AuditOptions, session: Session) -> int:
 
         cudaredist audit .venv  # needs .venv
         cudaredist audit dist/example.whl --require-gpu T4  # needs the wheel
-        cudaredist audit --error 'undefined symbol: ncclAlltoAll'  # needs .venv
+        cudaredist audit --source src --require-cuda 13.0  # needs src
 
     Without PATH, the active environment is examined. --error answers the message of an error in an
     environment first: the loaded file, its package, and the first release with a missing symbol.
@@ -145,9 +190,13 @@ def audit(options: AuditOptions, session: Session) -> int:
     The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
     and the required glibc. --supplied-by compares the program with a package set that replaces the
     wheels of NVIDIA. Several wheels are examined separately, unless --together is set.
+    With --source, the names that C, C++ and CUDA code uses are compared with the headers of a CUDA
+    release: names that it removed, changed or deprecates, by file and line.
     Nothing is executed. The exit code is 1 for findings, and 3 if an answer that an option requires
     is unknown. The lists are requirements, packages, nix and auditwheel-exclude.
     """
+    if options.source:
+        return _audit_source(options, session)
     from cudaredist.commands.audit import needed_lists, text
     from cudaredist.commands.audit.sarif import audit_sarif
     from cudaredist.environments.audit_program import audit_programs
@@ -192,6 +241,30 @@ def audit(options: AuditOptions, session: Session) -> int:
     return session.finish(report, lines, warnings=warnings, errors=errors)
 
 
+def _audit_source(options: AuditOptions, session: Session) -> int:
+    """Report the names of source code that differ in a CUDA release."""
+    from cudaredist.commands.audit import source_text
+    from cudaredist.commands.audit.sarif import audit_sarif
+    from cudaredist.commands.audit.text import audit_outputs
+    from cudaredist.source_code.audit_source import audit_source
+
+    index = session.open_index(options.data, options.cache_dir)
+    required = options.requirements()
+    report = audit_source(options.paths or (), index, required.cuda, required.ignored)
+    if options.format == "github" and not options.json:
+        session.close()
+        outputs = audit_outputs(report, _written_report(report, session))
+        summary = source_text.source_markdown(report)
+        session.show_on_github(source_text.source_annotations(report), summary, outputs)
+        return report.exit_code
+    formats = {
+        "text": source_text.source_text,
+        "markdown": source_text.source_markdown,
+        "sarif": audit_sarif,
+    }
+    return session.finish(report, formats[options.format])
+
+
 def _require_wheels(report: "AuditReport | AuditReports") -> None:
     """Raise `UsageError` if the packages of a program are not wheels."""
     from cudaredist.commands.audit.needed_lists import lacks_wheels
@@ -201,7 +274,9 @@ def _require_wheels(report: "AuditReport | AuditReports") -> None:
         raise UsageError("--format requirements requires --channel wheels", hint=hint)
 
 
-def _written_report(report: "AuditReport | AuditReports", session: Session) -> Path | None:
+def _written_report(
+    report: "AuditReport | AuditReports | SourceReport", session: Session
+) -> Path | None:
     """Write the report for later steps of a GitHub workflow, or warn if that fails."""
     from cudaredist.cli.text import report_json
     from cudaredist.primitives import sha256_of

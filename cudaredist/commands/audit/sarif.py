@@ -8,11 +8,12 @@ from cudaredist.exporters.export_format import without_nulls
 from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.jsontext import canonical_json
 from cudaredist.programs.report import AuditFinding, AuditReport, AuditReports
+from cudaredist.source_code.report import SourceFinding, SourceReport
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def audit_sarif(report: AuditReport | AuditReports) -> Iterator[str]:
+def audit_sarif(report: AuditReport | AuditReports | SourceReport) -> Iterator[str]:
     """Yield the document with all findings."""
     findings = [finding for program in report.programs for finding in program.findings]
     kinds = sorted({finding.kind for finding in findings})
@@ -31,7 +32,9 @@ def _rule(kind: AuditFindingKind) -> dict[str, object]:
     return {"id": kind, "shortDescription": {"text": kind.replace("-", " ").capitalize()}}
 
 
-def _result(finding: AuditFinding, kinds: list[AuditFindingKind]) -> dict[str, object]:
+def _result(
+    finding: AuditFinding | SourceFinding, kinds: list[AuditFindingKind]
+) -> dict[str, object]:
     """Return one result.
 
     A finding that does not count is a warning or suppressed.
@@ -43,11 +46,14 @@ def _result(finding: AuditFinding, kinds: list[AuditFindingKind]) -> dict[str, o
         "ruleIndex": kinds.index(finding.kind),
         "level": "error" if finding.exit_code else "warning",
         "message": {"text": f"{finding.message}{hint}"},
-        "locations": [_location(finding.path)] if finding.path else None,
+        "locations": [_location(finding)] if finding.path else None,
         "suppressions": [suppression] if finding.ignored else None,
     }
     return without_nulls(result)
 
 
-def _location(path: str) -> dict[str, object]:
-    return {"physicalLocation": {"artifactLocation": {"uri": quote(path)}}}
+def _location(finding: AuditFinding | SourceFinding) -> dict[str, object]:
+    place: dict[str, object] = {"artifactLocation": {"uri": quote(finding.path or "")}}
+    if isinstance(finding, SourceFinding):
+        place["region"] = {"startLine": finding.line}
+    return {"physicalLocation": place}

@@ -39,6 +39,7 @@ from cudaredist.programs.report import (
     DeclaredWheel,
     NeedKind,
 )
+from cudaredist.source_code.report import SourceReport
 from cudaredist.tables.gpus.coverage import describe_share
 from cudaredist.words import plural, printable
 
@@ -337,7 +338,9 @@ def audit_annotations(report: AuditReport | AuditReports) -> Iterator[str]:
     return annotations(chain.from_iterable(map(_messages, report.programs)))
 
 
-def audit_outputs(report: AuditReport | AuditReports, path: Path | None) -> Iterator[str]:
+def audit_outputs(
+    report: AuditReport | AuditReports | SourceReport, path: Path | None
+) -> Iterator[str]:
     """Yield `name=value` lines for `$GITHUB_OUTPUT`. `path` is that of the report."""
     codes = [finding.exit_code for program in report.programs for finding in program.findings]
     yield f"findings={flag(report.exit_code != EXIT_OK)}"

@@ -11,6 +11,7 @@ from cudaredist.cli.text import columns
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.report import Answer, ErrorAnswer
 from cudaredist.programs import report as audit_report
+from cudaredist.source_code import report as source_report
 
 
 class ListedSchema(OwnModel):
@@ -42,11 +43,12 @@ def report_models() -> dict[str, tuple[type[Answer], ...]]:
 
 
 def _modules() -> Iterator[str]:
-    """Yield the modules with the models of reports. That of audit is in a lower layer."""
+    """Yield the modules with the models of reports. Those of audit are in a lower layer."""
     for folder in pkgutil.iter_modules(commands.__path__):
         if folder.name != "audit":
             yield f"{commands.__name__}.{folder.name}.report"
     yield audit_report.__name__
+    yield source_report.__name__
 
 
 def _commands_of(model: type) -> tuple[str, ...]:

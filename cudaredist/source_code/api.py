@@ -1,0 +1,264 @@
+"""The API of a product, as sets of releases: its names, their forms, and their ends."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from cudaredist.primitives import Version, parse_label
+from cudaredist.store.facts_index import Index, Question
+
+_words = re.compile(r"\w+").findall
+_NOT_TYPES = frozenset({"const", "volatile", "struct", "union", "enum", "__restrict__", "restrict"})
+_TYPEDEFS_LIMIT = 8
+"""Typedefs of typedefs that are followed."""
+
+
+class Form(NamedTuple):
+    """One form of a name, and the releases with it."""
+
+    kind: str
+    name: str
+    parent: str
+    """The struct, union or enum. Empty for others."""
+    package: str
+    header: str
+    signature: str
+    symbol: str
+    """The function that the name stands for, such as `cuMemAlloc_v2` for `cuMemAlloc`."""
+    deprecated: str | None
+    """The note of the deprecation. None: not deprecated."""
+    releases: int
+
+    @property
+    def title(self) -> str:
+        """The name, with the struct of a field."""
+        return f"{self.parent}.{self.name}" if self.kind == "field" else self.name
+
+    @property
+    def parameters(self) -> tuple["Parameter", ...]:
+        """The parameters of a function."""
+        return parameters_of(self.signature, self.name)
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function."""
+
+    text: str
+    """Its declaration, such as `int dstDevice`."""
+    type: str
+    """Its type without names and qualifiers, such as `int` and `void*`."""
+    name: str
+
+    @property
+    def type_name(self) -> str:
+        """The name of its type, without pointers."""
+        return self.type.rstrip("*")
+
+
+class History(NamedTuple):
+    """The forms of one name."""
+
+    forms: Sequence[Form]
+    known: int
+    """The releases whose headers are known."""
+
+    @property
+    def present(self) -> int:
+        """The releases with the name."""
+        return union(form.releases for form in self.forms)
+
+    @property
+    def missing(self) -> int:
+        """The releases that do not have the name."""
+        return self.known & ~self.present
+
+    @property
+    def deprecated(self) -> int:
+        """The releases that deprecate all forms of the name."""
+        noted = union(form.releases for form in self.forms if form.deprecated is not None)
+        return noted & ~union(form.releases for form in self.forms if form.deprecated is None)
+
+
+def union(sets: Iterable[int]) -> int:
+    """Return the releases of any of several sets."""
+    releases = 0
+    for one in sets:
+        releases |= one
+    return releases
+
+
+class Api:
+    """The names of a product's headers in all releases."""
+
+    def __init__(
+        self, releases: Sequence[Version], forms: Iterable[Form], known: Mapping[str, int]
+    ) -> None:
+        """`known` has the releases of each package with known headers."""
+        self.releases = tuple(releases)
+        self._known = known
+        self._unread: dict[tuple[str, str], int] = defaultdict(int)
+        names: dict[str, list[Form]] = defaultdict(list)
+        fields: dict[tuple[str, str], list[Form]] = defaultdict(list)
+        headers: dict[str, list[Form]] = defaultdict(list)
+        for form in forms:
+            if form.kind == "unread":
+                self._unread[form.package, form.header] |= form.releases
+            elif form.kind == "header":
+                headers[form.name].append(form)
+            elif form.kind == "field":
+                fields[form.parent, form.name].append(form)
+            else:
+                names[form.name].append(form)
+                # The header declares cuMemAlloc_v2, too, if cuMemAlloc is a macro for it.
+                if form.symbol not in {"", form.name}:
+                    names[form.symbol].append(form._replace(name=form.symbol))
+        self.names = {name: self._history(parts) for name, parts in names.items()}
+        self.headers = {name: self._history(parts) for name, parts in headers.items()}
+        self.fields = {key: self._field(key[0], parts) for key, parts in fields.items()}
+
+    def _history(self, forms: Sequence[Form]) -> History:
+        places = {(form.package, form.header) for form in forms}
+        known = union(
+            self._known.get(package, 0) & ~self._unread[package, header]
+            for package, header in places
+        )
+        return History(forms, known)
+
+    def _field(self, struct: str, forms: Sequence[Form]) -> History:
+        """Return the history of a field, in the releases with its struct."""
+        owner = self.names.get(struct)
+        history = self._history(forms)
+        return history if owner is None else history._replace(known=history.known & owner.present)
+
+    @cached_property
+    def fields_by_name(self) -> Mapping[str, Sequence[tuple[str, History]]]:
+        """The structs with a field of each name."""
+        structs: dict[str, list[tuple[str, History]]] = defaultdict(list)
+        for (struct, name), history in self.fields.items():
+            structs[name].append((struct, history))
+        return structs
+
+    def is_struct(self, name: str) -> bool:
+        """Check if a name is a struct or union, or another name of one."""
+        for _ in range(_TYPEDEFS_LIMIT):
+            history = self.names.get(name)
+            form = history.forms[-1] if history else None
+            if form is None or form.kind != "typedef":
+                return form is not None and form.kind in {"struct", "union"}
+            if "*" in form.signature or "(" in form.signature:
+                return False
+            name = next((word for word in _words(form.signature)[1:] if word not in _NOT_TYPES), "")
+        return False
+
+    def bit(self, release: Version) -> int:
+        """Return the set of one release."""
+        return 1 << self.releases.index(release)
+
+    def labels(self, releases: int) -> list[Version]:
+        """Return the releases of a set, in ascending order."""
+        return [label for bit, label in enumerate(self.releases) if releases >> bit & 1]
+
+
+def parameters_of(signature: str, name: str) -> tuple[Parameter, ...]:
+    """Return the parameters in the declaration of a function."""
+    _, _, rest = signature.partition(f"{name}(")
+    if not rest:  # the signature has the name of the macro
+        _, _, rest = signature.partition("(")
+    parameters = [*map(_parameter, _split(rest))]
+    return () if [one.type for one in parameters] in ([""], ["void"]) else tuple(parameters)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the parameters before the parenthesis that closes."""
+    depth, part = 0, ""
+    for letter in text:
+        if letter == ")" and depth == 0:
+            break
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            yield part.strip()
+            part = ""
+        else:
+            part += letter
+    yield part.strip()
+
+
+def _parameter(text: str) -> Parameter:
+    words = [word for word in _words(text) if word not in _NOT_TYPES]
+    has_name = len(words) > 1 and not _is_type_word(words[-1])
+    name = words[-1] if has_name else ""
+    pointers = "*" * (text.count("*") + text.count("["))
+    if "(" in text:  # a pointer to a function
+        return Parameter(text, "".join(text.split()), name)
+    return Parameter(text, " ".join(words[:-1] if has_name else words) + pointers, name)
+
+
+def _is_type_word(word: str) -> bool:
+    return word in {"int", "char", "long", "short", "unsigned", "signed", "float", "double"}
+
+
+class _FormRow(NamedTuple):
+    kind: str
+    name: str
+    parent: str
+    package: str
+    header: str
+    signature: str
+    symbol: str
+    deprecated: str | None
+    api_set: int
+
+
+class _SetRow(NamedTuple):
+    api_set: int
+    label: str
+
+
+class _KnownRow(NamedTuple):
+    package: str
+    label: str
+
+
+_CURRENT = """NOT EXISTS (
+        SELECT 1 FROM api_providers AS upper
+        WHERE upper.package = own.package AND upper.layer < own.layer
+    )"""
+_FORMS = Question(
+    _FormRow,
+    f"""
+    SELECT kind, name, parent, package, header, signature, symbol, deprecated, api_set
+    FROM api_forms AS own WHERE {_CURRENT}
+    ORDER BY name, parent, header, signature""",
+)
+_SETS = Question(
+    _SetRow,
+    """
+    SELECT DISTINCT api_set, label
+    FROM api_releases JOIN api_providers AS own ON own.id = provider AND redist = ?""",
+)
+_KNOWN = Question(
+    _KnownRow,
+    f"""
+    SELECT DISTINCT package, label
+    FROM api_archives JOIN api_providers AS own ON own.id = provider AND redist = ?
+    WHERE {_CURRENT}""",
+)
+
+
+def read_api(index: Index, redist: str) -> Api:
+    """Return the API of a product from the tables of its packages."""
+    known_rows = index.ask(_KNOWN, redist)
+    releases = sorted(map(parse_label, {row.label for row in known_rows}))
+    bits = {str(label): 1 << bit for bit, label in enumerate(releases)}
+    known: dict[str, int] = defaultdict(int)
+    for row in known_rows:
+        known[row.package] |= bits[row.label]
+    sets: dict[int, int] = defaultdict(int)
+    for one in index.ask(_SETS, redist):
+        sets[one.api_set] |= bits.get(one.label, 0)
+    forms = (
+        Form(*form[:-1], sets[form.api_set]) for form in index.ask(_FORMS) if form.api_set in sets
+    )
+    return Api(releases, forms, known)

@@ -1,0 +1,147 @@
+"""Branches of conditional code, as sets of releases.
+
+A set is a number with a bit for each release.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cudaredist.source_code.conditions import Macro, Macros, Value, evaluate, tokens_of
+
+_is_other_platform = re.compile(
+    r"(?:.*_)?(?:HIP|HIPCC|HIPIFY|HIPBLAS|ROCM|AMDGPU|MUSA|MACA|CANN|SYCL|OPENCL|METAL)(?:_.*)?",
+    re.ASCII | re.IGNORECASE,
+).fullmatch
+"""Matches macros of other platforms, which are not defined in CUDA code."""
+_has_version = re.compile(
+    r"(?:CU|NV|NCCL|THRUST|CCCL)\w*(?:VER|MAJOR|MINOR|[0-9]{2}|NEW|OLD|LEGACY)", re.IGNORECASE
+).search
+"""Matches macros that may depend on the release, such as HAVE_CUDA13."""
+_NVIDIA = "NVIDIA"
+_DEPTH_LIMIT = 64
+"""Conditions inside each other that are distinguished."""
+
+
+class ReleaseMacros(NamedTuple):
+    """The macros of one release, or of several with equal macros and headers."""
+
+    releases: int
+    """The set of releases."""
+    known: Mapping[str, Macro | None]
+    has_header: Callable[[str], Value]
+
+
+class Context(NamedTuple):
+    """The releases of a place in the code."""
+
+    releases: int
+    """The releases that may compile it."""
+    is_doubtful: bool = False
+    """Whether an unknown macro decides, which may depend on the release."""
+    branches: tuple[tuple[int, int], ...] = ()
+    """The unknown conditions around it, each with the number of the branch."""
+
+
+class Truth(NamedTuple):
+    """The releases for which a condition may be true, and for which it may be false."""
+
+    true: int
+    false: int
+    is_doubtful: bool
+
+
+class Evaluator:
+    """Evaluates conditions for all releases. Each condition is evaluated once."""
+
+    def __init__(self, macros: Sequence[ReleaseMacros]) -> None:
+        self._macros = macros
+        self._known: dict[str, Truth] = {}
+        self.all_releases = sum(each.releases for each in macros)
+
+    def truth(self, condition: str) -> Truth:
+        """Return the releases for which a condition is true."""
+        known = self._known.get(condition)
+        if known is None:
+            known = self._known[condition] = self._evaluate(condition)
+        return known
+
+    def _evaluate(self, condition: str) -> Truth:
+        tokens = tokens_of(condition)
+        true = false = 0
+        is_unknown = False
+        others = [name for name in tokens if is_other_platform(name)]
+        for each in self._macros:
+            known = {**each.known, **dict.fromkeys(others)} if others else each.known
+            value = evaluate(tokens, Macros(known, each.has_header))
+            true |= each.releases if value is None or value else 0
+            false |= 0 if value else each.releases
+            is_unknown = is_unknown or value is None
+        names = (name for name in tokens if self._macros and name not in self._macros[0].known)
+        is_doubtful = is_unknown and any(map(_has_version, names))
+        return Truth(true, false, is_doubtful)
+
+
+def is_other_platform(macro: str) -> bool:
+    """Check if a macro belongs to another platform, such as HIP."""
+    return bool(_is_other_platform(macro)) and _NVIDIA not in macro.upper()
+
+
+@dataclass(slots=True)
+class _Condition:
+    """An open `#if`."""
+
+    outer: Context
+    number: int
+    branch: int = 0
+    taken: int = 0
+    """The releases of an earlier branch."""
+    is_unknown: bool = False
+    is_doubtful: bool = False
+
+    def context(self, truth: Truth) -> Context:
+        """Return the context of the next branch, and count its releases as taken."""
+        self.branch += 1
+        self.is_unknown |= bool(truth.true & truth.false & self.outer.releases)
+        self.is_doubtful |= truth.is_doubtful
+        releases = self.outer.releases & ~self.taken & truth.true
+        self.taken |= truth.true & ~truth.false
+        branches = self.outer.branches
+        if self.is_unknown and len(branches) < _DEPTH_LIMIT:
+            branches = (*branches, (self.number, self.branch))
+        return Context(releases, self.outer.is_doubtful or self.is_doubtful, branches)
+
+
+@dataclass(slots=True)
+class Branches:
+    """The open conditions of a file."""
+
+    evaluator: Evaluator
+    context: Context = field(init=False)
+    """The current one."""
+    _open: list[_Condition] = field(default_factory=list)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin outside of all conditions."""
+        self.context = Context(self.evaluator.all_releases)
+
+    def read(self, name: str, text: str) -> None:
+        """Follow a directive, such as `if` with its condition."""
+        if name in {"ifdef", "ifndef", "elifdef", "elifndef"}:
+            macro = (tokens_of(text) or [""])[0]
+            sign = "!" if "n" in name.removeprefix("elif") else ""
+            text = f"{sign}defined({macro})"
+        if name in {"if", "ifdef", "ifndef"}:
+            self._count += 1
+            condition = _Condition(self.context, self._count)
+            self._open.append(condition)
+            self.context = condition.context(self.evaluator.truth(text))
+        elif name in {"elif", "elifdef", "elifndef"} and self._open:
+            self.context = self._open[-1].context(self.evaluator.truth(text))
+        elif name == "else" and self._open:
+            every = self.evaluator.all_releases
+            self.context = self._open[-1].context(Truth(every, 0, is_doubtful=False))
+        elif name == "endif" and self._open:
+            self.context = self._open.pop().outer

@@ -1,0 +1,71 @@
+"""The macros of CUDA's headers and compiler that state a release."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from cudaredist.source_code.api import Api
+from cudaredist.source_code.branches import ReleaseMacros
+from cudaredist.source_code.conditions import Macro
+from cudaredist.source_code.read_code import Definition
+
+NAMES = ("CUDA_VERSION", "CUDART_VERSION", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__")
+_NAMES = frozenset(NAMES)
+
+
+def release_macros(api: Api, more: Iterable[Definition] = ()) -> list[ReleaseMacros]:
+    """Return the macros of each release. `more` are macros of the source."""
+    by_name: dict[str, list[Definition]] = defaultdict(list)
+    for definition in more:
+        by_name[definition.name].append(definition)
+    macros = []
+    for label in api.releases:
+        bit = api.bit(label)
+        major, minor = (*label.components, 0)[:2]
+        version = Macro([str(1000 * major + 10 * minor)])
+        known: dict[str, Macro | None] = {
+            "CUDA_VERSION": version,
+            "CUDART_VERSION": version,
+            "__CUDACC_VER_MAJOR__": Macro([str(major)]),
+            "__CUDACC_VER_MINOR__": Macro([str(minor)]),
+        }
+
+        def has_header(name: str, bit: int = bit) -> int | None:
+            history = api.headers.get(name)
+            if history is None or not history.known & bit:
+                return None
+            return int(bool(history.present & bit))
+
+        for name, definitions in by_name.items():
+            own = [one.macro for one in definitions if one.context.releases & bit]
+            if all(macro == own[0] for macro in own):
+                known[name] = own[0] if own else None
+        macros.append(ReleaseMacros(bit, known, has_header))
+    return macros
+
+
+def dependent_macros(definitions: Sequence[Definition], every: int) -> list[Definition]:
+    """Return the macros of a source that depend on the release, with all their definitions.
+
+    Such a macro is defined for some releases only, or its value has a macro of CUDA.
+    """
+    dependent = set(_NAMES)
+    by_name: dict[str, list[Definition]] = defaultdict(list)
+    for definition in definitions:
+        if definition.name not in _NAMES:
+            by_name[definition.name].append(definition)
+    found: set[str] = set()
+    while True:
+        more = {
+            name
+            for name, parts in by_name.items()
+            if name not in found
+            and (
+                any(dependent.intersection(part.macro.body) for part in parts)
+                or all(part.context.releases != every for part in parts)
+            )
+        }
+        if not more:
+            break
+        found |= more
+        dependent |= more
+    return [part for name in found for part in by_name[name]]
