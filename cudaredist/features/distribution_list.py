@@ -9,12 +9,11 @@ contains and that is not understood is an error, never a guess.
 import posixpath
 import re
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from cudaredist.errors import InvalidFileError
+from cudaredist.formats.names import Distribution
 from cudaredist.formats.policy import LicenseText, ListedFiles, Operating
-
-Distribution: TypeAlias = Literal["listed", "conditional", "not-listed", "no-list", "unknown"]
 
 _SYSTEMS: Mapping[str, Operating] = {name: name for name in get_args(Operating)}
 _attachment = re.compile(r"^[ \t]*(?:[0-9.]+[ \t]+)?Attachment A[ \t]*$", re.MULTILINE)

@@ -13,3 +13,16 @@ OutputName: TypeAlias = Literal[
     "out", "bin", "dev", "doc", "include", "lib", "python", "samples", "static", "stubs"
 ]
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
+
+Distribution: TypeAlias = Literal["listed", "conditional", "not-listed", "no-list", "unknown"]
+"""Whether the license text in an archive lists a file as distributable.
+
+A conditional file may only be distributed in applications that meet criteria of the text.
+"""
+DISTRIBUTION_WORDS: Mapping[Distribution, str] = {
+    "listed": "listed as distributable",
+    "conditional": "distributable in some applications only",
+    "not-listed": "not listed as distributable",
+    "no-list": "the text has no list of distributable files",
+    "unknown": "unknown",
+}

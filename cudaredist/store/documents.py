@@ -18,7 +18,14 @@ from cudaredist.primitives import API_NAME_PATTERN, LIBRARY_PATTERN, Version
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.table_folder import TableFolder
 
-INDEXED_TABLES = ("nvcc_compat", "gpus", "policy/drivers", "policy/jetpack", "runfiles")
+INDEXED_TABLES = (
+    "nvcc_compat",
+    "gpus",
+    "policy/drivers",
+    "policy/jetpack",
+    "policy/licenses",
+    "runfiles",
+)
 """The tables of the index by path in the data folder, without suffix."""
 
 _SETTLED_NS = 2 * 10**9

@@ -92,7 +92,8 @@ CREATE TABLE contents (
     code TEXT, -- device code by file, as JSON. Null: none or unknown
     has_code INTEGER NOT NULL, -- 0: no device code
     has_files INTEGER NOT NULL, -- 0: the files are unknown
-    unlisted INTEGER NOT NULL -- number of files without a name
+    unlisted INTEGER NOT NULL, -- number of files without a name
+    license_sha256 TEXT -- of its license text. Null: none, or unknown
 );
 
 -- Archives of NVIDIA that were not examined, with the contents of the wheel of the same package,
@@ -190,6 +191,84 @@ CREATE INDEX contents_with_folder ON contents_folders (folder);
 CREATE VIEW files AS
 SELECT contents, output, CASE path WHEN '' THEN name ELSE path || '/' || name END AS path, name
 FROM contents_folders JOIN folders ON folders.id = folder JOIN folder_files USING (folder);
+
+-- Files of archives with the names that license texts have for them: `libcudart.so` for
+-- `libcudart.so.12`, and `cudart.dll` for `cudart64_12.dll`.
+CREATE VIEW plain_names AS
+SELECT
+    contents, output, path, name,
+    plain_name AS plain, -- without version and architecture
+    of_system AS system -- `Windows` for DLLs and their import libraries, else `Linux`
+FROM (
+    SELECT *,
+        CASE lower(substr(name, -4)) WHEN '.dll' THEN 'Windows' WHEN '.lib' THEN 'Windows'
+            ELSE 'Linux' END AS of_system,
+        CASE
+            WHEN rtrim(name, '0123456789.') GLOB '*.so' THEN rtrim(name, '0123456789.')
+            WHEN substr(name, length(stem) + 1) GLOB '*_*.[Dd][Ll][Ll]'
+                OR lower(substr(name, length(stem) + 1)) IN ('32.dll', '64.dll')
+                THEN stem || substr(name, -4)
+            ELSE name END AS plain_name
+    FROM (
+        SELECT *, rtrim(substr(name, 1, length(name) - 4), '0123456789_') AS stem FROM files
+    )
+);
+
+-- License texts of archives, as policy knows them.
+CREATE TABLE license_texts (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` replaces all of `shipped`
+    file_sha256 TEXT NOT NULL, -- of a file with the text
+    title TEXT NOT NULL, -- such as `CUDA EULA`, with its date if it has one
+    has_list INTEGER -- 1: it lists the files that may be distributed. Null: unknown
+);
+CREATE INDEX license_texts_of_document ON license_texts (document);
+
+-- Names of files that a license text lists as distributable.
+CREATE TABLE distributable_names (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` replaces all of `shipped`
+    title TEXT NOT NULL, -- of the license text
+    component TEXT, -- as the text names it. Null: the list has no components
+    system TEXT NOT NULL, -- `All`, `Linux`, `Windows`, `Mac OSX` or `Android`
+    pattern TEXT NOT NULL, -- a name or the end of a path, without version and architecture, or a suffix such as `.so`
+    file_name TEXT NOT NULL, -- the last part of the pattern in lower case
+    is_conditional INTEGER NOT NULL -- 1: only in applications that meet further criteria
+);
+CREATE INDEX distributable_names_of_document ON distributable_names (document);
+CREATE INDEX distributable_names_of_text ON distributable_names (title, file_name);
+
+-- Files of archives, and whether the license text in the archive lists them as distributable. The
+-- view `plain_names` removes the version and the architecture of their names.
+CREATE VIEW distributions AS
+SELECT
+    contents, output, path, name,
+    title AS license_text, -- its title. Null: no text, or an unknown one
+    status AS distribution -- `listed`, `conditional` (in some applications only), `not-listed`, `no-list` (the text has none) or `unknown`
+FROM (
+    SELECT *, CASE WHEN has_list IS NULL THEN 'unknown' WHEN NOT has_list THEN 'no-list' ELSE (
+        SELECT CASE min(is_conditional)
+            WHEN 0 THEN 'listed' WHEN 1 THEN 'conditional' ELSE 'not-listed' END
+        FROM (
+            SELECT is_conditional FROM distributable_names AS own
+            WHERE own.title = texts.title AND own.layer = texts.layer
+                AND own.system IN ('All', file.system)
+                AND own.file_name IN (lower(file.name), lower(plain))
+                AND (pattern NOT GLOB '*/*'
+                    OR substr('/' || path, -length(pattern) - 1) = '/' || pattern)
+            UNION ALL
+            SELECT is_conditional FROM distributable_names AS own
+            WHERE own.title = texts.title AND own.layer = texts.layer
+                AND own.system IN ('All', file.system)
+                AND own.file_name >= '.' AND own.file_name < '/' -- a suffix
+                AND substr(plain, -length(pattern)) = pattern
+        )
+    ) END AS status
+    FROM plain_names AS file JOIN contents ON contents.id = contents
+    LEFT JOIN license_texts AS texts ON file_sha256 = license_sha256 AND texts.layer = (
+        SELECT min(layer) FROM documents WHERE documents.name = 'policy/licenses'
+    )
+);
 
 -- Packages with a library, from the table of its symbols.
 CREATE TABLE symbol_providers (

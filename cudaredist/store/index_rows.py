@@ -12,11 +12,12 @@ from typing import TypeAlias
 
 from pydantic_core import to_json
 
+from cudaredist.features.license_files import main_license
 from cudaredist.formats.api_tables import ApiTable
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
 from cudaredist.formats.jetpack import JetPackPolicy
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.policy import DriverPolicy, LicensePolicy
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
@@ -98,7 +99,10 @@ def _add_contents(
         return known
     code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
     has_code = bool(archive.code_by_file or archive.device_code)
-    values = (digest, facts, headers, code, has_code, bool(shared), archive.unlisted)
+    licenses = archive.license_files or {}
+    license_sha256 = licenses.get(main_license(licenses) or "")
+    about = (bool(shared), archive.unlisted, license_sha256)
+    values = (digest, facts, headers, code, has_code, *about)
     contents_id = add_row(database, "contents", values)
     outputs = archive.outputs.items()
     _add(database, "outputs", ((contents_id, name, of.files, of.bytes) for name, of in outputs))
@@ -211,6 +215,11 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
         case JetPackPolicy():
             compat = _jetson_compat_rows(table)
             rows_by_table = {"jetpacks": _jetpack_rows(table), "jetson_compat": compat}
+        case LicensePolicy():
+            rows_by_table = {
+                "license_texts": _license_text_rows(table),
+                "distributable_names": _distributable_rows(table),
+            }
         case Runfiles():
             rows_by_table = {"runfiles": _runfile_rows(table)}
         case _:
@@ -252,6 +261,21 @@ def _runfile_rows(table: Runfiles) -> _Rows:
         for platform, one in by_platform.items():
             hashes = (one.sha256, one.sri, one.md5)
             yield (label, platform, one.name, one.url, one.size, *hashes, one.driver)
+
+
+def _license_text_rows(policy: LicensePolicy) -> _Rows:
+    for text in policy.texts.values():
+        for sha256 in text.files:
+            yield (sha256, text.title, text.has_list)
+
+
+def _distributable_rows(policy: LicensePolicy) -> _Rows:
+    for text in policy.texts.values():
+        for listed in text.listed:
+            for pattern in listed.files:
+                file_name = pattern.rpartition("/")[2].lower()
+                about = (pattern, file_name, listed.is_conditional)
+                yield (text.title, listed.component, listed.system, *about)
 
 
 def _jetpack_rows(policy: JetPackPolicy) -> _Rows:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from cudaredist.errors import CudaRedistError, InvalidFileError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.jetpack import JetPackPolicy
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.policy import DriverPolicy, LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.tables import Gpus, NvccCompat
@@ -33,6 +33,7 @@ _MODELS: Mapping[str, type[OwnModel]] = {
     "gpus": Gpus,
     "policy/drivers": DriverPolicy,
     "policy/jetpack": JetPackPolicy,
+    "policy/licenses": LicensePolicy,
     "runfiles": Runfiles,
 }
 """The models of `INDEXED_TABLES`."""

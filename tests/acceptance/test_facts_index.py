@@ -39,6 +39,8 @@ OTHER_TABLES = (
     "jetpacks",
     "jetson_compat",
     "runfiles",
+    "license_texts",
+    "distributable_names",
     "downloads",
 )
 LABELS = ("2.24.3", "2.27.7", "2.28.9")
@@ -58,6 +60,7 @@ def data(tmp_path: Path) -> Path:
         "nvcc_compat.json",
         "policy/drivers.json",
         "policy/jetpack.json",
+        "policy/licenses.json",
     ):
         copy(shipped / name, root / name)
     return root

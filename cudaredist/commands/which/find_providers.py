@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import translate
 from functools import cache
@@ -14,7 +14,7 @@ from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichRep
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
 from cudaredist.formats.advisories import PackageVulnerability
-from cudaredist.formats.names import OutputName
+from cudaredist.formats.names import Distribution, OutputName
 from cudaredist.formats.policy import LibraryPolicy, MetaPolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.grouping import grouped
@@ -80,6 +80,20 @@ _BINARIES = Question(
     SELECT contents, binaries.path, output, soname, links.path AS link
     FROM binaries LEFT JOIN links ON binary = id
     WHERE {" OR ".join(map(_GLOB.format, ("binaries.path", "soname", "links.path")))}""",
+)
+
+
+class _Distribution(NamedTuple):
+    contents: int
+    path: str
+    distribution: Distribution
+
+
+_DISTRIBUTIONS = Question(
+    _Distribution,
+    f"""
+    SELECT contents, path, distribution FROM distributions
+    WHERE {" AND ".join(map(_SOME.format, ("name", "contents", "path")))}""",
 )
 
 
@@ -185,6 +199,7 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
     matches = _matching_files(search.index, name)
     examined = examined_contents(search.index, matches)
+    distributions = _distributions(search.index, matches)
 
     @cache
     def split(row: int, package: str, version: Version) -> OutputSplit:
@@ -213,8 +228,20 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
                     is_by_wheel=row.is_by_wheel,
                     path=path,
                     output=placed,
+                    distribution=None
+                    if row.is_by_wheel
+                    else distributions.get((row.contents, path), "unknown"),
                     project=archive.project,
                 )
+
+
+def _distributions(
+    index: Index, matches: Mapping[int, Collection[str]]
+) -> dict[tuple[int, str], Distribution]:
+    """Return whether license texts list the matching files, by contents and path."""
+    paths = {path for own in matches.values() for path in own}
+    rows = index.ask(_DISTRIBUTIONS, {*map(posixpath.basename, paths)}, matches, paths)
+    return {(row.contents, row.path): row.distribution for row in rows}
 
 
 def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]:

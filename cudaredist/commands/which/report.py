@@ -6,7 +6,7 @@ from pydantic import Field
 
 from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.names import Channel, OutputName
+from cudaredist.formats.names import Channel, Distribution, OutputName
 from cudaredist.formats.report import ArchiveName, Report
 
 
@@ -57,6 +57,11 @@ class WhichHit(ArchiveName):
     project: str | None = Field(default=None, description="Project of its wheel; null: no wheel")
     path: str
     output: OutputName | None = Field(description="In package sets. Null: they omit the file")
+    distribution: Distribution | None = Field(
+        default=None,
+        description="Whether the license text in its archive lists it as distributable. Null: the "
+        "archive was not examined",
+    )
 
 
 class OutsideProvider(OwnModel):

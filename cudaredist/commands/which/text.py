@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cudaredist.cli.text import columns
 from cudaredist.commands.which.report import OutsideProvider, SymbolHit, WhichHit, WhichReport
 from cudaredist.errors import EXIT_INCOMPLETE
-from cudaredist.formats.names import CHANNEL_TITLES
+from cudaredist.formats.names import CHANNEL_TITLES, DISTRIBUTION_WORDS
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
@@ -115,6 +115,8 @@ def _packages(hits: Iterable[WhichHit]) -> Iterator[str]:
 
 def _remarks(report: WhichReport) -> Iterator[str]:
     """Yield what the rows mean, similar names, and the command that examines archives."""
+    if not report.is_beginning:
+        yield from _distributions(report.hits)
     if report.vulnerabilities:
         packages = ", ".join(dict.fromkeys(one.package for one in report.vulnerabilities))
         command = command_line("explain package", report.vulnerabilities[0].package)
@@ -131,6 +133,24 @@ def _remarks(report: WhichReport) -> Iterator[str]:
             f"{plural(report.unknown, 'archive')} not examined; run `{report.hint}` to inspect "
             "them, with --version or --package to inspect fewer"
         )
+
+
+def _distributions(hits: Iterable[WhichHit]) -> Iterator[str]:
+    """Yield whether the license texts list the files, with names or releases if they differ."""
+    kinds = grouped((hit.distribution, hit) for hit in hits if hit.distribution is not None)
+    has_one_name = len({posixpath.basename(hit.path) for own in kinds.values() for hit in own}) == 1
+    parts = []
+    for kind, words in DISTRIBUTION_WORDS.items():
+        places = dict.fromkeys(
+            f"{hit.redist} {hit.release}" if has_one_name else posixpath.basename(hit.path)
+            for hit in kinds.get(kind, ())
+        )
+        if places and len(kinds) > 1:
+            parts.append(f"{words} ({', '.join(shortened([*places], _MOST_RANGES))})")
+        elif places:
+            parts.append(words)
+    if kinds.keys() - {"unknown"}:
+        yield f"license texts: {'; '.join(parts)}"
 
 
 def _nothing(report: WhichReport) -> str:
