@@ -16,9 +16,10 @@ from cudaredist.environments.installed import Environment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader, size_of
 from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
-from cudaredist.formats.advisories import PackageVulnerability
+from cudaredist.formats.driver_policy import DriverPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line

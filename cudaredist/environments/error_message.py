@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.hints import again
 from cudaredist.programs.library_names import NAME_LIMIT
 from cudaredist.programs.program import Catalog

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from cudaredist.environments.environment_files import EnvironmentFiles
 from cudaredist.environments.installed import Distribution
-from cudaredist.formats.policy import Preload
+from cudaredist.formats.library_policy import Preload
 from cudaredist.grouping import grouped
 from cudaredist.programs.program import ProgramFile
 from cudaredist.store.files import foreign_text

@@ -13,7 +13,7 @@ from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loader import FoundFile, Loaded, Loader, Loading, fitting_names
 from cudaredist.environments.requirements_in_use import RequirementsInUse, projects_of
 from cudaredist.features.library_symbols import import_groups
-from cudaredist.formats.policy import LoadedLibrary
+from cudaredist.formats.library_policy import LoadedLibrary
 from cudaredist.grouping import grouped
 from cudaredist.programs.library_names import original_name, possible_sonames
 from cudaredist.programs.program import AuditData, ProgramFile

@@ -12,7 +12,7 @@ from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.loader import FoundFile
 from cudaredist.environments.loader_modules import module_rules
 from cudaredist.environments.requirements_in_use import required_projects
-from cudaredist.formats.policy import LibraryPolicy, Preload
+from cudaredist.formats.library_policy import LibraryPolicy, Preload
 from cudaredist.programs.program import ProgramFile
 from cudaredist.store.files import foreign_text
 

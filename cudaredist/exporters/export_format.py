@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError
-from cudaredist.formats.advisories import PackageVulnerability
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.hints import again

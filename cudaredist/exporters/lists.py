@@ -1,8 +1,8 @@
 """Lists of a set's archives and outputs."""
 
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
+from cudaredist.formats.library_policy import Owner
 from cudaredist.formats.packageset import OutsideSet, SetPackage
-from cudaredist.formats.policy import Owner
 from cudaredist.jsontext import canonical_json
 
 _ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson", "python"})

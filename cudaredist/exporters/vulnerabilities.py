@@ -5,7 +5,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from cudaredist.exporters.cyclonedx_ids import TOOL, document_id, package_reference
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter, without_nulls
-from cudaredist.formats.advisories import PackageVulnerability, VulnerabilityStateName
+from cudaredist.formats.package_vulnerability import PackageVulnerability, VulnerabilityStateName
 from cudaredist.grouping import grouped
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of

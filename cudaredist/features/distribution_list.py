@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import get_args
 
 from cudaredist.errors import InvalidFileError
+from cudaredist.formats.license_policy import LicenseText, ListedFiles, Operating
 from cudaredist.formats.names import Distribution
-from cudaredist.formats.policy import LicenseText, ListedFiles, Operating
 
 _SYSTEMS: Mapping[str, Operating] = {name: name for name in get_args(Operating)}
 _attachment = re.compile(r"^[ \t]*(?:[0-9.]+[ \t]+)?Attachment A[ \t]*$", re.MULTILINE)

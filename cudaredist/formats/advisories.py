@@ -14,10 +14,9 @@ from cudaredist.formats.base import (
     VersionText,
     optional,
 )
+from cudaredist.formats.package_vulnerability import BulletinId, CveId
 
 System: TypeAlias = Literal["linux", "windows"]
-BulletinId = Annotated[str, Field(pattern=r"^[0-9]{4,6}$", description="Number of a bulletin")]
-CveId = Annotated[str, Field(pattern=r"^CVE-[0-9]{4}-[0-9]{4,19}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 Stated = Annotated[
     str, Field(min_length=1, max_length=300, description="Text of the document, unchanged")
@@ -134,23 +133,3 @@ class AdvisoryPolicy(OwnFile):
     reviewed: dict[BulletinId, HexSha256] = Field(
         description="SHA-256 of the document that the decisions are about"
     )
-
-
-VulnerabilityStateName: TypeAlias = Literal["affected", "fixed", "not-affected", "unknown"]
-
-
-class PackageVulnerability(OwnModel):
-    """A known vulnerability of a package, as reports have it."""
-
-    cve: CveId
-    bulletin: BulletinId
-    url: str = Field(description="NVIDIA's page about the bulletin")
-    score: float | None = Field(description="CVSS base score")
-    vector: str | None = Field(description="CVSS vector")
-    components: tuple[str, ...] = Field(description="Parts of the toolkit that the bulletin names")
-    redist: RedistName
-    package: str
-    state: VulnerabilityStateName
-    reason: str
-    fixed: str | None = Field(description="The first fixed release. Null: not stated")
-    releases: tuple[str, ...] = Field(description="Releases of the package with this state")

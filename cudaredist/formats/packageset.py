@@ -19,8 +19,8 @@ from cudaredist.formats.base import (
 )
 from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
+from cudaredist.formats.library_policy import Owner
 from cudaredist.formats.names import OutputName
-from cudaredist.formats.policy import Owner
 from cudaredist.formats.runfile_records import Runfile
 from cudaredist.formats.tables import CapabilityName
 

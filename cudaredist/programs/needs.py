@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cudaredist.formats.policy import Owner
+from cudaredist.formats.library_policy import Owner
 from cudaredist.grouping import grouped
 from cudaredist.programs.program import AuditData, KnownLibrary, ProgramFile, paths_of
 from cudaredist.programs.report import NeedKind, NeedStatus

@@ -11,7 +11,8 @@ from packaging.utils import canonicalize_name
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import ENDS_EARLY
-from cudaredist.formats.policy import DriverPolicy, LibraryPolicy, Owner
+from cudaredist.formats.driver_policy import DriverPolicy
+from cudaredist.formats.library_policy import LibraryPolicy, Owner
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, natural_order

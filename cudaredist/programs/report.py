@@ -6,10 +6,10 @@ from typing import ClassVar, Literal, Self, TypeAlias
 from pydantic import Field
 
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
-from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.library_policy import Owner
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.packageset import Coverage
-from cudaredist.formats.policy import Owner
 from cudaredist.formats.report import BaseFinding, ErrorReport, Report
 from cudaredist.formats.settings import AuditFindingKind
 

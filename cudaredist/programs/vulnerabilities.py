@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from cudaredist.formats.advisories import PackageVulnerability
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.programs.finding import Finding
@@ -19,8 +19,9 @@ from cudaredist.programs.report import AuditedLibrary
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
-from cudaredist.tables.advisories.answers import SERIOUS, vulnerabilities_of
+from cudaredist.tables.advisories.answers import vulnerabilities_of
 from cudaredist.tables.advisories.states import KnownVulnerabilities, State
+from cudaredist.tables.advisories.texts import SERIOUS
 from cudaredist.wheels import package_of_project
 from cudaredist.words import listed
 

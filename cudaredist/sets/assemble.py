@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version as WheelVersion
 
 from cudaredist.errors import IncompleteError, UsageError
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.packageset import (
     PACKAGE_SET_FORMAT,
     CudaRelease,
@@ -20,7 +21,7 @@ from cudaredist.formats.packageset import (
     SetPlatform,
     Status,
 )
-from cudaredist.formats.policy import Bounds, LibraryPolicy
+from cudaredist.formats.set_policy import Bounds
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release, manifest_name

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from cudaredist.formats.policy import External, LibraryPolicy
+from cudaredist.formats.library_policy import External, LibraryPolicy
 from cudaredist.words import listed
 
 NIXPKGS = "nixpkgs"

@@ -6,8 +6,8 @@ lowest driver is NVIDIA's documentation, in `policy/drivers.json`.
 
 from collections.abc import Iterator, Mapping
 
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.packageset import DriverVersion, SetDriver
-from cudaredist.formats.policy import DriverPolicy
 from cudaredist.manifests.manifest_values import Package
 from cudaredist.primitives import Version, manifest_name, parse_label
 from cudaredist.redists import CUDA

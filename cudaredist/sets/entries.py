@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from cudaredist.errors import UsageError
+from cudaredist.formats.fixup_policy import Fixup
 from cudaredist.formats.packageset import ReasonCode, RejectedRelease, Status
-from cudaredist.formats.policy import Fixup
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version
 from cudaredist.sets.cuda_libraries import CudaLibraries

@@ -9,26 +9,25 @@ from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.features import ExaminedArchive, MissingHeaders
+from cudaredist.formats.fixup_policy import FixupPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
+from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.lock import LockEntry
+from cudaredist.formats.meta_policy import MetaPolicy
 from cudaredist.formats.names import Channel, OutputName
+from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.policy import (
-    Bounds,
     ConstraintPolicy,
-    DriverPolicy,
-    FixupPolicy,
-    LibraryPolicy,
-    LicensePolicy,
-    MetaPolicy,
     NamePolicy,
-    OutputPolicy,
     PlatformPolicy,
     RequirementPolicy,
-    SetPolicy,
     WithheldPolicy,
 )
 from cudaredist.formats.runfile_records import Runfile
+from cudaredist.formats.set_policy import Bounds, SetPolicy
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 from cudaredist.primitives import (

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Literal
 
 from cudaredist.formats.features import Library
+from cudaredist.formats.library_policy import LibraryPolicy, LoadedLibrary, OptionalLibrary
 from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import (
     Depends,
@@ -19,11 +20,6 @@ from cudaredist.formats.packageset import (
     Provided,
     ReasonCode,
     SonameProvider,
-)
-from cudaredist.formats.policy import (
-    LibraryPolicy,
-    LoadedLibrary,
-    OptionalLibrary,
 )
 from cudaredist.sets.distributions import (
     NIXPKGS,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fnmatch import translate
 from functools import lru_cache
 
-from cudaredist.formats.policy import External, LibraryPolicy
+from cudaredist.formats.library_policy import External, LibraryPolicy
 
 DRIVER_OWNERS = frozenset({"driver", "jetson"})
 """Owners of the libraries of the driver, which only machines with a GPU have."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from cudaredist.features.license_files import main_license
 from cudaredist.features.wheel import WHEEL_PREFIX
 from cudaredist.formats.features import DeviceCode
+from cudaredist.formats.license_policy import License, LicensePolicy, LicenseText
+from cudaredist.formats.meta_policy import PackageMeta
 from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
-from cudaredist.formats.policy import License, LicensePolicy, LicenseText, PackageMeta
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import join_address, natural_order, sri_of
 from cudaredist.sets.draft import Draft

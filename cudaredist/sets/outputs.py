@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from cudaredist.formats.features import ExaminedArchive, Library, OutputSize, Program
 from cudaredist.formats.names import OutputName
+from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.packageset import TreeChange
-from cudaredist.formats.policy import OutputPolicy
 from cudaredist.primitives import Version
 from cudaredist.sets.inputs import is_within
 

@@ -5,7 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
-from cudaredist.formats.policy import Bounds, Requirement
+from cudaredist.formats.policy import Requirement
+from cudaredist.formats.set_policy import Bounds
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA

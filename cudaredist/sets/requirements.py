@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cudaredist.formats.packageset import ReasonCode
-from cudaredist.formats.policy import Bounds, Requirement, RequirementPolicy
+from cudaredist.formats.policy import Requirement, RequirementPolicy
+from cudaredist.formats.set_policy import Bounds
 from cudaredist.primitives import Platform, Version
 from cudaredist.sets.inputs import bounds_text, is_within
 from cudaredist.tables.gpus.capability import Capability

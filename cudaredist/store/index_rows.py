@@ -15,9 +15,10 @@ from pydantic_core import to_json
 from cudaredist.features.license_files import main_license
 from cudaredist.formats.api_tables import ApiTable
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
 from cudaredist.formats.jetpack import JetPackPolicy
-from cudaredist.formats.policy import DriverPolicy, LicensePolicy
+from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from cudaredist.errors import CudaRedistError, InvalidFileError
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.jetpack import JetPackPolicy
-from cudaredist.formats.policy import DriverPolicy, LicensePolicy
+from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.tables import Gpus, NvccCompat

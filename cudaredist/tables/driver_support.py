@@ -10,7 +10,7 @@ from itertools import product
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.tables.explanation import Origin

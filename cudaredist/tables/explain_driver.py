@@ -6,7 +6,7 @@ The rules are in `driver_support.py`.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from cudaredist.formats.policy import DriverPolicy, ForwardCompatibility, LastBranch
+from cudaredist.formats.driver_policy import DriverPolicy, ForwardCompatibility, LastBranch
 from cudaredist.formats.tables import CapabilityEntry
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label

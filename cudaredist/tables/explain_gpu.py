@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.tables import (
     CapabilityEntry,
     GpuPolicy,

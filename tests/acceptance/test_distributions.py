@@ -6,7 +6,7 @@ import pytest
 from conftest import Run
 
 from cudaredist.features.distribution_list import distribution_of
-from cudaredist.formats.policy import LicensePolicy
+from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.sets.metadata import find_text
 from cudaredist.store.data_folder import shipped_data

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY
 
-from cudaredist.formats.policy import LibraryPolicy, Preload
+from cudaredist.formats.library_policy import LibraryPolicy, Preload
 from cudaredist.formats.registry import read_own_file
 
 pytestmark = [pytest.mark.network, pytest.mark.nightly]

@@ -9,7 +9,7 @@ import pytest
 from conftest import REPOSITORY
 
 from cudaredist.environments.audit_program import known_libraries
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.programs.program import KnownLibrary
 from cudaredist.programs.run_paths import wheel_folder

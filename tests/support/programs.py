@@ -11,7 +11,8 @@ from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
 from cudaredist.environments.audit_program import audit_report
 from cudaredist.environments.read_program import ProgramReader
-from cudaredist.formats.policy import DriverPolicy, LibraryPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped

@@ -7,7 +7,7 @@ from cudaredist.commands.build.declared_sets import declared_sets
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding, FindingKind
 from cudaredist.errors import CudaRedistError
-from cudaredist.formats.advisories import PackageVulnerability
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.primitives import Version
 from cudaredist.sets.read_set import indexed_sets, read_package_set
 from cudaredist.store.data_folder import Store
@@ -17,12 +17,9 @@ from cudaredist.store.known_vulnerabilities import (
     read_advisory_policy,
 )
 from cudaredist.store.read_data import load_manifest
-from cudaredist.tables.advisories.answers import (
-    vulnerabilities_of,
-    vulnerabilities_of_set,
-    vulnerability_lines,
-)
+from cudaredist.tables.advisories.answers import vulnerabilities_of, vulnerabilities_of_set
 from cudaredist.tables.advisories.states import KnownVulnerabilities
+from cudaredist.tables.advisories.texts import vulnerability_lines
 
 
 def bulletin_findings(store: Store) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ from cudaredist.errors import (
     NotAtSourceError,
     worst_exit_code,
 )
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest

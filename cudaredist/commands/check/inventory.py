@@ -14,8 +14,8 @@ from cudaredist.errors import (
     ReadError,
     problems_of,
 )
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.lock import LockEntry
-from cudaredist.formats.policy import DriverPolicy
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Manifest

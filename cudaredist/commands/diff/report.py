@@ -4,8 +4,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.formats.advisories import CveId, VulnerabilityStateName
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.package_vulnerability import CveId, VulnerabilityStateName
 from cudaredist.formats.report import Report
 
 

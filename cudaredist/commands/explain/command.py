@@ -221,8 +221,8 @@ def _show_driver(name: str, options: ExplainOptions, session: Session) -> int:
     """Show the CUDA releases and GPUs of a driver."""
     from cudaredist.commands.explain.report import ExplainReport
     from cudaredist.commands.explain.table_text import explain_text
+    from cudaredist.formats.driver_policy import DriverPolicy
     from cudaredist.formats.names import Channel
-    from cudaredist.formats.policy import DriverPolicy
     from cudaredist.formats.registry import read_own_file
     from cudaredist.redists import CUDA
     from cudaredist.store.data_folder import Store

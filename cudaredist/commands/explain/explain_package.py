@@ -19,11 +19,13 @@ from cudaredist.commands.explain.report import (
 from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
 from cudaredist.features.distribution_list import distribution_of
 from cudaredist.features.wheel import unusual_notes
-from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.features import Library, MissingHeaders
+from cudaredist.formats.fixup_policy import FixupPolicy
+from cudaredist.formats.license_policy import LicensePolicy, LicenseText
 from cudaredist.formats.names import Channel
+from cudaredist.formats.output_policy import OutputPolicy
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.packageset import Reason
-from cudaredist.formats.policy import FixupPolicy, LicensePolicy, LicenseText, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.report import OutputFiles
 from cudaredist.grouping import grouped

@@ -15,7 +15,7 @@ from cudaredist.formats.names import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.similar_names import listed_names
-from cudaredist.tables.advisories.answers import counted_states, vulnerability_lines
+from cudaredist.tables.advisories.texts import counted_states, vulnerability_lines
 from cudaredist.words import shortened
 
 _ROWS = 6

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.names import Channel, Distribution, OutputName
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
 from cudaredist.formats.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
 from cudaredist.tables.explanation import Topic

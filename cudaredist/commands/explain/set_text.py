@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cudaredist.cli.text import columns, counted
 from cudaredist.commands.explain.report import SetSummary
 from cudaredist.formats.tables import span
-from cudaredist.tables.advisories.answers import counted_states, vulnerability_lines
+from cudaredist.tables.advisories.texts import counted_states, vulnerability_lines
 from cudaredist.tables.explain_nvcc import glibc_in_words
 from cudaredist.tables.gpus.coverage import describe_coverage
 

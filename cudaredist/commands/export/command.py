@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cudaredist.exporters.export_format import Exporter, Files
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
-    from cudaredist.formats.advisories import PackageVulnerability
+    from cudaredist.formats.package_vulnerability import PackageVulnerability
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.formats.toolkit_record import ToolkitRecord
 

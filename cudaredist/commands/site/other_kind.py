@@ -3,7 +3,8 @@
 from collections import defaultdict
 
 from cudaredist.commands.site.page_models import OtherKindPage, OtherPackage, ReleaseArchive, Span
-from cudaredist.formats.policy import FixupPolicy, LicensePolicy
+from cudaredist.formats.fixup_policy import FixupPolicy
+from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import Version

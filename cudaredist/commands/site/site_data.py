@@ -26,9 +26,12 @@ from cudaredist.commands.explain.report import (
 from cudaredist.commands.site.other_kind import read_other_kind
 from cudaredist.commands.site.page_models import OtherKindPage
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
+from cudaredist.formats.driver_policy import DriverPolicy
+from cudaredist.formats.fixup_policy import FixupPolicy
+from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.names import Channel, OutputName
+from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.policy import DriverPolicy, FixupPolicy, LicensePolicy, OutputPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.grouping import grouped

@@ -13,9 +13,11 @@ from typing import NamedTuple
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
-from cudaredist.formats.advisories import PackageVulnerability
+from cudaredist.formats.library_policy import LibraryPolicy
+from cudaredist.formats.meta_policy import MetaPolicy
 from cudaredist.formats.names import Distribution, OutputName
-from cudaredist.formats.policy import LibraryPolicy, MetaPolicy, OutputPolicy
+from cudaredist.formats.output_policy import OutputPolicy
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.registry import read_own_file
 from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive

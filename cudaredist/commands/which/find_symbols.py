@@ -15,7 +15,7 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
 )
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label

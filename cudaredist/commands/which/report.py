@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.advisories import PackageVulnerability
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.names import Channel, Distribution, OutputName
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.report import ArchiveName, Report
 
 

@@ -11,7 +11,7 @@ from cudaredist.formats.names import CHANNEL_TITLES, DISTRIBUTION_WORDS
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
-from cudaredist.tables.advisories.answers import counted_states
+from cudaredist.tables.advisories.texts import counted_states
 from cudaredist.tables.symbols.symbol_table import label_ranges
 from cudaredist.words import listed, plural, shortened
 

@@ -1,18 +1,19 @@
-"""Known vulnerabilities of packages, releases and drivers, as models of reports and as text."""
+"""Known vulnerabilities of packages, releases and drivers, as models of reports and as facts."""
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from cudaredist.formats.advisories import PackageVulnerability
-from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, natural_order
 from cudaredist.tables.advisories.states import KnownVulnerabilities, State, VulnerabilityState
+from cudaredist.tables.advisories.texts import SERIOUS
 from cudaredist.tables.driver_support import SYSTEMS
 from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
 from cudaredist.words import plural
 
-SERIOUS: tuple[State, ...] = ("affected", "unknown")
-"""The states that people must know."""
+if TYPE_CHECKING:
+    from cudaredist.formats.packageset import PackageSet
 
 
 def vulnerabilities_of(
@@ -39,7 +40,7 @@ def vulnerabilities_of(
 
 
 def vulnerabilities_of_set(
-    known: KnownVulnerabilities, package_set: PackageSet
+    known: KnownVulnerabilities, package_set: "PackageSet"
 ) -> tuple[PackageVulnerability, ...]:
     """Return the vulnerabilities that affect a set's available packages, or may affect them."""
     by_attr = vulnerabilities_by_attr(known, package_set, SERIOUS)
@@ -47,7 +48,7 @@ def vulnerabilities_of_set(
 
 
 def vulnerabilities_by_attr(
-    known: KnownVulnerabilities, package_set: PackageSet, states: Collection[State]
+    known: KnownVulnerabilities, package_set: "PackageSet", states: Collection[State]
 ) -> dict[str, tuple[PackageVulnerability, ...]]:
     """Return the vulnerabilities of each available package of a set."""
     platform = package_set.platform.redist_system
@@ -83,28 +84,6 @@ def _entry(
         fixed=answer.fixed,
         releases=releases,
     )
-
-
-def vulnerability_lines(
-    vulnerabilities: Iterable[PackageVulnerability], *, with_package: bool = False
-) -> Iterator[str]:
-    """Yield a line for each vulnerability."""
-    for one in vulnerabilities:
-        package = f"{one.package} " if with_package else ""
-        first, last = one.releases[0], one.releases[-1]
-        span = first if first == last else f"{first} to {last}"
-        name = f" ({', '.join(one.components)})" if one.components else ""
-        fixed = f", fixed in {one.fixed}" if one.fixed else ""
-        because = f": {one.reason}" if one.state == "unknown" else ""
-        score = "" if one.score is None else f" {one.score}"
-        yield f"{one.cve}{score}{name}: {package}{span} {one.state}{fixed}{because}"
-
-
-def counted_states(vulnerabilities: Iterable[PackageVulnerability]) -> str:
-    """Return the number of affected and unknown vulnerabilities in words."""
-    by_state = grouped((one.state, one.cve) for one in vulnerabilities)
-    parts = [f"{len(set(by_state[state]))} {state}" for state in SERIOUS if state in by_state]
-    return ", ".join(parts)
 
 
 def described_source(known: KnownVulnerabilities) -> str:

@@ -18,7 +18,7 @@ from cudaredist.environments.error_message import (
 )
 from cudaredist.environments.read_program import ProgramReader
 from cudaredist.errors import UsageError
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.programs.program import AuditRequirements, Catalog
 from cudaredist.programs.report import ErrorAnswer
 from cudaredist.store.cache import Cache

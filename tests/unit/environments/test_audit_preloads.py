@@ -24,7 +24,7 @@ from support.programs import audit_data, cuda, cudnn
 from cudaredist.environments.environment import JudgedEnvironment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader
-from cudaredist.formats.policy import Preload
+from cudaredist.formats.library_policy import Preload
 from cudaredist.store.cache import Cache
 
 

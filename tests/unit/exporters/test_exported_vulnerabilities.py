@@ -8,7 +8,7 @@ from support.package_sets import example_set
 from cudaredist.exporters import find_exporter
 from cudaredist.exporters.cyclonedx_ids import document_id
 from cudaredist.exporters.export_format import ExportedSet
-from cudaredist.formats.advisories import PackageVulnerability, VulnerabilityStateName
+from cudaredist.formats.package_vulnerability import PackageVulnerability, VulnerabilityStateName
 
 
 def vulnerability(

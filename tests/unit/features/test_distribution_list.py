@@ -5,7 +5,7 @@ from conftest import REPOSITORY
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.features.distribution_list import distribution_of, read_distribution_list
-from cudaredist.formats.policy import LicensePolicy, LicenseText
+from cudaredist.formats.license_policy import LicensePolicy, LicenseText
 from cudaredist.formats.registry import read_own_file
 
 POLICY = read_own_file((REPOSITORY / "data/policy/licenses.json").read_bytes(), LicensePolicy)

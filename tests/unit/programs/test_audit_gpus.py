@@ -11,7 +11,7 @@ from support.programs import audit_data
 from cudaredist.commands.audit.text import audit_text
 from cudaredist.environments.audit_program import audit_report
 from cudaredist.environments.read_program import ProgramReader
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.programs.program import AuditRequirements
 from cudaredist.programs.report import AuditReport
 from cudaredist.store.cache import Cache

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.set_inputs import build, cuda, set_data_of
 
+from cudaredist.formats.driver_policy import DriverPolicy, LowestDriver, ReleaseDrivers, ReleasePtx
 from cudaredist.formats.packageset import DriverVersion, SetDriver
-from cudaredist.formats.policy import DriverPolicy, LowestDriver, ReleaseDrivers, ReleasePtx
 from cudaredist.primitives import Version, parse_label
 from cudaredist.sets.drivers import driver_facts
 

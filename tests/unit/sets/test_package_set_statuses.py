@@ -25,7 +25,7 @@ from support.set_inputs import (
 from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
 from cudaredist.formats.packageset import InSet, PackageSet
-from cudaredist.formats.policy import Bounds
+from cudaredist.formats.set_policy import Bounds
 from cudaredist.primitives import Version
 from cudaredist.sets.inputs import InputFeatures, SetData, bounds_text, is_within
 from cudaredist.sets.invariants.documents import check_set

@@ -7,7 +7,7 @@ import pytest
 from conftest import REAL_MANIFESTS, REPOSITORY
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import Version, label_of_manifest_name
 from cudaredist.tables.driver_support import (

@@ -9,7 +9,7 @@ from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.commands.explain.coverage_history import read_coverage
 from cudaredist.environments.audit_program import known_libraries
 from cudaredist.formats.features import ExaminedArchive, FileCode
-from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import ArchiveId
