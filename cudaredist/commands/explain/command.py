@@ -1,4 +1,4 @@
-"""explain: show facts about a compiler, GPU, release, driver, package or set."""
+"""explain: show facts about a compiler, GPU, release, driver, package, set or name of an API."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -17,7 +17,7 @@ from cudaredist.cli.options import (
 from cudaredist.cli.session import Refusal, Session, command, open_cache, refuse
 from cudaredist.errors import EXIT_OK
 
-SUBJECTS = ("nvcc", "gpu", "cuda", "driver", "jetpack", "l4t", "package", "set")
+SUBJECTS = ("nvcc", "gpu", "cuda", "driver", "jetpack", "l4t", "package", "set", "api")
 """The subjects that a call can name."""
 
 
@@ -82,7 +82,7 @@ REFUSED: tuple[Refusal[ExplainOptions], ...] = (
         ["--platform"],
     ),
     (
-        lambda o: o.sources and o.typed_subject in {"package", "set"},
+        lambda o: o.sources and o.typed_subject in {"package", "set", "api"},
         "--sources cannot be combined with the subject {subject}",
         ["--sources"],
     ),
@@ -106,8 +106,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
     The answer comes first. With --sources, every fact has its source, and if documentation or
     policy differs from NVIDIA's files, both are shown. A GPU lists the library releases that run on
     it, a driver lists the CUDA releases that run on it, a release of JetPack or L4T its CUDA and
-    the products with builds for it, a package lists its releases and platforms, and a set lists its
-    contents and the reasons for missing packages.
+    the products with builds for it, a package lists its releases and platforms, a set lists its
+    contents and the reasons for missing packages, and a name of an API its declarations by release.
 
     Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables override the
     shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
@@ -198,6 +198,15 @@ def _show_package(name: str, options: ExplainOptions, session: Session) -> int:
     return EXIT_OK
 
 
+def _show_api(name: str, options: ExplainOptions, session: Session) -> int:
+    """Show the declarations of a name in headers, by release."""
+    from cudaredist.commands.explain.explain_api import api_text, explain_api
+
+    index = session.open_index(options.data, options.cache_dir)
+    session.show(explain_api(name, index), api_text)
+    return EXIT_OK
+
+
 def _show_providers(
     name: str, options: ExplainOptions, session: Session, *, is_symbol: bool = False
 ) -> int:
@@ -271,6 +280,7 @@ _ANSWERS: Mapping[str, Callable[[str, ExplainOptions, Session], int]] = {
     "l4t": partial(_show_jetpack, "l4t"),
     "package": _show_package,
     "set": _show_set,
+    "api": _show_api,
     "which": _show_providers,
     "which --symbol": partial(_show_providers, is_symbol=True),
 }

@@ -12,6 +12,7 @@ from typing import NamedTuple, get_args
 
 from cudaredist.cli.options import Data
 from cudaredist.cli.session import Session, open_cache
+from cudaredist.commands.explain.explain_api import is_api_name
 from cudaredist.commands.explain.explain_package import package_names
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.names import Channel
@@ -46,6 +47,7 @@ _is_file = re.compile(
 ).fullmatch
 _set_file = re.compile(r"(.*\.json)(?:\s+(\S+))?").fullmatch
 """Matches the file of a package set, and a package of it if there is one."""
+_has_form_of_name = re.compile(r"[A-Za-z_]\w{3,}(\.[\w.]+)?").fullmatch
 _is_symbol = re.compile(r"[A-Za-z_]\w{3,}").fullmatch
 
 
@@ -94,6 +96,10 @@ class Facts:
         index = self._index
         names = index.redists()
         return [name for name in names if find_release(release, index.labels(name)) is not None]
+
+    def declares(self, name: str) -> bool:
+        """Check if headers declare a name."""
+        return is_api_name(name, self._index)
 
     def exports(self, symbol: str) -> bool:
         """Check if a library exports a symbol."""
@@ -198,6 +204,10 @@ def _symbol(text: str, facts: Facts) -> str | None:
     return text if _is_symbol(text) and facts.exports(text) else None
 
 
+def _api(text: str, facts: Facts) -> str | None:
+    return text if _has_form_of_name(text) and facts.declares(text) else None
+
+
 _CUDA = Form("a CUDA release", "explain cuda", _version)
 _PACKAGE = Form("a package", "explain package", _package)
 _FILE = Form("a file", "which", _file)
@@ -211,6 +221,7 @@ _EXAMPLES = {
     "l4t": "l4t 36.4.3",
     "package": "package libcublas",
     "set": "set --help",
+    "api": "api cudaMalloc",
 }
 """Example calls for a subject without a name."""
 FORMS = (
@@ -230,6 +241,7 @@ NAMES = (
     Form("a GPU", "explain gpu", _gpu),
     _PACKAGE,
     _SYMBOL,
+    Form("a name of an API", "explain api", _api),
 )
 """Forms that are recognized by their names. The first one that matches is the answer."""
 

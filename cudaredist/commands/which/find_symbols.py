@@ -80,12 +80,35 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         hits=(),
         symbol=without_secrets(pattern.text),
         symbols=tuple(sorted(hits, key=_order)),
+        declaration=_declaration(pattern.text, index) if hits else None,
         unknown=sum(release.archives for release in unknown),
         outside=None if hits else _outside_provider(pattern.text, store),
         suggestions=() if hits else index.similar_symbols(pattern.text),
         hint=_examine_command(unknown, search),
         exit_code=EXIT_OK if hits else code,
     )
+
+
+class _Declared(NamedTuple):
+    signature: str
+    label: str
+
+
+_DECLARED = Question(
+    _Declared,
+    """
+    SELECT DISTINCT signature, label
+    FROM api_forms JOIN api_releases ON api_releases.api_set = api_forms.api_set
+    WHERE {condition} AND kind = 'function'""",
+)
+
+
+def _declaration(symbol: str, index: Index) -> str | None:
+    """Return the declaration of a function in the newest headers with it, None if unknown."""
+    rows = index.ask(_DECLARED.where("name = ?"), symbol)
+    rows = rows or index.ask(_DECLARED.where("symbol = ?"), symbol)
+    newest = max(rows, key=lambda row: (parse_label(row.label), row.signature), default=None)
+    return None if newest is None else newest.signature
 
 
 def _outside_provider(name: str, store: Store) -> OutsideProvider | None:

@@ -103,6 +103,9 @@ class WhichReport(Report):
     symbols: tuple[SymbolHit, ...] = Field(
         default=(), description="With --symbol, the releases that export each symbol"
     )
+    declaration: str | None = Field(
+        default=None, description="Of the symbol, in the newest headers with it. Null: unknown"
+    )
     unknown: int = Field(
         description="Number of archives with unknown files, of the packages with hits if any"
     )

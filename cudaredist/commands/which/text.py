@@ -98,6 +98,8 @@ def _symbol_table(report: WhichReport, *, is_grouped: bool) -> Iterator[str]:
     yield from _table("symbol", head, rows, is_grouped=is_grouped)
     if hidden > 0:
         yield f"{plural(hidden, 'row')} for other platforms: add --all"
+    if report.declaration is not None:
+        yield f"declaration: {report.declaration}"
 
 
 def _packages(hits: Iterable[WhichHit]) -> Iterator[str]:
