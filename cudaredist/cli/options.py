@@ -26,6 +26,14 @@ from typing import (
 
 import typer
 
+from cudaredist.cli.completion import (
+    complete_component,
+    complete_cuda,
+    complete_gpu,
+    complete_label,
+    complete_package,
+    complete_pin,
+)
 from cudaredist.cli.console import Color
 from cudaredist.errors import UsageError
 from cudaredist.hints import correction_line
@@ -181,7 +189,12 @@ def refuse_standard_output(path: Path | None) -> Path | None:
     return path
 
 
-label_option = partial(select_option, metavar="LABEL")
+label_option = partial(select_option, metavar="LABEL", autocompletion=complete_label)
+cuda_option = partial(select_option, metavar="LABEL", autocompletion=complete_cuda)
+gpu_option = partial(select_option, autocompletion=complete_gpu)
+pin_option = partial(select_option, metavar="NAME=LABEL", autocompletion=complete_pin)
+component_option = partial(select_option, autocompletion=complete_component)
+package_option = partial(select_option, autocompletion=complete_package)
 platform_option = partial(select_option, autocompletion=complete_platform)
 format_option = partial(output_option, metavar="FORMAT", default="text")
 output_path_option = partial(output_option, names="--output -o", callback=refuse_standard_output)
@@ -406,7 +419,7 @@ class LocalReleases(Releases):
 class Archives(OptionGroup):
     """Archives of the releases, by default all."""
 
-    package: list[str] | None = select_option(
+    package: list[str] | None = package_option(
         "Package, such as cuda_cudart. Repeatable. Default: all."
     )
     platform: list[str] | None = platform_option(

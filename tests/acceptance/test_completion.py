@@ -46,6 +46,29 @@ def request(shell: str, line: str) -> dict[str, str]:
         ("bash", "cudaredist process-manifests --channel w", ("wheels",)),
         ("bash", "cudaredist materialize --layout ", ("merged", "oci", "split")),
         ("bash", "cudaredist schema pack", ("package-set", "package-set-index")),
+        ("bash", "cudaredist build --cuda 12.9", ("12.9.0", "12.9.1", "12.9.2")),
+        ("zsh", "cudaredist audit a.whl --require-cuda 12.9", ("12.9.1",)),
+        ("fish", "cudaredist which a.so --cuda 12.9", ("12.9.1",)),
+        ("bash", "cudaredist build --gpu 10.3", ("10.3", "10.3a", "10.3f")),
+        ("bash", "cudaredist audit a.whl --require-gpu rtx509", ("rtx5090",)),
+        ("zsh", "cudaredist explain gpu RTX509", ("RTX5090",)),
+        ("bash", "cudaredist explain libcublas", ("libcublas", "libcublasmp")),
+        ("bash", "cudaredist explain package cuda_g", ("cuda_gdb",)),
+        ("bash", "cudaredist explain nvcc 12.9", ("12.9.0", "12.9.1", "12.9.2")),
+        ("bash", "cudaredist explain jetpack 6.2", ("6.2", "6.2.1", "6.2.2", "6.2.3")),
+        ("bash", "cudaredist explain l4t 36.4.3", ("36.4.3",)),
+        ("bash", "cudaredist explain set ", ()),
+        ("fish", "cudaredist explain ja", ()),
+        ("fish", "cudaredist explain je", ("jetpack",)),
+        ("fish", "cudaredist build --redist cudnn=9.10", ("cudnn=9.10.0", "cudnn=9.10.2")),
+        ("zsh", "cudaredist diff cudnn@9.27", ("cudnn@9.27.0",)),
+        ("bash", "cudaredist diff 12.9", ("12.9.0", "12.9.1", "12.9.2")),
+        ("bash", "cudaredist materialize set.json --component comp", ("compiler",)),
+        (
+            "bash",
+            "cudaredist process-manifests --redist cudnn --version 9.10",
+            ("9.10.0", "9.10.1", "9.10.2"),
+        ),
     ],
 )
 def test_completion_offers_matching_words(
@@ -80,7 +103,34 @@ def test_install_completion_writes_script_of_selected_shell(tmp_path: Path, shel
     assert any(f"_CUDAREDIST_COMPLETE=complete_{shell}" in text for text in written)
 
 
-def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
+def test_completion_reads_the_data_folder_of_the_call(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "manifests/cuda"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_12.9.77.json").write_text('{"libown": {"version": "1.0"}}')
+    (tmp_path / "gpus.json").write_text("not JSON")
+    for line, expected in {
+        f"cudaredist build --data-dir {tmp_path} --cuda 12.9.7": ["12.9.77"],
+        f"cudaredist explain --data-dir {tmp_path} libo": ["libown"],
+        f"cudaredist explain --data-dir {tmp_path} gpu H10": ["H100"],
+    }.items():
+        for name, value in request("bash", line).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit):
+            app(prog_name="cudaredist")
+        printed, errors = capfd.readouterr()
+        assert (printed.split(), errors) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("cudaredist build --platform linux-s", "linux-sbsa"),
+        ("cudaredist explain libcublasm", "libcublasmp"),
+    ],
+)
+def test_completion_imports_no_heavy_module(tmp_path: Path, line: str, word: str) -> None:
     """Completion must be fast, because a shell waits for it at every key."""
     program = (
         "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); "
@@ -91,11 +141,11 @@ def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
         "-c",
         program,
         cwd=tmp_path,
-        env=os.environ | request("bash", "cudaredist build --platform linux-s"),
+        env=os.environ | request("bash", line),
     )
     assert process.stderr == ""
     modules = process.stdout.split()
-    assert "linux-sbsa" in modules
+    assert word in modules
     assert [name for name in HEAVY if name in modules] == []
 
 

@@ -11,7 +11,9 @@ from cudaredist.cli.options import (
     Options,
     argument,
     cache_dir_option,
+    cuda_option,
     format_option,
+    gpu_option,
     output_flag,
     safety_option,
     select_option,
@@ -60,11 +62,11 @@ class AuditOptions(Options):
     supplied_by: Path | None = select_option(
         "Package set that replaces the required wheels of NVIDIA.", metavar="FILE"
     )
-    require_gpu: list[str] | None = select_option(
+    require_gpu: list[str] | None = gpu_option(
         "Require code for a GPU, or host: this machine's. Repeatable.", metavar="GPU"
     )
-    require_cuda: str | None = select_option(
-        "CUDA release that must have all symbols, or names of --source.", metavar="LABEL"
+    require_cuda: str | None = cuda_option(
+        "CUDA release that must have all symbols, or names of --source."
     )
     require_driver: str | None = select_option(
         "Driver on which the CUDA release must run.", metavar="VERSION"

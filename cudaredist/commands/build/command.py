@@ -12,12 +12,14 @@ from cudaredist.cli.options import (
     Options,
     capability_option,
     check_option,
+    cuda_option,
     folder_option,
+    gpu_option,
     host_option,
-    label_option,
     output_flag,
     output_option,
     output_path_option,
+    pin_option,
     platform_option,
     safety_option,
     select_option,
@@ -42,7 +44,7 @@ class BuildOptions(Options):
 
     typical = ("cuda", "platform", "gpu", "redist", "output")
 
-    cuda: list[str] | None = label_option(
+    cuda: list[str] | None = cuda_option(
         "Release, prefix or all; repeatable. Default: newest patches."
     )
     platform: str | None = platform_option(
@@ -52,21 +54,21 @@ class BuildOptions(Options):
         "Nix system, such as aarch64-linux, instead of --platform.", metavar="SYSTEM"
     )
     target: str | None = platform_option("Also build the set of this platform for a cross toolkit.")
-    gpu: list[str] | None = select_option(
+    gpu: list[str] | None = gpu_option(
         "Capability, GPU or all. Repeatable. Default: by release.", metavar="X.Y[a|f]|GPU"
     )
     forward_compat: bool | None = capability_option(
         "Also embed PTX for newer GPUs. Default: on, unless only a/f capabilities are requested.",
         names="--forward-compat/--no-forward-compat",
     )
-    redist: list[str] | None = select_option(
-        "Release, such as cudnn=9.13. Repeatable. Default: newest.", metavar="NAME=LABEL"
+    redist: list[str] | None = pin_option(
+        "Release, such as cudnn=9.13. Repeatable. Default: newest."
     )
     redist_map: Path | None = select_option(
         'JSON file, such as {"cuda": "12.9", "cudnn": "9.13.0"}.'
     )
-    also: list[str] | None = select_option(
-        "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.", metavar="NAME=LABEL"
+    also: list[str] | None = pin_option(
+        "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable."
     )
     default_gcc: int | None = host_option(
         "Preferred GCC, used if nvcc accepts it.", metavar="MAJOR", min=1

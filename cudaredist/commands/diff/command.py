@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from cudaredist.cli.completion import complete_release
 from cudaredist.cli.options import (
     Data,
     Options,
@@ -27,9 +28,14 @@ class DiffOptions(Options):
     typical = ("channel", "data_dir", "cache_dir", "format", "json")
 
     old: str = argument(
-        "Release, such as 12.9 or cudnn@9.27, or a file.", metavar="OLD", default=...
+        "Release, such as 12.9 or cudnn@9.27, or a file.",
+        metavar="OLD",
+        default=...,
+        autocompletion=complete_release,
     )
-    new: str | None = argument("Release or file of the same kind.", metavar="NEW")
+    new: str | None = argument(
+        "Release or file of the same kind.", metavar="NEW", autocompletion=complete_release
+    )
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
     lines: bool = output_flag("Print a table of symbols (OLD) line by line, for git diff.")

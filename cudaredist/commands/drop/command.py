@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudaredist.cli.completion import complete_release
 from cudaredist.cli.options import (
     ChannelName,
     Options,
@@ -27,7 +28,10 @@ class DropOptions(Options):
     typical = ("check", "data_dir", "channel")
 
     releases: list[str] = argument(
-        "Local releases, such as cuda@12.6.3.", metavar="RELEASE...", default=...
+        "Local releases, such as cuda@12.6.3.",
+        metavar="RELEASE...",
+        default=...,
+        autocompletion=complete_release,
     )
     channel: ChannelName | None = select_option(
         "NVIDIA's archives or wheels. Default: the local ones."

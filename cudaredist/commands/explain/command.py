@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+from cudaredist.cli.completion import complete_name, complete_word
 from cudaredist.cli.options import (
     Data,
     Options,
@@ -30,10 +31,12 @@ class ExplainOptions(Options):
         "GPU, release, compiler, driver, package, file, set or subject.",
         metavar="WORD",
         default=...,
+        autocompletion=complete_word,
     )
     words: list[str] | None = argument(
         "Name after a subject, as in explain gpu T4.",
         metavar="[NAME]...",
+        autocompletion=complete_name,
     )
     history: bool = output_flag("Show the changes of a package by release.")
     all: bool = output_flag("List all releases of a package, and each build's details.")

@@ -9,11 +9,13 @@ from cudaredist.cli.options import (
     Options,
     archive_jobs_option,
     argument,
+    component_option,
     folder_option,
     max_archive_option,
     output_flag,
     output_option,
     output_path_option,
+    package_option,
     read_data_dir_option,
     safety_option,
     select_option,
@@ -41,13 +43,13 @@ class MaterializeOptions(Options):
     layout: LayoutName = output_option(
         "One tree, one for each output, or OCI image.", default="merged"
     )
-    component: list[str] | None = select_option(
+    component: list[str] | None = component_option(
         "compiler, runtime, math, all or a package. Repeatable."
     )
     programs: list[Path] | None = select_option(
         "Program or folder whose libraries to install. Repeatable.", names="--for", metavar="PATH"
     )
-    exclude: list[str] | None = select_option(
+    exclude: list[str] | None = package_option(
         "Package to skip, even if required. Repeatable.", metavar="PACKAGE"
     )
     static: bool = select_option(

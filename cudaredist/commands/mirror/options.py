@@ -14,6 +14,7 @@ from cudaredist.cli.options import (
     argument,
     cache_dir_option,
     channel_option,
+    component_option,
     redist_option,
     safety_option,
     select_option,
@@ -43,7 +44,7 @@ class MirrorOptions(Options):
     package_set: Path | None = select_option(
         "Package set with the releases and archives to select.", names="--set"
     )
-    component: list[str] | None = select_option(
+    component: list[str] | None = component_option(
         "Of --set: compiler, runtime, math or a package. Repeatable."
     )
     replace: bool = safety_option("Replace manifests that changed in place upstream.")

@@ -5,6 +5,7 @@ from pathlib import Path
 from cudaredist.cli.options import (
     Options,
     check_option,
+    pin_option,
     read_data_dir_option,
     safety_option,
     select_option,
@@ -18,8 +19,8 @@ class TableOptions(Options):
     only: str | None = select_option(
         "Table, package set or redistributable. Default: all.", metavar="TABLE|SET|NAME"
     )
-    redist: list[str] | None = select_option(
-        "Release to select without SET. Repeatable. Default: newest.", metavar="NAME=LABEL"
+    redist: list[str] | None = pin_option(
+        "Release to select without SET. Repeatable. Default: newest."
     )
     data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()

@@ -9,7 +9,7 @@ from cudaredist.cli.options import (
     Options,
     argument,
     cache_dir_option,
-    label_option,
+    cuda_option,
     output_flag,
     platform_option,
     redist_option,
@@ -29,7 +29,7 @@ class WhichOptions(Options):
     symbol: str | None = select_option("Exported symbol to find. Use * for any characters.")
     all: bool = output_flag("Print all rows. Default: group more than 50 rows.")
     demangle: bool = output_flag("With --symbol, match and print C++ names in readable form.")
-    cuda: str | None = label_option("Find files usable with this CUDA release. Default: all.")
+    cuda: str | None = cuda_option("Find files usable with this CUDA release. Default: all.")
     platform: str | None = platform_option("Platform, such as linux-x86_64. Default: all.")
     redist: list[str] | None = redist_option()
     cache_dir: Path | None = cache_dir_option()
