@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module, resources
 from itertools import islice
@@ -197,6 +199,16 @@ def _validated(data: bytes, model: type[_OwnModel], name: str) -> _OwnModel:
         what = f"{name} file"
         problems = schema_problems(parse_own_json(data, what), name)
         raise InvalidFileError(what, problems or validation_problems(error)) from None
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Add a file's name to the problems of an `InvalidFileError`."""
+    try:
+        yield
+    except InvalidFileError as error:
+        problems = [Problem(f"{where}: {path}".rstrip(": "), text) for path, text in error.problems]
+        raise InvalidFileError(error.what, problems) from None
 
 
 def parse_own_json(data: bytes, what: str = "JSON file") -> object:

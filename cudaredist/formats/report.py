@@ -1,17 +1,19 @@
 """Base classes of reports, and errors as data."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from cudaredist.errors import EXIT_FINDINGS, CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.features import OutputSize
 from cudaredist.formats.names import ManifestStatus, OutputName
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
 from cudaredist.words import without_secrets
+
+if TYPE_CHECKING:
+    from cudaredist.formats.features import OutputSize
 
 Kind = TypeVar("Kind", bound=str)
 """The kinds of a command's findings."""
@@ -71,7 +73,7 @@ class OutputFiles(OwnModel):
     size: int = Field(description="Unpacked bytes")
 
     @classmethod
-    def by_output(cls, contents: Mapping[OutputName, OutputSize]) -> dict[OutputName, Self]:
+    def by_output(cls, contents: "Mapping[OutputName, OutputSize]") -> dict[OutputName, Self]:
         """Return the files of each output that has any."""
         return {
             name: cls(files=output.files, size=output.bytes)

@@ -26,13 +26,14 @@ from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release, manifest_name
 from cudaredist.redists import CUDA
+from cudaredist.sets.bounds import is_within
 from cudaredist.sets.distributions import find_distributions, is_old_library, old_library_text
 from cudaredist.sets.draft import PRECEDENCE, Draft
 from cudaredist.sets.drivers import find_driver
 from cudaredist.sets.entries import find_aliases, make_entries
 from cudaredist.sets.flags import set_attribute
 from cudaredist.sets.host_compiler import choose_host
-from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData, is_within
+from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData
 from cudaredist.sets.libraries import (
     external_sonames,
     note,

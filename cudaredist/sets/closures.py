@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.sets.outputs import resolve
+from cudaredist.sets.file_outputs import resolve
 
 
 class Closure(NamedTuple):

@@ -8,9 +8,10 @@ from cudaredist.formats.features import ExaminedArchive
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
+from cudaredist.sets.file_outputs import is_for_other_cuda
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.library_names import find_external
-from cudaredist.sets.outputs import is_for_other_cuda, nested_refusal
+from cudaredist.sets.outputs import nested_refusal
 from cudaredist.sets.platforms import select_archive
 from cudaredist.words import listed
 
@@ -39,7 +40,9 @@ class CudaLibraries:
         needed: dict[str, list[tuple[str, str]]] = defaultdict(list)
         bundled = {file.soname for file in examined.libraries}
         for file in examined.libraries:
-            if not file.stub and not is_for_other_cuda(file.path, examined, self.cuda):
+            if not file.stub and not is_for_other_cuda(
+                file.path, examined.cuda_versions_in_lib, self.cuda
+            ):
                 for soname in set(file.needed) - bundled:
                     needed[_stem(soname)].append((soname, file.path))
         for stem, files in sorted(needed.items()):

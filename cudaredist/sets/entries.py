@@ -10,9 +10,10 @@ from cudaredist.formats.fixup_policy import Fixup
 from cudaredist.formats.packageset import ReasonCode, RejectedRelease, Status
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version
+from cudaredist.sets.bounds import is_within
 from cudaredist.sets.cuda_libraries import CudaLibraries
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData, is_within
+from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData
 from cudaredist.sets.outputs import order_outputs, split_outputs
 from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import requirement_problems, requirements_of

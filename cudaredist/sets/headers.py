@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cudaredist.formats.packageset import Depends
 from cudaredist.primitives import Platform
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.outputs import resolve
+from cudaredist.sets.file_outputs import resolve
 from cudaredist.tables.nvcc.expressions import ExpressionError, evaluate, tokenize
 
 ROOTS = ("include/", "include/cccl/")

@@ -21,6 +21,7 @@ from cudaredist.formats.packageset import (
     ReasonCode,
     SonameProvider,
 )
+from cudaredist.sets.bounds import is_within
 from cudaredist.sets.distributions import (
     NIXPKGS,
     find_distributions,
@@ -29,8 +30,8 @@ from cudaredist.sets.distributions import (
 )
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.entries import fixups_for, with_requirements
+from cudaredist.sets.file_outputs import ORDER, resolve
 from cudaredist.sets.headers import Included, header_depends, included_headers
-from cudaredist.sets.inputs import is_within
 from cudaredist.sets.library_names import (
     DRIVER_OWNERS,
     find_external,
@@ -38,7 +39,6 @@ from cudaredist.sets.library_names import (
     name_pattern,
     stem_of,
 )
-from cudaredist.sets.outputs import ORDER, resolve
 from cudaredist.sets.spec import SetSpec
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from cudaredist.formats.features import ExaminedArchive
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
+from cudaredist.sets.file_outputs import is_for_other_cuda
 from cudaredist.sets.inputs import InputManifest, SetData
-from cudaredist.sets.outputs import is_for_other_cuda
 from cudaredist.sets.platforms import select_archive
 from cudaredist.sets.requirements import SetTarget
 from cudaredist.store.symbol_folder import table_name
@@ -73,6 +73,7 @@ def examined_archive(
 
 def _table_names(examined: ExaminedArchive, cuda: Version) -> Iterator[str]:
     """Yield the names of the tables of an archive's libraries for a CUDA release."""
+    folders = examined.cuda_versions_in_lib
     for library in examined.libraries:
-        if not library.stub and not is_for_other_cuda(library.path, examined, cuda):
+        if not library.stub and not is_for_other_cuda(library.path, folders, cuda):
             yield table_name(library)

@@ -14,6 +14,7 @@ from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.registry import (
     POLICIES_CACHED,
+    located,
     names_schema_version,
     parse_own_json,
     read_own_file,
@@ -42,7 +43,7 @@ from cudaredist.sets.inputs import (
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.layered_tables import require_layered
-from cudaredist.store.read_data import RUNFILES, located, read_runfiles
+from cudaredist.store.read_data import RUNFILES, read_runfiles
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 

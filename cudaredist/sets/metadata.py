@@ -13,8 +13,9 @@ from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense,
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import join_address, natural_order, sri_of
 from cudaredist.sets.draft import Draft
+from cudaredist.sets.file_outputs import resolve
 from cudaredist.sets.inputs import Policies
-from cudaredist.sets.outputs import OutputSplit, propagated, resolve
+from cudaredist.sets.outputs import OutputSplit, propagated
 from cudaredist.sets.set_coverage import package_coverage
 from cudaredist.sets.spec import SetSpec
 from cudaredist.store.archive_address import archive_base

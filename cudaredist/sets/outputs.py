@@ -1,9 +1,7 @@
 """Outputs of a package: declaration, contents and propagation."""
 
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from cudaredist.formats.features import ExaminedArchive, Library, OutputSize, Program
@@ -11,23 +9,9 @@ from cudaredist.formats.names import OutputName
 from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.packageset import TreeChange
 from cudaredist.primitives import Version
-from cudaredist.sets.inputs import is_within
+from cudaredist.sets.bounds import is_within
+from cudaredist.sets.file_outputs import ORDER, STUB_PATHS, is_dropped, nested_folder, resolve
 
-ORDER: tuple[OutputName, ...] = (
-    "out",
-    "doc",
-    "samples",
-    "python",
-    "bin",
-    "dev",
-    "include",
-    "lib",
-    "static",
-    "stubs",
-)
-"""nixpkgs' order. `lib` must precede `static`: otherwise, moving `lib` takes static libraries."""
-
-_STUB_FOLDERS = ("stubs", "lib/stubs")
 _OLDEST_CUDA = 10
 """The oldest CUDA major with a folder in `lib`. Lower numbers are not CUDA versions."""
 
@@ -71,8 +55,7 @@ class OutputSplit:
 
     def drops(self, path: str) -> bool:
         """Check if policy drops a file or its folder."""
-        dropped = (change.source for change in self.changes if change.op == "drop")
-        return any(is_below(path, source) for source in dropped)
+        return is_dropped(path, (one.source for one in self.changes if one.op == "drop"))
 
     def placed(self, files: Iterable[_Binary]) -> Iterator[tuple[_Binary, str, OutputName]]:
         """Yield the remaining files, with their paths and outputs."""
@@ -82,41 +65,11 @@ class OutputSplit:
                 yield file, path, resolve((file.output,), self.outputs)
 
 
-def folders_above(path: str) -> Iterator[str]:
-    """Yield the folders above a path, nearest first."""
-    while (folder := posixpath.dirname(path)) not in {"", path}:
-        yield folder
-        path = folder
-
-
-def is_below(path: str, pattern: str) -> bool:
-    """Check if a pattern matches a path or a folder above it."""
-    return any(fnmatchcase(name, pattern) for name in (path, *folders_above(path)))
-
-
-def nested_folder(examined: ExaminedArchive, cuda: Version | None) -> str | None:
-    """Return the subfolder of `lib` for a CUDA release, or None.
-
-    `12.6` takes precedence over `12`.
-    """
-    numbers = [str(number) for number in cuda.components] if cuda else []
-    names = [".".join(numbers[:count]) for count in (2, 1)]
-    return next((name for name in names if name in examined.cuda_versions_in_lib), None)
-
-
-def is_for_other_cuda(path: str, examined: ExaminedArchive, cuda: Version) -> bool:
-    """Check if a file is in a subfolder of `lib` for another CUDA release."""
-    top, _, below = path.partition("/")
-    folder = below.partition("/")[0]
-    is_nested = top == "lib" and folder in examined.cuda_versions_in_lib
-    return is_nested and folder != nested_folder(examined, cuda)
-
-
 def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
     """Return a refusal if `lib` only supports other CUDA releases."""
     folders = examined.cuda_versions_in_lib
     versions = [name for name in folders if int(name.partition(".")[0]) >= _OLDEST_CUDA]
-    if not versions or nested_folder(examined, cuda) is not None:
+    if not versions or nested_folder(examined.cuda_versions_in_lib, cuda) is not None:
         return None
     return f"its libraries are for CUDA {', '.join(versions)}"
 
@@ -135,7 +88,7 @@ def split_outputs(
     `declared` fixes the outputs. Files of all other outputs are then in `out`, and the package
     stays whole only if `declared` contains nothing else.
     """
-    nested = nested_folder(examined, cuda)
+    nested = nested_folder(examined.cuda_versions_in_lib, cuda)
     changes = [] if nested is None else [_change("lift", f"lib/{nested}", "lib")]
     changes += [
         _change(entry.op, entry.source, entry.to, split_only=entry.split_only)
@@ -145,7 +98,7 @@ def split_outputs(
     contents = _contents(examined.outputs if nested is None else examined.unnested[nested])
     split = OutputSplit(examined, nested, tuple(changes), contents)
     has_stubs = any(library.stub for library, _, _ in split.placed(examined.libraries))
-    if any(split.drops(f"{folder}/x") for folder in _STUB_FOLDERS) and not has_stubs:
+    if any(map(split.drops, STUB_PATHS)) and not has_stubs:
         contents.pop("stubs", None)
     collapse = policy.collapse.get(name)
     if declared is not None:
@@ -211,8 +164,3 @@ def propagated(
         "out": tuple(output for output in names if output not in {"out", "dev"}),
     }
     return {output: to for output, to in by_output.items() if output in outputs and to}
-
-
-def resolve(preference: Sequence[OutputName], outputs: Sequence[OutputName]) -> OutputName:
-    """Return the first preferred output that is declared, else `out`."""
-    return next((output for output in preference if output in outputs), "out")

@@ -14,7 +14,7 @@ from cudaredist.features.placement import place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import SetPackage, TreeChange
-from cudaredist.sets.outputs import folders_above, is_below
+from cudaredist.sets.file_outputs import folders_above, is_below
 from cudaredist.sets.pkgconfig import unversioned
 
 _PKG_CONFIG = ("pkg-config/", "pkgconfig/")

@@ -7,7 +7,8 @@ from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import JetsonThreshold, PlatformPolicy
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
-from cudaredist.sets.inputs import SetData, is_within
+from cudaredist.sets.bounds import is_within
+from cudaredist.sets.inputs import SetData
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import supported_capabilities
 

@@ -10,8 +10,8 @@ from cudaredist.formats.set_policy import Bounds
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
+from cudaredist.sets.bounds import is_within
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.inputs import is_within
 from cudaredist.sets.platforms import select_archive
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.version_choice import find_refused_pins

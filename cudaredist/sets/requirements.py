@@ -10,7 +10,7 @@ from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import Requirement, RequirementPolicy
 from cudaredist.formats.set_policy import Bounds
 from cudaredist.primitives import Platform, Version
-from cudaredist.sets.inputs import bounds_text, is_within
+from cudaredist.sets.bounds import bounds_text, is_within
 from cudaredist.tables.gpus.capability import Capability
 
 

@@ -2,10 +2,10 @@
 
 from cudaredist.formats.packageset import InSet
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.bounds import is_within
 from cudaredist.sets.cuda_majors import states_cuda
 from cudaredist.sets.draft import Draft
-from cudaredist.sets.inputs import is_within
-from cudaredist.sets.outputs import nested_folder
+from cudaredist.sets.file_outputs import nested_folder
 from cudaredist.sets.spec import SetSpec
 
 
@@ -37,7 +37,10 @@ def _is_shown_by_files(draft: Draft, spec: SetSpec) -> bool:
         known = REDISTS.get(draft.redist or "")
         return known is None or draft.pname not in known.packages[:1]
     examined = draft.split.examined
-    if not examined.device_code or nested_folder(examined, spec.cuda) is not None:
+    if (
+        not examined.device_code
+        or nested_folder(examined.cuda_versions_in_lib, spec.cuda) is not None
+    ):
         return True
     names = spec.data.names
     return any(

@@ -12,8 +12,9 @@ from cudaredist.hints import command_line, correction_line
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.bounds import is_within
 from cudaredist.sets.cuda_libraries import CudaLibraries
-from cudaredist.sets.inputs import InputManifest, SetData, is_within
+from cudaredist.sets.inputs import InputManifest, SetData
 from cudaredist.sets.linked_symbols import LinkedSymbols, examined_archive
 from cudaredist.sets.platforms import Absence, select_archive
 from cudaredist.sets.requirements import (

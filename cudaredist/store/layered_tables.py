@@ -8,10 +8,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from cudaredist.errors import IncompleteError
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.registry import located, read_own_file
 from cudaredist.hints import command_line
 from cudaredist.store.data_folder import Layer, Store
-from cudaredist.store.read_data import located
 from cudaredist.store.table_registry import Table, releases_of
 
 _Model = TypeVar("_Model", bound=OwnModel)

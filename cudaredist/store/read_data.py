@@ -1,14 +1,12 @@
 """Read single files of a data folder, with errors that name the file."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import Features
-from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
+from cudaredist.formats.registry import located, names_schema_version, parse_own_json, read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitRecord
 from cudaredist.manifests.manifest_values import Manifest
@@ -84,13 +82,3 @@ def read_record(root: Path) -> ToolkitRecord | None:
     path = root / RECORD_NAME
     data = read_file(path)
     return None if data is None else read_file_given(path, data, ToolkitRecord)
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """Add a file's name to the problems of an `InvalidFileError`."""
-    try:
-        yield
-    except InvalidFileError as error:
-        problems = [Problem(f"{where}: {path}".rstrip(": "), text) for path, text in error.problems]
-        raise InvalidFileError(error.what, problems) from None

@@ -12,7 +12,7 @@ from typer.testing import Result
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
-from cudaredist.sets.outputs import ORDER
+from cudaredist.sets.file_outputs import ORDER
 from support import binaries
 from support.factory import package_set, set_archive, set_package
 from support.facts import gathered

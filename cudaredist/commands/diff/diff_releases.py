@@ -32,6 +32,7 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import NamePolicy
 from cudaredist.formats.registry import (
     kind_of_document,
+    located,
     parse_own_json,
     read_own_file,
     schema_version_of,
@@ -51,7 +52,7 @@ from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import LayeredTable, read_layered
 from cudaredist.store.local_manifests import refuse_other_channel, require_manifests
-from cudaredist.store.read_data import load_features, load_manifest, located
+from cudaredist.store.read_data import load_features, load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.gpus.coverage import CoverageRules

@@ -239,7 +239,7 @@ def _show_driver(name: str, options: ExplainOptions, session: Session) -> int:
     from cudaredist.redists import CUDA
     from cudaredist.store.data_folder import Store
     from cudaredist.store.known_vulnerabilities import known_vulnerabilities
-    from cudaredist.tables.advisories.answers import driver_topics
+    from cudaredist.tables.advisories.topics import driver_topics
     from cudaredist.tables.driver_support import parse_driver
     from cudaredist.tables.explain_driver import driver_answer, explain_driver
 

@@ -28,7 +28,7 @@ from cudaredist.store.local_manifests import process_command
 from cudaredist.store.locate import channels_to_read
 from cudaredist.store.read_data import load_manifest
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
-from cudaredist.tables.advisories.answers import release_answer, release_topic
+from cudaredist.tables.advisories.topics import release_answer, release_topic
 from cudaredist.tables.explain_compiler import explain_compiler, is_compiler
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc

@@ -20,7 +20,7 @@ from cudaredist.formats.toolkit_record import (
 )
 from cudaredist.hints import again, quoted
 from cudaredist.primitives import Platform, is_inner_path
-from cudaredist.sets.outputs import folders_above
+from cudaredist.sets.file_outputs import folders_above
 from cudaredist.sets.package_tree import PackageTree, is_executable
 
 VERSION_NAME = "version.json"

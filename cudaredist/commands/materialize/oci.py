@@ -12,7 +12,7 @@ from cudaredist.errors import WritingTo
 from cudaredist.formats.toolkit_record import ToolkitRecord
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
-from cudaredist.sets.outputs import folders_above
+from cudaredist.sets.file_outputs import folders_above
 from cudaredist.store.files import hash_of, read_file, write_file
 from cudaredist.store.read_data import read_file_given
 

@@ -3,12 +3,12 @@
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import translate
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
@@ -22,12 +22,11 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, natural_order
+from cudaredist.sets.file_outputs import FileOutputs, file_outputs, is_for_other_cuda
 from cudaredist.sets.library_names import find_external
-from cudaredist.sets.outputs import OutputSplit, is_for_other_cuda, resolve, split_outputs
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
-from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.answers import vulnerabilities_of
@@ -97,6 +96,67 @@ _DISTRIBUTIONS = Question(
     SELECT contents, path, distribution FROM distributions
     WHERE {" AND ".join(map(_SOME.format, ("name", "contents", "path")))}""",
 )
+
+
+class _Output(NamedTuple):
+    contents: int
+    output: OutputName
+
+
+_OUTPUTS = Question(
+    _Output,
+    f"SELECT contents, output FROM outputs WHERE files > 0 AND {_SOME.format('contents')}",
+)
+
+
+class _Library(NamedTuple):
+    contents: int
+    path: str
+    kind: str
+
+
+_LIBRARIES = Question(
+    _Library,
+    f"""
+    SELECT contents, path, kind FROM binaries
+    WHERE kind <> 'program' AND {_SOME.format("contents")}""",
+)
+
+
+class _CudaFolder(NamedTuple):
+    contents: int
+    folder: str
+    """The folder in `lib` for a CUDA release."""
+
+
+_CUDA_FOLDERS = Question(
+    _CudaFolder,
+    f"""
+    SELECT contents.id AS contents, value AS folder
+    FROM contents, json_each(facts, '$.cuda_versions_in_lib')
+    WHERE {_SOME.format("contents.id")}""",
+)
+
+
+class _Facts(NamedTuple):
+    """Facts about contents of archives, by their rows."""
+
+    outputs: Mapping[int, Sequence[OutputName]]
+    libraries: Mapping[int, Sequence[str]]
+    stubs: Mapping[int, Sequence[str]]
+    folders: Mapping[int, Sequence[str]]
+
+    @classmethod
+    def of(cls, index: Index, contents: Collection[int]) -> Self:
+        """Read the facts about some contents."""
+        libraries = index.ask(_LIBRARIES, contents)
+        stubs = ((one.contents, one.path) for one in libraries if one.kind == "stub")
+        return cls(
+            outputs=grouped(index.ask(_OUTPUTS, contents)),
+            libraries=grouped((one.contents, one.path) for one in libraries),
+            stubs=grouped(stubs),
+            folders=grouped(index.ask(_CUDA_FOLDERS, contents)),
+        )
 
 
 def find_providers(name: str, search: Search) -> WhichReport:
@@ -200,28 +260,30 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     """Yield the matching files, with the output of each in package sets."""
     policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
     matches = _matching_files(search.index, name)
-    examined = examined_contents(search.index, matches)
+    facts = _Facts.of(search.index, matches)
     distributions = _distributions(search.index, matches)
 
     @cache
-    def split(row: int, package: str, version: Version) -> OutputSplit:
+    def outputs_of(row: int, package: str, version: Version) -> FileOutputs:
         # Releases share archives: each is split once.
-        return split_outputs(package, version, examined[row], None, policy)
+        return file_outputs(
+            package, version, facts.outputs.get(row, ()), facts.stubs.get(row, ()), policy
+        )
 
     examined_rows = search.archives(_SOME.format("contents"), matches)
     by_wheel = search.archives_by_wheel(_SOME.format("wheel_contents.contents"), matches)
     for row in chain(examined_rows, by_wheel):
-        archive, facts = row.archive, examined[row.contents]
-        outputs = split(row.contents, archive.package, archive.version)
+        archive = row.archive
+        outputs = outputs_of(row.contents, archive.package, archive.version)
         paths = matches[row.contents]
         if row.is_by_wheel:
             # Only the libraries are those of the wheel.
-            paths = {file.path: paths[file.path] for file in facts.libraries if file.path in paths}
+            libraries = facts.libraries.get(row.contents, ())
+            paths = {path: output for path, output in paths.items() if path in libraries}
         for path, output in sorted(paths.items()):
             if search.usable is None or not is_for_other_cuda(
-                path, facts, search.usable[row.channel].cuda
+                path, facts.folders.get(row.contents, ()), search.usable[row.channel].cuda
             ):
-                placed = None if outputs.drops(path) else resolve((output,), outputs.outputs)
                 yield WhichHit.of(
                     row.redist,
                     row.label,
@@ -229,7 +291,7 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
                     channel=row.channel,
                     is_by_wheel=row.is_by_wheel,
                     path=path,
-                    output=placed,
+                    output=outputs.output_of(path, output),
                     distribution=None
                     if row.is_by_wheel
                     else distributions.get((row.contents, path), "unknown"),

@@ -23,10 +23,10 @@ from cudaredist.formats.packageset import (
 from cudaredist.formats.tables import span
 from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
+from cudaredist.sets.file_outputs import ORDER
 from cudaredist.sets.invariants.coverage import check_coverage
 from cudaredist.sets.invariants.flags import check_flags
 from cudaredist.sets.library_names import key_of
-from cudaredist.sets.outputs import ORDER
 
 Broken: TypeAlias = tuple[str, str]
 """The subject that breaks an invariant, and the problem."""

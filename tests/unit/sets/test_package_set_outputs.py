@@ -32,8 +32,9 @@ from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import SetPackage
 from cudaredist.primitives import ArchiveId, join_address, sri_of
 from cudaredist.redists import REDISTS
+from cudaredist.sets.file_outputs import ORDER
 from cudaredist.sets.inputs import InputFeatures, SetData
-from cudaredist.sets.outputs import ORDER, order_outputs, propagated
+from cudaredist.sets.outputs import order_outputs, propagated
 
 LIB = elf("libx.so.1", "libc.so.6")
 EVERYTHING = {

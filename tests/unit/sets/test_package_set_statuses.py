@@ -27,7 +27,8 @@ from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
 from cudaredist.formats.packageset import InSet, PackageSet
 from cudaredist.formats.set_policy import Bounds
 from cudaredist.primitives import Version
-from cudaredist.sets.inputs import InputFeatures, SetData, bounds_text, is_within
+from cudaredist.sets.bounds import bounds_text, is_within
+from cudaredist.sets.inputs import InputFeatures, SetData
 from cudaredist.sets.invariants.documents import check_set
 from cudaredist.sets.spec import Request
 

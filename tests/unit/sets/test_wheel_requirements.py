@@ -16,7 +16,7 @@ from cudaredist.formats.packageset import Diagnostic
 from cudaredist.formats.policy import Requirement, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import parse_label
-from cudaredist.sets.inputs import is_within
+from cudaredist.sets.bounds import is_within
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.wheels import lower_bound, package_of_project
 from tools.wheel_requirements import PACKAGES, pinned_wheels
