@@ -37,6 +37,11 @@ class Form(NamedTuple):
         return f"{self.parent}.{self.name}" if self.kind == "field" else self.name
 
     @property
+    def is_alias(self) -> bool:
+        """Whether the header declares the function by another name, which is a macro."""
+        return self.kind == "function" and f"{self.name}(" not in self.signature
+
+    @property
     def parameters(self) -> tuple["Parameter", ...]:
         """The parameters of a function."""
         return parameters_of(self.signature, self.name)
@@ -140,6 +145,11 @@ class Api:
             structs[name].append((struct, history))
         return structs
 
+    def packages_without(self, release: Version) -> set[str]:
+        """Return the packages with unknown headers in a release."""
+        bit = self.bit(release)
+        return {package for package, releases in self._known.items() if not releases & bit}
+
     def is_struct(self, name: str) -> bool:
         """Check if a name is a struct or union, or another name of one."""
         for _ in range(_TYPEDEFS_LIMIT):
@@ -229,7 +239,8 @@ _FORMS = Question(
     _FormRow,
     f"""
     SELECT kind, name, parent, package, header, signature, symbol, deprecated, api_set
-    FROM api_forms AS own WHERE {_CURRENT}
+    FROM api_forms AS own
+    WHERE document IN (SELECT document FROM api_providers WHERE redist = ?) AND {_CURRENT}
     ORDER BY name, parent, header, signature""",
 )
 _SETS = Question(
@@ -258,7 +269,6 @@ def read_api(index: Index, redist: str) -> Api:
     sets: dict[int, int] = defaultdict(int)
     for one in index.ask(_SETS, redist):
         sets[one.api_set] |= bits.get(one.label, 0)
-    forms = (
-        Form(*form[:-1], sets[form.api_set]) for form in index.ask(_FORMS) if form.api_set in sets
-    )
+    rows = index.ask(_FORMS, redist)
+    forms = (Form(*row[:-1], sets[row.api_set]) for row in rows if row.api_set in sets)
     return Api(releases, forms, known)

@@ -40,12 +40,21 @@ class DiffOptions(Options):
     data: Data = field(default_factory=Data)
     lines: bool = output_flag("Print a table of symbols (OLD) line by line, for git diff.")
     symbols: bool = output_flag("List changed symbols by name. Default: count them.")
+    api: bool = output_flag("Compare the names in NVIDIA's headers.")
     platform: list[str] | None = platform_option("Platform to compare. Repeatable. Default: all.")
     all: bool = output_flag("List all names. Default: the first ones of each line.")
     format: DiffFormat = format_option("Output: text or markdown.")
 
 
 REFUSED: tuple[Refusal[DiffOptions], ...] = (
+    *(
+        (
+            lambda o, name=name: o.api and bool(getattr(o, name)),
+            f"--api cannot be combined with --{name}",
+            [f"--{name}"],
+        )
+        for name in ("lines", "symbols", "platform")
+    ),
     (lambda o: o.lines and o.new is not None, "--lines cannot be combined with NEW", ["--lines"]),
     (lambda o: o.lines and o.json, "--lines cannot be combined with --json", ["--lines"]),
     (
@@ -64,12 +73,14 @@ def diff(options: DiffOptions, session: Session) -> int:
 
         cudaredist diff 12.9 13.0
         cudaredist diff cudnn@9.26.1 cudnn@9.27.0 --format markdown
+        cudaredist diff --api 12.9 13.0
 
     Differences are listed in a reviewer's order: a summary, changed bytes under the same version,
     removals, losses and new requirements, files that vanished or moved, run paths, additions, other
     changes. For local releases, features and tables are compared, too. Without feature files, the
     cache may know which files moved to another package. The releases can belong to two
-    redistributables.
+    redistributables. With --api, the functions, fields, enumerators, types and macros of NVIDIA's
+    headers are compared: removed, changed (with both declarations), deprecated and new ones.
     """
     from cudaredist.commands.diff.diff_releases import (
         as_release,
@@ -87,6 +98,8 @@ def diff(options: DiffOptions, session: Session) -> int:
         return EXIT_OK
     releases: list[tuple[str, str]] = []
     old, new = as_release(options.old), as_release(options.new)
+    if options.api:
+        return _compare_apis(old, new, options, session)
     for text in (old, new):
         if is_local_release(text):
             redist, _, label = text.partition("@")
@@ -120,3 +133,13 @@ def diff(options: DiffOptions, session: Session) -> int:
         progress=session.progress("indexing"),
     )
     return session.finish(report, texts.get(options.format))
+
+
+def _compare_apis(old: str, new: str, options: DiffOptions, session: Session) -> int:
+    """Compare the names in the headers of two releases."""
+    from cudaredist.commands.diff.api_changes import api_markdown, api_text, compare_apis
+
+    index = session.open_index(options.data, options.cache_dir)
+    texts = {"text": api_text, "markdown": api_markdown}
+    text = partial(texts[options.format], is_long=options.all)
+    return session.finish(compare_apis(old, new, index), text)

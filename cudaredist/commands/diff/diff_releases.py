@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
 
+from cudaredist.commands.diff.api_changes import api_counts
 from cudaredist.commands.diff.comparable import (
     Comparable,
     add_paths,
@@ -41,10 +42,11 @@ from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import command_line, corrected
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, find_release, label_of_manifest_name
+from cudaredist.primitives import Version, find_release, label_of_manifest_name, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.similar_names import listed_names, nearest_releases
+from cudaredist.source_code.api import Api, read_api
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_cache import known_facts
@@ -96,16 +98,21 @@ def compare_releases(
         hint = "compare two manifests, two feature files or two package sets"
         raise UsageError(f"{old} is a {first.kind}, but {new} is a {second.kind}", hint=hint)
     names = read_own_file(store.read_policy("names"), NamePolicy)
+    index = None
     if is_local_release(old) and is_local_release(new):
-        add_exports(first, second, Index(store, cache, progress))
+        index = Index(store, cache, progress)
+        add_exports(first, second, index)
     if platforms:
         first, second = of_platforms(first, platforms), of_platforms(second, platforms)
     report = compare(first, second, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
         return report.model_copy(update={"notes": (note,)})
-    changes = vulnerability_changes(first, second, known)
-    return report.model_copy(update={"vulnerabilities": changes})
+    update: dict[str, object] = {"vulnerabilities": vulnerability_changes(first, second, known)}
+    if index is not None and first.redist is not None:
+        labels = (parse_label(side.name.rpartition("@")[2]) for side in (first, second))
+        update["api"] = api_counts(read_api(index, first.redist), *labels)
+    return report.model_copy(update=update)
 
 
 def compare_in_order(
@@ -113,6 +120,7 @@ def compare_in_order(
     releases: Mapping[Version, tuple[Manifest, Features | None]],
     store: Store,
     tables: ComparedTables,
+    api: Api,
 ) -> dict[Version, DiffReport]:
     """Return the changes of each release since the one before it.
 
@@ -125,7 +133,11 @@ def compare_in_order(
         for label, (manifest, features) in releases.items()
     ]
     pairs = zip(list(releases)[1:], pairwise(sides), strict=True)
-    return {label: compare(old, new, names) for label, (old, new) in pairs}
+    reports = {label: compare(old, new, names) for label, (old, new) in pairs}
+    return {
+        label: report.model_copy(update={"api": api_counts(api, before, label)})
+        for before, (label, report) in zip(releases, reports.items(), strict=False)
+    }
 
 
 def as_release(text: str) -> str:

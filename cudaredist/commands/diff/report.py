@@ -93,6 +93,46 @@ class VulnerabilityChange(OwnModel):
     new: VulnerabilityStateName
 
 
+ApiStatus: TypeAlias = Literal["removed", "changed", "deprecated", "added"]
+
+
+class ApiChange(OwnModel):
+    """A name in NVIDIA's headers that differs between two releases."""
+
+    status: ApiStatus = Field(description="`deprecated`: only the new release deprecates it")
+    kind: str = Field(description="`function`, `struct`, `field`, `enumerator`, `macro`, ...")
+    name: str = Field(description="Of a field: `struct.field`")
+    header: str
+    package: str
+    old: str | None = Field(description="Declaration in the old release")
+    new: str | None = Field(description="Declaration in the new release")
+    advice: str | None = Field(
+        description="Of a changed function: what calls must pass. Of a deprecated name: the note"
+    )
+
+
+class ApiCount(OwnModel):
+    """The number of names with a change."""
+
+    status: ApiStatus
+    kind: str = Field(description="As in changes. All types are `type`")
+    count: int
+
+
+class ApiDiffReport(Report):
+    """The result of diff --api."""
+
+    command: Literal["diff"] = "diff"
+    old: str
+    new: str
+    counts: tuple[ApiCount, ...]
+    changes: tuple[ApiChange, ...] = Field(
+        description="Removed ones first, then by kind, header and name"
+    )
+    notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")
+    exit_code: int = 0
+
+
 class DiffReport(Report):
     """The result of diff."""
 
@@ -115,6 +155,9 @@ class DiffReport(Report):
     )
     vulnerabilities: tuple[VulnerabilityChange, ...] = Field(
         default=(), description="Known vulnerabilities that the new side fixes or adds"
+    )
+    api: tuple[ApiCount, ...] = Field(
+        default=(), description="Changed names in headers, of local releases. `diff --api` has them"
     )
     equal: int = Field(description="Packages without a change")
     notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")

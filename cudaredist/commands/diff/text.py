@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.cli.text import escape_markdown, text_blocks
+from cudaredist.commands.diff.api_changes import count_line
 from cudaredist.commands.diff.compare import SIZES, may_break
 from cudaredist.commands.diff.export_changes import EXPORTS
 from cudaredist.commands.diff.file_text import file_lines, summary_lines
@@ -43,6 +44,7 @@ _TITLES = (
     "changed",
     "sizes",
     "CUDA release",
+    "API",
 )
 """The titles in a reviewer's order."""
 _FEW = 3
@@ -133,6 +135,7 @@ def diff_sections(report: DiffReport, style: DiffStyle) -> Iterator[DiffSection]
         "moved": (_move_line(move, style) for move in moves),
         "sizes": (f"{place}: {', '.join(names)}" for place, names in sizes.items()),
         "CUDA release": (_delta_line(delta, style) for delta in report.tables),
+        "API": [count_line(report.api)] if report.api else (),
     }
     for title in _TITLES:
         matches = by_title.get(title, [])

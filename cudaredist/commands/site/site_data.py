@@ -40,6 +40,7 @@ from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.sets.metadata import license_name
+from cudaredist.source_code.api import read_api
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
@@ -166,7 +167,7 @@ def read_site_data(
     progress.expect(len(names))
     releases: dict[str, tuple[ReleaseFacts, ...]] = {}
     for redist in redists:
-        own = _releases(redist, store, archives, exports, tables, compared, licenses)
+        own = _releases(redist, store, archives, exports, index, tables, compared, licenses)
         releases[redist] = tuple(progress.each(own))
     capabilities: dict[str, Topic] = {}
     coverage: tuple[PackageCoverage, ...] = ()
@@ -226,6 +227,7 @@ def _releases(
     store: Store,
     archives: Mapping[tuple[str, str], list[ArchiveFacts]],
     exports: ReleaseExports,
+    index: Index,
     tables: CudaTables | None,
     compared: ComparedTables,
     licenses: LicensePolicy,
@@ -235,7 +237,8 @@ def _releases(
         label: (load_manifest(store, redist, label), load_features(store, redist, label))
         for label in store.manifests(redist).labels()
     }
-    changes = compare_in_order(redist, loaded, store, compared)
+    api = read_api(index, redist)
+    changes = compare_in_order(redist, loaded, store, compared, api)
     before: str | None = None
     for label, (manifest, _) in loaded.items():
         topics: tuple[Topic, ...] = ()

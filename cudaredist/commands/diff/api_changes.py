@@ -1,0 +1,248 @@
+"""diff --api: the names in NVIDIA's headers that differ between two releases."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from cudaredist.cli.text import columns, escape_markdown, markdown_table
+from cudaredist.commands.diff.report import ApiChange, ApiCount, ApiDiffReport, ApiStatus
+from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
+from cudaredist.grouping import grouped
+from cudaredist.hints import command_line, corrected
+from cudaredist.primitives import Version, find_release
+from cudaredist.source_code.api import Api, Form, History, read_api
+from cudaredist.source_code.judge_use import argument_changes
+from cudaredist.store.facts_index import Index
+from cudaredist.words import plural
+
+_STATUSES: Sequence[ApiStatus] = ("removed", "changed", "deprecated", "added")
+_KINDS = ("function", "field", "enumerator", "macro", "type", "header", "name")
+_PLURALS = {"name": "C++ names"}
+_TYPES = frozenset({"struct", "union", "enum", "typedef"})
+_SHOWN = 12
+"""Names of a header that are listed in a line. The others are counted."""
+
+
+class _Line(NamedTuple):
+    name: str
+    details: list[str]
+
+
+def compare_apis(old: str, new: str, index: Index) -> ApiDiffReport:
+    """Compare the APIs of two releases, such as `cuda@12.9` and `cuda@13.0`.
+
+    Raises `UsageError` for releases of two products, `UnknownNameError` for an unknown release, and
+    `IncompleteError` without tables.
+    """
+    (redist, first), (other, second) = (_parts(text) for text in (old, new))
+    if redist != other:
+        raise UsageError(
+            f"--api requires two releases of one product, not of {redist} and {other}",
+            hint=f"run `{corrected(f'{other}@{second}', f'{redist}@{second}')}`",
+        )
+    api = read_api(index, redist)
+    if not api.releases:
+        hint = f"run `{command_line('update-api')}`"
+        raise IncompleteError(f"no tables of APIs for {redist} in the data", hint=hint)
+    before, after = _release(first, api), _release(second, api)
+    changes = tuple(api_changes(api, before, after))
+    unknown = api.packages_without(before) | api.packages_without(after)
+    notes = [f"unknown in one of the releases: {', '.join(sorted(unknown))}"] if unknown else []
+    return ApiDiffReport(
+        old=f"{redist}@{before}",
+        new=f"{redist}@{after}",
+        counts=count_changes(changes),
+        changes=changes,
+        notes=tuple(notes),
+    )
+
+
+def count_changes(changes: Iterable[ApiChange]) -> tuple[ApiCount, ...]:
+    """Return the number of changes by status and kind, in the order of reports."""
+    counts = Counter((change.status, _group(change.kind)) for change in changes)
+    return tuple(
+        ApiCount(status=status, kind=kind, count=counts[status, kind])
+        for status in _STATUSES
+        for kind in _KINDS
+        if counts[status, kind]
+    )
+
+
+def api_counts(api: Api, old: Version, new: Version) -> tuple[ApiCount, ...]:
+    """Return the number of changes between two releases, none if one is unknown."""
+    if old not in api.releases or new not in api.releases:
+        return ()
+    return count_changes(api_changes(api, old, new))
+
+
+def _parts(text: str) -> tuple[str, str]:
+    redist, at, label = text.partition("@")
+    if not at:
+        message = f"--api compares releases, such as cuda@12.9, not {text}"
+        raise UsageError(message, hint="run `cudaredist diff --api cuda@12.9 cuda@13.0`")
+    return redist, label
+
+
+def _release(text: str, api: Api) -> Version:
+    label = find_release(text, api.releases)
+    if label is None:
+        known = [str(release) for release in api.releases]
+        raise UnknownNameError("release of the tables of APIs", text, known)
+    return label
+
+
+def api_changes(api: Api, old: Version, new: Version) -> Iterator[ApiChange]:
+    """Yield the changes between two releases by status, kind, header and name."""
+    before, after = api.bit(old), api.bit(new)
+    histories = (*api.names.values(), *api.headers.values(), *api.fields.values())
+    changes = [
+        change
+        for history in histories
+        if history.known & before and history.known & after
+        for change in _changes(history, before, after)
+    ]
+    yield from sorted(changes, key=_order)
+
+
+def _order(change: ApiChange) -> tuple[int, int, str, str]:
+    kind = _KINDS.index(_group(change.kind))
+    return _STATUSES.index(change.status), kind, change.header, change.name
+
+
+def _group(kind: str) -> str:
+    """Return the kind of a name in counts, in which all types are one."""
+    return "type" if kind in _TYPES else kind
+
+
+def _changes(history: History, before: int, after: int) -> Iterator[ApiChange]:
+    """Yield the changes of one name. A name behind a macro is not one of its own."""
+    old, new = _form(history, before), _form(history, after)
+    if not any(form is not None and not form.is_alias for form in (old, new)):
+        return
+    if old is None and new is not None:
+        yield _change("added", new, None, new.signature)
+    elif old is not None and new is None:
+        yield _change("removed", old, old.signature, None)
+    elif old is not None and new is not None:
+        if _content(old) != _content(new):
+            is_function = old.kind == new.kind == "function"
+            advice = argument_changes(old, new) if is_function else ""
+            yield _change("changed", new, old.signature, new.signature, advice)
+        if history.deprecated & after and not history.deprecated & before:
+            yield _change("deprecated", new, None, new.signature, new.deprecated or "")
+
+
+def _form(history: History, release: int) -> Form | None:
+    return next((form for form in history.forms if form.releases & release), None)
+
+
+def _content(form: Form) -> object:
+    """Return the parts of a declaration whose change matters."""
+    if form.kind != "function":
+        return form.signature
+    result = form.signature.partition("(")[0].rsplit(" ", 1)[0]
+    return result, tuple(parameter.type for parameter in form.parameters)
+
+
+def _change(
+    status: ApiStatus, form: Form, old: str | None, new: str | None, advice: str = ""
+) -> ApiChange:
+    return ApiChange(
+        status=status,
+        kind=form.kind,
+        name=form.title,
+        header=form.header,
+        package=form.package,
+        old=old,
+        new=new,
+        advice=advice or None,
+    )
+
+
+# -- as text
+
+
+def count_line(counts: Sequence[ApiCount]) -> str:
+    """Return the number of changes in one line."""
+    parts = []
+    for status, own in grouped((count.status, count) for count in counts).items():
+        words = ", ".join(_counted(count.kind, count.count) for count in own)
+        parts.append(f"{words} {status}")
+    return "; ".join(parts)
+
+
+def _counted(kind: str, count: int) -> str:
+    return plural(count, kind.replace("name", "C++ name"))
+
+
+def api_text(report: ApiDiffReport, *, is_long: bool = False) -> Iterator[str]:
+    """Yield the number of changes, then removed and changed functions, then all others."""
+    yield f"API of {report.old} -> {report.new}"
+    yield from (f"note: {note}" for note in report.notes)
+    yield from columns(_count_rows(report))
+    for title, changes in _sections(report):
+        yield ""
+        yield f"{title}:"
+        for header, own in grouped((change.header, change) for change in changes).items():
+            yield f"  {header}"
+            for line in _lines(own, is_long=is_long):
+                yield f"    {line.name}"
+                yield from (f"      {detail}" for detail in line.details)
+
+
+def api_markdown(report: ApiDiffReport, *, is_long: bool = False) -> Iterator[str]:
+    """Yield the changes as Markdown, for a pull request."""
+    yield f"### API of {escape_markdown(report.old)} → {escape_markdown(report.new)}"
+    yield ""
+    yield from (f"Note: {escape_markdown(note)}." for note in report.notes)
+    yield from markdown_table(_count_rows(report))
+    for title, changes in _sections(report):
+        yield ""
+        yield f"**{title[0].upper()}{title[1:]}**"
+        yield ""
+        for header, own in grouped((change.header, change) for change in changes).items():
+            yield f"- `{header}`"
+            for line in _lines(own, is_long=is_long):
+                yield f"  - {escape_markdown(line.name)}"
+                yield from (f"    - {escape_markdown(detail)}" for detail in line.details)
+
+
+def _count_rows(report: ApiDiffReport) -> list[tuple[str, ...]]:
+    """Return the table with a row for each status and a column for each kind."""
+    counts = {(count.status, count.kind): count.count for count in report.counts}
+    kinds = [kind for kind in _KINDS if any(one == kind for _, one in counts)]
+    if not kinds:
+        return [("no differences",)]
+    rows: list[tuple[str, ...]] = [("", *(_PLURALS.get(kind, f"{kind}s") for kind in kinds))]
+    rows += (
+        (status, *(f"{counts.get((status, kind), 0):,}" for kind in kinds)) for status in _STATUSES
+    )
+    return rows
+
+
+def _sections(report: ApiDiffReport) -> Iterator[tuple[str, Sequence[ApiChange]]]:
+    """Yield removed and changed functions first, then other names by kind, then new ones."""
+    by_place = grouped(((change.status, _group(change.kind)), change) for change in report.changes)
+    removed, changed, deprecated, added = _STATUSES
+    places = [(status, kind) for kind in _KINDS for status in (removed, changed)]
+    places += ((status, kind) for status in (deprecated, added) for kind in _KINDS)
+    for status, kind in places:
+        if (status, kind) in by_place:
+            yield f"{status} {_PLURALS.get(kind, f'{kind}s')}", by_place[status, kind]
+
+
+def _lines(changes: Sequence[ApiChange], *, is_long: bool) -> Iterator[_Line]:
+    """Yield the changes of a header. All removed and changed functions are listed."""
+    first = changes[0]
+    is_whole = is_long or (first.kind == "function" and first.status in {"removed", "changed"})
+    shown = changes if is_whole else changes[:_SHOWN]
+    for change in shown:
+        details = []
+        if change.status == "changed":
+            details += [f"old: {change.old}", f"new: {change.new}"]
+        if change.advice:
+            title = "in calls" if change.status == "changed" else "note"
+            details.append(f"{title}: {change.advice}")
+        yield _Line(change.name, details)
+    if len(changes) > len(shown):
+        yield _Line(f"and {len(changes) - len(shown):,} more", [])
