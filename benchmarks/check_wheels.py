@@ -37,7 +37,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection
 from cudaredist.tasks import Workers
-from cudaredist.wheels import COMPONENTS
+from cudaredist.wheel_projects import COMPONENTS
 
 LIMIT = 3.0
 CLIENTS = 16

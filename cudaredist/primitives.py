@@ -363,3 +363,8 @@ def differs_little(text: str, usual: str, most: int = 1) -> bool:
     Damage in transit causes such differences. A new naming scheme changes more characters.
     """
     return len(text) == len(usual) and 0 < sum(map(ne, text, usual)) <= most
+
+
+def is_mangled(name: str) -> bool:
+    """Check if a symbol has the form of a C++ name, on Linux or on Windows."""
+    return name.startswith(("_Z", "?"))

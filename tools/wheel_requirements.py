@@ -17,7 +17,8 @@ from cudaredist.sources.wheel_index import WheelIndex
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.files import write_file
 from cudaredist.store.read_data import load_manifest
-from cudaredist.wheels import FAMILIES, Wheel, newest_builds, parse_wheel, requirements_on
+from cudaredist.wheel_projects import FAMILIES
+from cudaredist.wheels import Wheel, newest_builds, parse_wheel, requirements_on
 
 PROJECTS = {
     project: redist for redist, each in FAMILIES.items() for project in each.projects.values()

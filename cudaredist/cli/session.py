@@ -483,7 +483,7 @@ def find_redists(
 
     `own` has the names of the user's own redistributables, which no catalogue lists.
     """
-    from cudaredist.wheels import FAMILIES
+    from cudaredist.wheel_projects import FAMILIES
 
     has_wheels = (name for name, family in FAMILIES.items() if not family.elsewhere)
     catalogue = REDISTS if channel == "redist" else has_wheels

@@ -19,7 +19,7 @@ from cudaredist.programs.report import ErrorAnswer
 from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
 from cudaredist.tables.driver_support import lowest_driver, lowest_ptx_driver, release_of_ptx
-from cudaredist.wheels import other_project
+from cudaredist.wheel_projects import other_project
 
 _KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
 """Findings about libraries that the loader does not find or read."""

@@ -55,7 +55,7 @@ from cudaredist.store.table_registry import GPU_TABLE
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capability_of, is_product
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 
 _UNKNOWN_MESSAGE = "--error: the message names no symbol, library or error of CUDA"
 

@@ -40,7 +40,7 @@ from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.report import AuditedEnvironment, LoadedFile
 from cudaredist.programs.run_paths import run_path_fix
 from cudaredist.tables.driver_support import parse_driver, ptx_support
-from cudaredist.wheels import other_project
+from cudaredist.wheel_projects import other_project
 from cudaredist.words import listed
 
 _WITHOUT_VARIABLE = "unset LD_LIBRARY_PATH"

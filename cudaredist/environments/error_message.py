@@ -12,7 +12,7 @@ from cudaredist.programs.program import Catalog
 from cudaredist.sets.library_names import find_external, stem_of
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern, is_symbol
-from cudaredist.wheels import other_project
+from cudaredist.wheel_projects import other_project
 
 SIZE_LIMIT = 1_000_000
 """Maximum bytes of a message."""

@@ -25,7 +25,7 @@ from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.program import AuditData, ProgramFile
 from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.wheel_requirements import wheel_version
-from cudaredist.wheels import METAPACKAGES
+from cudaredist.wheel_projects import METAPACKAGES
 
 
 class MetadataFindings:

@@ -21,7 +21,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cudaredist.environments.installed import Distribution
-from cudaredist.wheels import METAPACKAGES, evaluate_marker
+from cudaredist.wheel_projects import METAPACKAGES
+from cudaredist.wheels import evaluate_marker
 
 Packages: TypeAlias = Mapping[str, Distribution]
 """Installed packages by project."""

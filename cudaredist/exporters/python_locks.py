@@ -12,7 +12,8 @@ from cudaredist.errors import UsageError
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
 from cudaredist.formats.packageset import SetArchive
 from cudaredist.hints import command_line
-from cudaredist.wheels import PLATFORMS, Wheel, parse_wheel
+from cudaredist.wheel_projects import PLATFORMS
+from cudaredist.wheels import Wheel, parse_wheel
 from cudaredist.words import shown
 
 _FORMAT_VERSION = Version("1.0")

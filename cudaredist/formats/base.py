@@ -37,6 +37,13 @@ CudaMinor = Annotated[
     str,
     Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$", description="Two numbers. 12.9 includes all 12.9.x"),
 ]
+PlainCapability = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter, such as 10.3"
+    ),
+]
+CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 RedistName = Annotated[
     str,
     Field(pattern=NAME_PATTERN, description="Name of a redistributable, which is also a folder"),

@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from cudaredist.formats.base import CudaMinor, OwnFile, Reasoned, VersionText
-from cudaredist.formats.tables import PlainCapability
+from cudaredist.formats.base import CudaMinor, OwnFile, PlainCapability, Reasoned, VersionText
 
 
 class JetPackRelease(Reasoned):

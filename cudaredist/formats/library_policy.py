@@ -5,12 +5,12 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import (
+    CapabilityName,
     InnerPath,
     Reasoned,
     optional,
 )
 from cudaredist.formats.set_policy import Bounds, SetPolicy
-from cudaredist.formats.tables import CapabilityName
 
 Owner = Literal[
     "glibc", "gcc", "driver", "jetson", "distribution", "windows", "msvc", "python", "unknown"

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cudaredist.formats.base import (
     ArchivePath,
+    CapabilityName,
     Count,
     CudaMinor,
     HexSha256,
@@ -22,7 +23,6 @@ from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.library_policy import Owner
 from cudaredist.formats.names import OutputName
 from cudaredist.formats.runfile_records import Runfile
-from cudaredist.formats.tables import CapabilityName
 
 PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-set/1"
 

@@ -6,16 +6,17 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import AfterValidator, Field, field_validator
 
 from cudaredist.formats.base import (
+    CapabilityName,
     CudaMinor,
     OwnFile,
+    PlainCapability,
     Reasoned,
     RedistName,
     VersionText,
     optional,
 )
 from cudaredist.formats.set_policy import Bounds, SetPolicy
-from cudaredist.formats.tables import CapabilityName, PlainCapability
-from cudaredist.wheels import METAPACKAGES
+from cudaredist.wheel_projects import METAPACKAGES
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
 

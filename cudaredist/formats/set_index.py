@@ -4,9 +4,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.formats.base import HexSha256, InnerPath, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import (
+    CapabilityName,
+    HexSha256,
+    InnerPath,
+    Label,
+    OwnFile,
+    OwnModel,
+    optional,
+)
 from cudaredist.formats.packageset import Status
-from cudaredist.formats.tables import CapabilityName
 
 
 class IndexedSet(OwnModel):

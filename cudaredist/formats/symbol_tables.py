@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.base import Label, OwnFile, OwnModel, RedistName, optional
 from cudaredist.formats.names import Channel
-from cudaredist.primitives import LIBRARY_PATTERN
+from cudaredist.primitives import LIBRARY_PATTERN, is_mangled
 
 LibraryName = Annotated[
     str, Field(pattern=LIBRARY_PATTERN, description="A soname, or the name of a file")
@@ -18,8 +18,6 @@ LibraryName = Annotated[
 ArchiveKey = Annotated[
     str, Field(pattern=r"^[0-9a-f]{16}$", description="The beginning of an archive's SHA-256")
 ]
-_MANGLED = ("_Z", "?")
-"""The beginning of C++ names, on Linux and on Windows."""
 _PLAIN_LIMIT = 16 << 10
 """Characters of C++ names beyond which they are packed."""
 _UNPACKED_LIMIT = 64 << 20
@@ -91,11 +89,6 @@ def stored_names(names: Iterable[str]) -> dict[str, str]:
     plain = " ".join(name for name in ordered if not is_mangled(name))
     packed = binascii.b2a_base64(bz2.compress(text.encode()), newline=False).decode()
     return {"names": plain, "packed": packed}
-
-
-def is_mangled(name: str) -> bool:
-    """Check if a symbol has the form of a C++ name."""
-    return name.startswith(_MANGLED)
 
 
 class ImportGroup(ExportGroup):

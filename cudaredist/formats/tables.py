@@ -5,12 +5,14 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.base import (
+    CapabilityName,
     CudaMinor,
     HexSha256,
     InnerPath,
     Label,
     OwnFile,
     OwnModel,
+    PlainCapability,
     Reasoned,
     VersionText,
     optional,
@@ -143,14 +145,6 @@ class GlibcPolicy(Reasoned):
     )
 
 
-PlainCapability = Annotated[
-    str,
-    Field(
-        pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter, such as 10.3"
-    ),
-]
-
-
 class NvccTarget(Reasoned):
     """The target of nvcc without options, in a range of CUDA releases."""
 
@@ -166,9 +160,6 @@ class NvccPolicy(OwnFile):
     unseen_releases: dict[CudaMinor, UnseenRelease]
     glibc: GlibcPolicy | None = optional("Functions of glibc. Absent: no bound is derived")
     targets: tuple[NvccTarget, ...] = optional("The targets of nvcc without options", ())
-
-
-CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 
 
 class PolicyFact(Reasoned):

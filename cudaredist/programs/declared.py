@@ -21,7 +21,8 @@ from cudaredist.programs.program import KnownLibrary
 from cudaredist.programs.report import DeclaredWheel
 from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.redists import CUDA
-from cudaredist.wheels import METAPACKAGES, applies_on, parse_requirements
+from cudaredist.wheel_projects import METAPACKAGES
+from cudaredist.wheels import applies_on, parse_requirements
 from cudaredist.words import printable
 
 

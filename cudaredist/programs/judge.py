@@ -40,7 +40,7 @@ from cudaredist.programs.run_paths import run_path_gaps
 from cudaredist.programs.unlinked import with_unlinked
 from cudaredist.programs.wheel_requirements import pip_requirements
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
-from cudaredist.wheels import other_projects
+from cudaredist.wheel_projects import other_projects
 from cudaredist.words import shortened
 
 _REGISTER = "__cudaRegisterFatBinary"

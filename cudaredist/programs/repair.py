@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.specifiers import SpecifierSet
 
-from cudaredist.wheels import COMPONENTS, package_of
+from cudaredist.wheel_projects import COMPONENTS, package_of
 
 Installer: TypeAlias = Literal["pip", "uv", "conda"]
 

@@ -36,7 +36,8 @@ from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.redists import CUDA
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.symbols.symbol_table import Import, LibraryRelease
-from cudaredist.wheels import METAPACKAGES, applies_on, other_project
+from cudaredist.wheel_projects import METAPACKAGES, other_project
+from cudaredist.wheels import applies_on
 
 _RUNS = RUNS | {"host-only"}
 """Coverage by libraries that run on a GPU."""

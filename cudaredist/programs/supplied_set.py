@@ -15,7 +15,7 @@ from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.symbol_folder import name_in_tables
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 
 
 class SuppliedLibrary(NamedTuple):

@@ -22,7 +22,7 @@ from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.answers import vulnerabilities_of
 from cudaredist.tables.advisories.states import KnownVulnerabilities, State
 from cudaredist.tables.advisories.texts import SERIOUS
-from cudaredist.wheels import package_of_project
+from cudaredist.wheel_projects import package_of_project
 from cudaredist.words import listed
 
 _is_tensorrt = re.compile(r"tensorrt(-cu[0-9]+)?(-libs|-bindings)?").fullmatch

@@ -8,7 +8,7 @@ from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.formats.toolkit_record import ComponentSet
 from cudaredist.hints import again
 from cudaredist.sets.request_options import ComponentOptions
-from cudaredist.wheels import package_of_project
+from cudaredist.wheel_projects import package_of_project
 
 ALL = "all"
 

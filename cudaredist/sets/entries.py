@@ -19,7 +19,7 @@ from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.version_choice import Choice, broken_constraints, built_for_other
-from cudaredist.wheels import FAMILIES
+from cudaredist.wheel_projects import FAMILIES
 
 FindVersions: TypeAlias = Callable[[str, Draft], list[Draft]]
 """Finds the versions of a package, under any of its names, that another package can use."""

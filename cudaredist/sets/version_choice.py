@@ -24,7 +24,7 @@ from cudaredist.sets.requirements import (
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
 from cudaredist.similar_names import listed_names, nearest_releases
-from cudaredist.wheels import package_of_project
+from cudaredist.wheel_projects import package_of_project
 from cudaredist.words import listed, shown
 
 EARLY = "has no hashes, so no set can be built from it"

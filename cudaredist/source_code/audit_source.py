@@ -15,7 +15,7 @@ from cudaredist.source_code.read_code import Use
 from cudaredist.source_code.read_tree import SourceTree, read_tree
 from cudaredist.source_code.report import SourceFinding, SourceReport
 from cudaredist.store.facts_index import Index
-from cudaredist.tables.symbols.symbol_table import label_ranges
+from cudaredist.tables.symbols.label_ranges import label_ranges
 from cudaredist.words import printable, shortened
 
 _RANGE = ".."

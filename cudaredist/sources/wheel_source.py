@@ -19,17 +19,14 @@ from cudaredist.formats.policy import WheelPolicy
 from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
 from cudaredist.sources.protocol import Delivery, Settings
 from cudaredist.sources.wheel_index import INDEX, LocalMetadata, WheelIndex
+from cudaredist.wheel_projects import FAMILIES, PLATFORMS, Family, package_of
 from cudaredist.wheels import (
-    FAMILIES,
-    PLATFORMS,
-    Family,
     Wheel,
     best_wheel,
     lower_bound,
     manifest_bytes,
     newest_builds,
     newest_wheels,
-    package_of,
     parse_wheel,
     release_date,
     requirements_on,

@@ -24,8 +24,8 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.index_database import IndexDatabase
 from cudaredist.store.local_manifests import no_manifests
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 _SAME_LETTERS = 4
 """First letters that similar symbols have in common."""

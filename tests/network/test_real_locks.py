@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.running import ask_index, cudaredist
 
-from cudaredist.wheels import PLATFORMS
+from cudaredist.wheel_projects import PLATFORMS
 
 pytestmark = pytest.mark.network
 

@@ -15,7 +15,7 @@ from conftest import SHARED
 from support.running import cudaredist
 
 from cudaredist.store.data_folder import ManifestFolder
-from cudaredist.wheels import COMPONENTS
+from cudaredist.wheel_projects import COMPONENTS
 
 pytestmark = pytest.mark.network
 

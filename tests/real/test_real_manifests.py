@@ -14,7 +14,7 @@ from cudaredist.formats.registry import schema_problems
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
-from cudaredist.wheels import PLATFORMS
+from cudaredist.wheel_projects import PLATFORMS
 
 pytestmark = pytest.mark.real
 

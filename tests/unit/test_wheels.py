@@ -16,18 +16,14 @@ from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, fac
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import ArchiveId
 from cudaredist.redists import REDISTS
+from cudaredist.wheel_projects import COMPONENTS, FAMILIES, PLATFORMS, other_project, package_of
 from cudaredist.wheels import (
-    COMPONENTS,
-    FAMILIES,
-    PLATFORMS,
     Metadata,
     Wheel,
     best_wheel,
     lower_bound,
     manifest_bytes,
     newest_builds,
-    other_project,
-    package_of,
     parse_wheel,
     release_date,
     requirements_on,

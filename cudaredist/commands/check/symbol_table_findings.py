@@ -13,7 +13,7 @@ from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
 from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 
 
 class SymbolTables:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.primitives import Place, place_name
 from cudaredist.store.facts_index import Index, Question
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 
 EXPORTS = "exports"
 _Names: TypeAlias = tuple[str, ...]

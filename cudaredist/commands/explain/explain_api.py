@@ -11,8 +11,8 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.facts_index import Index, Question
+from cudaredist.tables.symbols.label_ranges import label_ranges
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.tables.symbols.symbol_table import label_ranges
 from cudaredist.words import listed, plural
 
 _SAME_LETTERS = 4

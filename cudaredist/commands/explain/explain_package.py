@@ -6,7 +6,6 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
 from cudaredist.commands.explain.package_closure import closure_of_archive
@@ -45,7 +44,7 @@ from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.answers import vulnerabilities_of
-from cudaredist.wheels import METAPACKAGES, PLATFORMS, package_of_project
+from cudaredist.wheel_projects import METAPACKAGES, PLATFORMS, canonical_project, package_of_project
 from cudaredist.words import shown
 
 _headers = TypeAdapter(MissingHeaders | None)
@@ -105,7 +104,7 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
             explained.append(own.model_copy(update={"url": url}))
     bare = name.partition("@")[0]
     projects = {one.archive.project for one in archives if one.archive.package != bare}
-    is_project = canonicalize_name(bare) in projects
+    is_project = canonical_project(bare) in projects
     channels: tuple[Channel, ...] = ("wheels",) if is_project else index.channels
     return PackageReport(
         asked=name,
@@ -239,7 +238,7 @@ def package_archives(
         name = packages[0]
     project = None
     if name not in names and package_of_project(name) in names:
-        project, name = canonicalize_name(name), package_of_project(name)
+        project, name = canonical_project(name), package_of_project(name)
     others = {package for package in local if policies.root(package) == policies.root(name)}
     versioned = {package for package in local if name.startswith(f"{package}_")}
     condition = "package IN (SELECT value FROM json_each(?))"
@@ -269,7 +268,7 @@ def package_archives(
 
 def _packages_of_product(name: str, index: Index) -> list[str]:
     """Return the packages of a product or metapackage, none for other names."""
-    product = METAPACKAGES.get(canonicalize_name(name), name)
+    product = METAPACKAGES.get(canonical_project(name), name)
     return [row.package for row in index.ask(_PACKAGES_OF_REDIST, product)]
 
 
@@ -299,7 +298,7 @@ def _no_package(name: str, index: Index, names: Collection[str]) -> UsageError:
         return NotInDataError(f"package {shown(name)}", name, names)
     call = corrected(name, packages) or command_line("explain package", packages[0])
     hint = f"its packages: {listed_names(packages)}; run `{call}`"
-    if CUDA in {name, METAPACKAGES.get(canonicalize_name(name))}:
+    if CUDA in {name, METAPACKAGES.get(canonical_project(name))}:
         hint += f", or for a release `{command_line('explain cuda', '13.0')}`"
     return UsageError(f"{shown(name)} is a product, not a package", hint=hint)
 

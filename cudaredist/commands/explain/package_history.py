@@ -16,7 +16,7 @@ from cudaredist.grouping import grouped
 from cudaredist.redists import CUDA
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.tables.gpus.coverage import cuda_major_of
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 
 _BAR = 12
 """Width of the largest release's bar, in characters."""

@@ -6,7 +6,7 @@ from cudaredist.commands.explain.report import PackageInSet
 from cudaredist.errors import UnknownNameError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.closures import closure_of
-from cudaredist.wheels import package_of_project
+from cudaredist.wheel_projects import package_of_project
 
 
 def explain_in_set(asked: str, name: str, package_set: PackageSet) -> PackageInSet:

@@ -30,7 +30,7 @@ from cudaredist.tables.explain_compiler import is_compiler
 from cudaredist.tables.explain_jetpack import parse_jetson
 from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.wheels import METAPACKAGES, package_of_project
+from cudaredist.wheel_projects import METAPACKAGES, package_of_project
 from cudaredist.words import shown
 
 _OLDEST_DRIVER = 100

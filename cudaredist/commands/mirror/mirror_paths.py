@@ -24,7 +24,8 @@ from cudaredist.store.targets import (
     read_local_manifests,
     targets_in_store,
 )
-from cudaredist.wheels import FAMILIES, SIMPLE, newest_builds, parse_wheel
+from cudaredist.wheel_projects import FAMILIES
+from cudaredist.wheels import SIMPLE, newest_builds, parse_wheel
 
 _COMPONENT_OPTIONS = ComponentOptions("--component", "--exclude")
 _RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)

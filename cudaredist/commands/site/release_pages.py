@@ -18,10 +18,9 @@ from cudaredist.commands.site.page_models import (
     StartPage,
 )
 from cudaredist.commands.site.site_data import ArchiveFacts, ReleaseFacts, SiteData
-from cudaredist.formats.symbol_tables import is_mangled
 from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Package
-from cudaredist.primitives import Platform, natural_order
+from cudaredist.primitives import Platform, is_mangled, natural_order
 from cudaredist.progress import total_size
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.tables.driver_support import SYSTEMS, lowest_driver

@@ -9,7 +9,7 @@ from cudaredist.commands.explain.package_history import groups_of_names
 from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.store.facts_index import Index, Question
-from cudaredist.tables.symbols.symbol_table import label_ranges
+from cudaredist.tables.symbols.label_ranges import label_ranges
 
 
 class ExportSpan(NamedTuple):

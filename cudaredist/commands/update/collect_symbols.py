@@ -21,13 +21,8 @@ from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.read_data import load_features
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
 from cudaredist.store.targets import LocalManifest
-from cudaredist.tables.symbols.symbol_table import (
-    KEY_SIZE,
-    Column,
-    Import,
-    Provider,
-    SymbolColumns,
-)
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
+from cudaredist.tables.symbols.symbol_table import Column, Import, Provider, SymbolColumns
 from cudaredist.tasks import each
 
 _Plan: TypeAlias = tuple[LocalManifest, Archive]

@@ -31,7 +31,7 @@ from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.tables.advisories.answers import vulnerabilities_of
 from cudaredist.tables.symbols.symbol_pattern import glob_of
-from cudaredist.wheels import other_project, package_of_project
+from cudaredist.wheel_projects import other_project, package_of_project
 from cudaredist.words import without_secrets
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)

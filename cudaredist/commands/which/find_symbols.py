@@ -23,14 +23,9 @@ from cudaredist.store.absence import Unexamined, inspect_command, since, until
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, IndexedArchive, Question
 from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
-from cudaredist.tables.symbols.symbol_table import (
-    KEY_SIZE,
-    Column,
-    Provider,
-    SymbolColumns,
-    ranges_of,
-)
+from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
 from cudaredist.words import without_secrets
 
 

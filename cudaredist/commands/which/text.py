@@ -12,7 +12,7 @@ from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, quoted
 from cudaredist.primitives import natural_order, place_name
 from cudaredist.tables.advisories.texts import counted_states
-from cudaredist.tables.symbols.symbol_table import label_ranges
+from cudaredist.tables.symbols.label_ranges import label_ranges
 from cudaredist.words import listed, plural, shortened
 
 _MOST_ROWS = 50

@@ -14,7 +14,8 @@ from cudaredist.formats.api_tables import ApiGroup, ApiHeader, ApiProvider, ApiT
 from cudaredist.formats.names import Channel
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.api.header_forms import Declared, HeaderForms
-from cudaredist.tables.symbols.symbol_table import label_ranges, labels_in
+from cudaredist.tables.symbols.label_ranges import label_ranges
+from cudaredist.tables.symbols.symbol_table import labels_in
 
 _NESTED = frozenset({"fields", "enumerators"})
 _word = re.compile(r"[A-Za-z_]\w*|\.\.\.|\S")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase, translate
 
 from cudaredist.errors import UsageError
-from cudaredist.formats.symbol_tables import is_mangled
+from cudaredist.primitives import is_mangled
 
 _NAME_LIMIT = 4096
 """The longest name that is looked up or demangled."""

@@ -10,8 +10,6 @@ All commands that ask which release exports a symbol read this table. The index 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from cudaredist.formats.names import Channel
@@ -24,9 +22,7 @@ from cudaredist.formats.symbol_tables import (
 )
 from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
-
-KEY_SIZE = 16
-"""Digits of an archive's hash that a table contains."""
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE, label_ranges
 
 
 class Provider(NamedTuple):
@@ -312,16 +308,6 @@ def _stored_ranges(mask: int, bits: Sequence[tuple[str, int]]) -> str:
 def ranges_of(mask: int, bits: Iterable[tuple[str, int]]) -> str:
     """Return the releases of one provider that a mask selects, as ranges."""
     return label_ranges((label, mask & bit != 0) for label, bit in bits)
-
-
-def label_ranges(labels: Iterable[tuple[str, bool]]) -> str:
-    """Return the selected ones of some sorted labels as ranges, such as `12.0.1..12.4.1 12.9.1`."""
-    ranges = []
-    for is_selected, run in groupby(labels, itemgetter(1)):
-        if is_selected:
-            names = [label for label, _ in run]
-            ranges.append(names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}")
-    return " ".join(ranges)
 
 
 def _mask(releases: tuple[str, ...], bits_by_provider: Sequence[Mapping[str, int]]) -> int:

@@ -8,14 +8,8 @@ from support.set_inputs import LINUX, Release, build, cuda, library, set_data_of
 
 from cudaredist.sets.inputs import SetData
 from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder
-from cudaredist.tables.symbols.symbol_table import (
-    KEY_SIZE,
-    Column,
-    Export,
-    Import,
-    Provider,
-    SymbolColumns,
-)
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
+from cudaredist.tables.symbols.symbol_table import Column, Export, Import, Provider, SymbolColumns
 
 CUBLAS, CUBLASMP, CUSOLVERMP = "libcublas.so.12", "libcublasmp.so.0", "libcusolverMp.so.0"
 CUDA = cuda(libcublas=[LINUX], features={"libcublas": library(CUBLAS)})

@@ -18,7 +18,8 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import parse_label
 from cudaredist.sets.bounds import is_within
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.wheels import lower_bound, package_of_project
+from cudaredist.wheel_projects import package_of_project
+from cudaredist.wheels import lower_bound
 from tools.wheel_requirements import PACKAGES, pinned_wheels
 
 

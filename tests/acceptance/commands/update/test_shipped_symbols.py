@@ -16,8 +16,9 @@ from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import ALL
 from cudaredist.store.symbol_folder import LayeredSymbols, SymbolFolder, table_name
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 from cudaredist.tables.symbols.symbol_check import LinkedLibrary, check_symbols
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE, SymbolColumns
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 STORE = Store(REPOSITORY / "data", "wheels")
 FOLDER = SymbolFolder(STORE.symbol_path)
