@@ -15,6 +15,7 @@ from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.packageset import PackageSet
+from cudaredist.sets.closures import closure_of
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.documents import check_run, check_set
 from cudaredist.sets.library_names import key_of
@@ -158,6 +159,35 @@ def test_every_needed_library_has_a_provider(sets: list[PackageSet]) -> None:
                     checked += 1
                     assert key_of(soname) in provided | owned, (entry.attr, binary["path"], soname)
     assert checked > 1000
+
+
+@pytest.mark.slow
+def test_every_closure_has_own_libraries(sets: list[PackageSet]) -> None:
+    """The libraries are those in the feature files, by the hash of the archive."""
+    libraries = {
+        archive["sha256"]: [each for each in archive["libraries"] if not each["stub"]]
+        for _, document in features()
+        for package in document["packages"].values()
+        for archive in package["archives"]
+        if archive["status"] == "examined"
+    }
+    count = 0
+    for package_set in sets:
+        for name, package in package_set.packages.items():
+            if package.status != "available" or package.archive is None:
+                continue
+            own = {library["output"] for library in libraries[package.archive.sha256]}
+            # A package that policy keeps whole has one output.
+            outputs = {output if output in package.outputs else "out" for output in own}
+            size = sum(package.contents[output].bytes for output in outputs)
+            closure = closure_of(package_set, name)
+            assert closure is not None, name
+            assert closure.size >= size, (package_set.cuda.release, name)
+            assert size or not own, (package_set.cuda.release, name)
+            empty = {output for output, part in package.contents.items() if not part.files}
+            assert empty <= {"out"}, name
+            count += bool(own)
+    assert count > 2_000
 
 
 def test_every_table_entry_has_a_source() -> None:

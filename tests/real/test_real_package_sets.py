@@ -14,6 +14,7 @@ from support.set_inputs import build, put_policy
 from cudaredist.commands.build.build_sets import build_one, specs_for
 from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.primitives import Platform, Version
+from cudaredist.sets.closures import closure_of
 from cudaredist.sets.flags import release_defaults
 from cudaredist.sets.invariants.documents import check_run, check_set
 from cudaredist.sets.load import read_set_data
@@ -52,6 +53,11 @@ def test_every_set_of_every_release_satisfies_invariants(data_folder: Path) -> N
         for found in sets
     }
     assert {name: found for name, found in violations.items() if found} == {}
+    # Without features, the sizes are unknown, and not zero.
+    for package_set in sets:
+        for name, package in package_set.packages.items():
+            if package.status == "available":
+                assert closure_of(package_set, name) is None
     assert [found for found in check_run(sets) if found] == []
 
 

@@ -1,7 +1,8 @@
 """Compare the files of two releases: files that vanished, moved or are new.
 
 Each file of both sides is matched at most once: by the same path, then by the path in another
-package, then by the longest equal end of a path, then by a name that has other numbers.
+package, then by the longest equal end of a path, then by a name that has other numbers, and then
+by the name of a library that got or lost a version.
 """
 
 import posixpath
@@ -30,6 +31,7 @@ _ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
 }
 _KINDS_OF_FOLDERS: Mapping[str, FileKind] = {"include": "headers", "bin": "programs"}
 _replace_numbers = re.compile(r"[0-9]+(?:[._][0-9]+)*").sub
+_remove_version = re.compile(r"[._-][0-9]+(?:[._][0-9]+)*(?=\.dll$|$)", re.IGNORECASE).sub
 _is_shared = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll)", re.IGNORECASE).fullmatch
 
 
@@ -79,6 +81,15 @@ def _rules(depth: int) -> Iterator[Callable[[PackageFile], Hashable]]:
             yield partial(_end, size=size)
     yield lambda file: (file.package, _replace_numbers("#", file.path))
     yield lambda file: (file.package, _replace_numbers("#", posixpath.basename(file.path)))
+    yield _library_without_version
+
+
+def _library_without_version(file: PackageFile) -> Hashable:
+    """Return the package, folder and name of a library without its version, else the file."""
+    folder, name = posixpath.split(file.path)
+    if not _is_shared(name):
+        return file
+    return file.package, folder, _remove_version("", name)
 
 
 def _end(file: PackageFile, size: int) -> str:

@@ -59,6 +59,15 @@ MOVED = ["include/cccl/cub/a.cuh", "include/cccl/cub/b.cuh", "include/cccl/cub/x
             [("renamed", "p", "lib/libx.so.12", "lib/libx.so.13", 1)],
         ),
         (
+            {"p": ["bin/cusparseLt.dll", "bin/k.exe"]},
+            {"p": ["bin/cusparseLt_13.dll", "bin/k_2.exe"]},
+            [
+                ("added", "p", None, "bin/k_2.exe", 1),
+                ("gone", "p", "bin/k.exe", None, 1),
+                ("renamed", "p", "bin/cusparseLt.dll", "bin/cusparseLt_13.dll", 1),
+            ],
+        ),
+        (
             {"p": ["bin/x64_12.dll"]},
             {"p": ["bin/x64/x64_13.dll"]},
             [("moved", "p", "bin/x64_12.dll", "bin/x64/x64_13.dll", 1)],
