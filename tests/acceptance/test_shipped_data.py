@@ -16,6 +16,7 @@ from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.closures import closure_of
+from cudaredist.sets.file_outputs import resolve
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.documents import check_run, check_set
 from cudaredist.sets.library_names import key_of
@@ -178,7 +179,7 @@ def test_every_closure_has_own_libraries(sets: list[PackageSet]) -> None:
                 continue
             own = {library["output"] for library in libraries[package.archive.sha256]}
             # A package that policy keeps whole has one output.
-            outputs = {output if output in package.outputs else "out" for output in own}
+            outputs = {resolve((output,), package.outputs) for output in own}
             size = sum(package.contents[output].bytes for output in outputs)
             closure = closure_of(package_set, name)
             assert closure is not None, name

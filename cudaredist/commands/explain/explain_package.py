@@ -275,7 +275,8 @@ def _packages_of_product(name: str, index: Index) -> list[str]:
 def _of_release(name: str, release: str, own: Iterable[IndexedArchive]) -> list[IndexedArchive]:
     """Return the archives of a release: the newest one with a prefix, in each channel.
 
-    Raises `UnknownNameError`.
+    Raises `NotInDataError` for a release that may exist, and `UnknownNameError` for a name that is
+    not one of a release.
     """
     by_product = grouped(((one.channel, one.redist), one) for one in own)
     labels = {
@@ -287,7 +288,11 @@ def _of_release(name: str, release: str, own: Iterable[IndexedArchive]) -> list[
     ]
     if not selected:
         known = {str(one.label) for archives in by_product.values() for one in archives}
-        raise UnknownNameError(f"release of {name}", release, known)
+        try:
+            Version.parse(release)
+        except ValueError:
+            raise UnknownNameError(f"release of {name}", release, known) from None
+        raise NotInDataError(f"{name} {release}", release, known)
     return selected
 
 

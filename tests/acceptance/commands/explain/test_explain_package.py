@@ -68,6 +68,20 @@ def test_explain_package_shows_lowest_glibc(run: Run) -> None:
     assert floors["windows-x86_64"] is None
 
 
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [
+        ("12.9.7", "libcublas 12.9.7 is not in the data"),
+        ("99", "libcublas 99 is not in the data"),
+        ("abc", "no release of libcublas is called 'abc'"),
+    ],
+)
+def test_explain_package_of_release_without_data_says_so(
+    run: Run, release: str, message: str
+) -> None:
+    expect_error(run("explain", "package", f"libcublas@{release}"), 2, message)
+
+
 def test_explain_package_lists_equal_facts_once(run: Run) -> None:
     lines = expect_output(run("explain", "package", "cudnn"), 0).stdout.splitlines()
     assert len(lines) < 40
