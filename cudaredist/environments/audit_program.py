@@ -24,6 +24,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
+from cudaredist.programs.bundled_licenses import bundled_license_notes
 from cudaredist.programs.declared import Declared, declared_wheels
 from cudaredist.programs.finding import Finding
 from cudaredist.programs.gpu_verdicts import program_verdicts, worst_verdicts
@@ -104,6 +105,7 @@ def audit_programs(
     if message is not None and not any(report.environments for report in reports):
         hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
         raise UsageError("--error requires an environment", hint=hint)
+    reports = [_with_license_notes(report, index) for report in reports]
     findings = [finding for report in reports for finding in report.findings]
     unused = (
         entry
@@ -119,6 +121,12 @@ def audit_programs(
         return reports[0]
     code = worst_exit_code(report.exit_code for report in reports)
     return AuditReports(programs=tuple(reports), exit_code=code)
+
+
+def _with_license_notes(report: AuditReport, index: Index) -> AuditReport:
+    """Add notes about license texts if the program contains copies of NVIDIA's libraries."""
+    notes = bundled_license_notes(report.libraries, report.platforms, index)
+    return report.model_copy(update={"notes": (*report.notes, *notes)})
 
 
 def _read_data(

@@ -139,6 +139,10 @@ def _properties(package: ExportedPackage, exported: ExportedSet) -> dict[str, st
         "license-redistributable": _ANSWERS[entry.license.redistributable],
         "license-manifest": entry.license.manifest,
         "license-text": entry.license.text,
+        **{
+            f"license-distribution:{path}": kind
+            for path, kind in entry.license.distribution.items()
+        },
         **{f"license-file:{path}": f"sha256:{sha256}" for path, sha256 in files},
     }
     return without_nulls(properties)

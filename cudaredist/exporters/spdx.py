@@ -19,6 +19,7 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
+from cudaredist.features.distribution_list import distribution_in_words
 from cudaredist.formats.packageset import SetLicense
 from cudaredist.jsontext import canonical_json
 
@@ -106,6 +107,8 @@ def _license_comment(terms: SetLicense) -> str | None:
     """Return the manifest's license, and the archive's license text and files."""
     parts = [] if terms.manifest is None else [f"License in the manifest: {terms.manifest}."]
     parts += [] if terms.text is None else [f"License text in the archive: {terms.text}."]
+    if words := distribution_in_words(terms.distribution):
+        parts.append(f"Libraries that the text lists as distributable: {words}.")
     files = sorted((terms.files or {}).items())
     parts += [f"The archive has {path}, SHA-256 {sha256}." for path, sha256 in files]
     return " ".join(parts) or None

@@ -14,6 +14,7 @@ from typing import get_args
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.license_policy import LicenseText, ListedFiles, Operating
 from cudaredist.formats.names import Distribution
+from cudaredist.grouping import grouped
 
 _SYSTEMS: Mapping[str, Operating] = {name: name for name in get_args(Operating)}
 _attachment = re.compile(r"^[ \t]*(?:[0-9.]+[ \t]+)?Attachment A[ \t]*$", re.MULTILINE)
@@ -65,6 +66,21 @@ def distribution_of(path: str, text: LicenseText | str | None) -> Distribution:
     if not matching:
         return "not-listed"
     return "conditional" if all(one.is_conditional for one in matching) else "listed"
+
+
+def distribution_in_words(distribution: Mapping[str, Distribution]) -> str:
+    """Return which libraries a license text lists as distributable, nothing if unknown.
+
+    The libraries are given by path.
+    """
+    names = grouped((kind, posixpath.basename(path)) for path, kind in distribution.items())
+    if "no-list" in names:
+        return "the license text has no list"
+    kinds = {"listed": "", "conditional": "under conditions: ", "not-listed": "not listed: "}
+    words = [f"{kinds[kind]}{' '.join(names[kind])}" for kind in kinds if kind in names]
+    if "not-listed" not in names:
+        return "; ".join(["all libraries", *words[1:]]) if words else ""
+    return "; ".join(words if "listed" in names else ["none", *words])
 
 
 def _components(text: str) -> tuple[ListedFiles, ...]:

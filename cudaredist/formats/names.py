@@ -23,6 +23,6 @@ DISTRIBUTION_WORDS: Mapping[Distribution, str] = {
     "listed": "listed as distributable",
     "conditional": "distributable in some applications only",
     "not-listed": "not listed as distributable",
-    "no-list": "the text has no list of distributable files",
+    "no-list": "without a list of distributable files",
     "unknown": "unknown",
 }

@@ -21,7 +21,7 @@ from cudaredist.formats.base import (
 from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.library_policy import Owner
-from cudaredist.formats.names import OutputName
+from cudaredist.formats.names import Distribution, OutputName
 from cudaredist.formats.runfile_records import Runfile
 
 PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-set/1"
@@ -283,6 +283,11 @@ class SetLicense(OwnModel):
     text: str | None = optional(
         "The policy's name for the license text in the archive. `unknown`: not in the policy, so "
         "`redistributable` is null. Absent: no text"
+    )
+    distribution: dict[InnerPath, Distribution] = optional(
+        "Whether the text lists each library as distributable, by path. Absent: unknown, or there "
+        "are no libraries",
+        {},
     )
     spdx: str | None
     short_name: str = Field(description="The policy's name for the license, or else the manifest's")

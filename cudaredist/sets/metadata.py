@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 
+from cudaredist.features.distribution_list import distribution_of
 from cudaredist.features.license_files import main_license
 from cudaredist.features.wheel import WHEEL_PREFIX
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.license_policy import License, LicensePolicy, LicenseText
 from cudaredist.formats.meta_policy import PackageMeta
-from cudaredist.formats.names import OutputName
+from cudaredist.formats.names import Distribution, OutputName
 from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import join_address, natural_order, sri_of
@@ -204,6 +205,7 @@ def _license(
         manifest_path=path,
         files=draft.split.examined.license_files if draft.split else None,
         text=text.title if isinstance(text, LicenseText) else text,
+        distribution=_distribution(draft, text),
         spdx=entry.spdx if is_known else None,
         short_name=entry.short_name if is_known or word is None else word,
         url=join_address(address, path) if address and path else url,
@@ -211,6 +213,14 @@ def _license(
         redistributable=None if is_unknown_text else entry.redistributable,
         source=policies.source("licenses", entry),
     )
+
+
+def _distribution(draft: Draft, text: LicenseText | str | None) -> dict[str, Distribution]:
+    """Return whether the license text lists each library, nothing without a known list."""
+    if not draft.has_files or not isinstance(text, LicenseText) or text.has_list is None:
+        return {}
+    paths = sorted(library.path for library in draft.provides if not library.stub)
+    return {path: distribution_of(path, text) for path in paths}
 
 
 def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.commands.explain.report import PackageInSet
 from cudaredist.errors import UnknownNameError
+from cudaredist.features.distribution_list import distribution_in_words
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.closures import closure_of
 from cudaredist.wheel_projects import package_of_project
@@ -39,6 +40,7 @@ def explain_in_set(asked: str, name: str, package_set: PackageSet) -> PackageInS
         depends=tuple(dict.fromkeys(entry.attr for entry in package.depends)),
         closure=None if closure is None else closure.size,
         coverage=package.coverage,
+        distribution=package.license.distribution,
         diagnostics=tuple(x for x in package_set.diagnostics if x.subject == attr),
     )
 
@@ -65,4 +67,6 @@ def package_in_set_text(report: PackageInSet) -> Iterator[str]:
     if uncovered:
         values = ", ".join(f"{name} {report.coverage[name].value}" for name in uncovered)
         yield f"coverage of GPUs: {values}"
+    if words := distribution_in_words(report.distribution):
+        yield f"listed as distributable: {words}"
     yield from (f"{x.level}: {x.text}" for x in report.diagnostics)

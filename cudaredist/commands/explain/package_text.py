@@ -1,6 +1,5 @@
 """Reports of `explain package` as text."""
 
-import posixpath
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -11,6 +10,7 @@ from cudaredist.commands.explain.report import (
     PackageLicense,
     PackageReport,
 )
+from cudaredist.features.distribution_list import distribution_in_words
 from cudaredist.formats.names import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
@@ -211,24 +211,12 @@ def _blocks(archives: Iterable[ExplainedArchive]) -> Iterator[str]:
                 yield f"  SHA-256: {archive.sha256}"
 
 
-def _distribution(archive: ExplainedArchive) -> str:
-    """Return which libraries the license text lists as distributable, nothing if unknown."""
-    names = grouped((kind, posixpath.basename(path)) for path, kind in archive.distribution.items())
-    if "no-list" in names:
-        return "the license text has no list"
-    kinds = {"listed": "", "conditional": "under conditions: ", "not-listed": "not listed: "}
-    words = [f"{kinds[kind]}{' '.join(names[kind])}" for kind in kinds if kind in names]
-    if "not-listed" not in names:
-        return "; ".join(["all libraries", *words[1:]]) if words else ""
-    return "; ".join(words if "listed" in names else ["none", *words])
-
-
 def _facts(archive: ExplainedArchive) -> dict[str, str]:
     """Return the facts that several builds can have in common."""
     sizes = (f"{name} {megabytes(files.size)}" for name, files in archive.outputs.items())
     return {
         "license text": archive.license_text or "",
-        "listed as distributable": _distribution(archive),
+        "listed as distributable": distribution_in_words(archive.distribution),
         "outputs": ", ".join(sizes),
         "sonames": " ".join(archive.sonames),
         "architectures": " ".join(archive.architectures),

@@ -240,6 +240,10 @@ class SummarizedPackage(OwnModel):
         description="Further bytes of libraries that they can do without. Null: unknown"
     )
     coverage: dict[str, Coverage] = Field(description="By capability")
+    distribution: dict[str, Distribution] = Field(
+        default={},
+        description="Whether its license text lists a library as distributable, by path",
+    )
 
 
 class OutputTotal(OutputFiles):
@@ -306,6 +310,10 @@ class PackageInSet(Answer):
         "unknown, or not available"
     )
     coverage: dict[str, Coverage] = Field(description="By capability")
+    distribution: dict[str, Distribution] = Field(
+        default={},
+        description="Whether its license text lists a library as distributable, by path",
+    )
     diagnostics: tuple[Diagnostic, ...]
 
 

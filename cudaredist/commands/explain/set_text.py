@@ -1,10 +1,13 @@
 """The summary of a package set as text."""
 
+import posixpath
 from collections.abc import Iterator
 
 from cudaredist.cli.text import columns, counted
 from cudaredist.commands.explain.report import SetSummary
+from cudaredist.formats.names import DISTRIBUTION_WORDS
 from cudaredist.formats.tables import span
+from cudaredist.grouping import grouped
 from cudaredist.tables.advisories.texts import counted_states, vulnerability_lines
 from cudaredist.tables.explain_nvcc import glibc_in_words
 from cudaredist.tables.gpus.coverage import describe_coverage
@@ -57,6 +60,7 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     yield ""
     missing = ((m.package, m.status, m.reason) for m in summary.missing)
     yield from columns([("missing", "status", "reason"), *missing])
+    yield from _distribution_text(summary)
     if summary.vulnerabilities:
         yield ""
         yield f"known vulnerabilities: {counted_states(summary.vulnerabilities)}"
@@ -65,6 +69,26 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     if summary.diagnostics:
         yield ""
     yield from (f"{x.level}: {x.subject}: {x.text}" for x in summary.diagnostics)
+
+
+def _distribution_text(summary: SetSummary) -> Iterator[str]:
+    """Yield how many libraries the license texts list as distributable, and those not listed."""
+    kinds = grouped(
+        (kind, (package.package, posixpath.basename(path)))
+        for package in summary.packages
+        for path, kind in package.distribution.items()
+    )
+    if not kinds:
+        return
+    yield ""
+    known = [(words, kinds.get(kind, ())) for kind, words in DISTRIBUTION_WORDS.items()]
+    counts = [f"{len(own)} {words}" for words, own in known if own]
+    yield f"libraries by the license texts: {', '.join(counts)}"
+    for kind in ("conditional", "not-listed"):
+        packages = grouped(kinds.get(kind, ()))
+        texts = [f"{package} ({' '.join(names)})" for package, names in packages.items()]
+        if texts:
+            yield f"{DISTRIBUTION_WORDS[kind]}: {', '.join(texts)}"
 
 
 def _coverage_text(summary: SetSummary) -> Iterator[str]:

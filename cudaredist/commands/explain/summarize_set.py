@@ -88,4 +88,5 @@ def _summarized(name: str, package: SetPackage, package_set: PackageSet) -> Summ
         closure=None if closure is None else closure.size,
         optional_closure=None if closure is None else closure.optional,
         coverage=package.coverage,
+        distribution=package.license.distribution,
     )
