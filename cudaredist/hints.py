@@ -85,13 +85,11 @@ def command_for_archives(command: str, **options: object) -> str:
 def _command(
     command: str, flags: Sequence[str], own: Mapping[str, str], skipped: Collection[str]
 ) -> str:
-    allowed = _call.options.get(command.split(maxsplit=1)[0], ())
     skipped = {*skipped, *own, *(flag.split()[0] for flag in flags)}
-    shared = [
-        " ".join(map(quoted, _call.words[name]))
-        for name in _SHARED
-        if name in _call.words and name in allowed and name not in skipped
-    ]
+    typed = [name for name in _SHARED if name in _call.words and name not in skipped]
+    # To know the options of another command takes time, and most calls have none to repeat.
+    allowed = _call.options.get(command.split(maxsplit=1)[0], ()) if typed else ()
+    shared = [" ".join(map(quoted, _call.words[name])) for name in typed if name in allowed]
     values = (f"{name} {quoted(value)}" for name, value in own.items())
     return " ".join(["cudaredist", command, *shared, *values, *flags])
 

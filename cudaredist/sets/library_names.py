@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
 from cudaredist.formats.library_policy import External, LibraryPolicy
@@ -14,7 +14,25 @@ DRIVER_OWNERS = frozenset({"driver", "jetson"})
 def find_external(soname: str, policy: LibraryPolicy) -> External | None:
     """Return policy's entry for an external library, or None."""
     name = key_of(soname)
-    return next((entry for entry in policy.external if name_pattern(entry.names)(name)), None)
+    return next((entry for entry in policy.external if _is_one_of(name, entry.names)), None)
+
+
+def _is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
+    """Check if one of the patterns matches the key of a name.
+
+    Most patterns have another beginning, and a regular expression takes long to compile.
+    """
+    return any(
+        name.startswith(beginning) and fnmatchcase(name, pattern)
+        for beginning, pattern in _with_beginnings(patterns)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _with_beginnings(patterns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the keys of patterns with their beginnings up to the first wildcard."""
+    keys = map(key_of, patterns)
+    return tuple((re.split(r"[*?\[]", key, maxsplit=1)[0], key) for key in keys)
 
 
 def key_of(soname: str) -> str:
