@@ -17,8 +17,10 @@ ChangeKind: TypeAlias = Literal["removed", "added later", "changed", "deprecated
 _is_nvidia_name = re.compile(r"_*(?:cu|nv|npp|NV|CU|NPP|LIBRARY_|surface|texture)", re.ASCII).match
 """Matches names with a prefix of NVIDIA. Another library can have other names, too."""
 _is_literal = re.compile(r"[0-9][\w.']*").fullmatch
-_OPTIONAL = frozenset({"cudaStream_t", "cudaMemcpyKind", "unsigned int", "size_t", "unsigned"})
-"""Types of last parameters that have a default value in C++."""
+_RUNTIME = "cuda"
+"""The beginning of the names of the runtime. Others have no default values."""
+_OVERLOADED = frozenset({"cudaGraphInstantiate", "cudaGraphExecUpdate", "cudaMemcpyBatchAsync"})
+"""Changed functions that cuda_runtime.h declares with other parameters, too, in C++."""
 _INTEGERS = frozenset(
     [
         "int",
@@ -39,7 +41,8 @@ _INTEGERS = frozenset(
         "char",
     ]
 )
-_BUILD_MACRO = "a macro of the build selects this code"
+_UNUSED = frozenset(("attic", "dead", "deadcode", "disabled", "obsolete", "unused"))
+"""Folders with code that is not compiled."""
 _DEVICES = frozenset(
     {"CU_DEVICE_CPU", "CU_DEVICE_INVALID", "cudaCpuDeviceId", "cudaInvalidDeviceId"}
 )
@@ -136,13 +139,13 @@ class Judge:
         doubts = {
             "the file is read as plain text": use.kind == "text",
             "the source declares this name itself": is_declared,
-            _BUILD_MACRO: use.context.is_doubtful,
             "another branch of the same condition uses it, too": _has_sibling(use, file),
             "it is not called here": use.kind == "name" and self._is_function(use.name),
             "another library may have this name": use.kind != "header"
             and not _is_nvidia_name(use.name),
         }
-        return next((doubt for doubt, is_true in doubts.items() if is_true), "")
+        doubt = next((doubt for doubt, is_true in doubts.items() if is_true), "")
+        return doubt or _doubt_of_place(use, file)
 
     def _is_function(self, name: str) -> bool:
         return any(form.kind == "function" for form in self.api.names[name].forms)
@@ -188,7 +191,7 @@ class Judge:
         """Yield the change of a field, for the struct of the variable or of the file."""
         types = file.variables.get(use.owner or "", set())
         known = self.api.fields_by_name.get(use.name, ())
-        doubt = _BUILD_MACRO if use.context.is_doubtful else ""
+        doubt = _doubt_of_place(use, file)
         structs = [history for name, history in known if name in types]
         if not structs:
             if types or _has_other_type(use.owner, file):
@@ -258,22 +261,23 @@ class _Call:
         self, arguments: Sequence[Sequence[str]], file: CodeFile, tree: Tree, api: Api
     ) -> None:
         self._arguments, self._file, self._tree, self._api = arguments, file, tree, api
-        self._has_defaults = not file.path.lower().endswith(".c")
-        """Whether it is C++, in which last parameters can have default values."""
+        self._is_c = file.path.lower().endswith(".c")
+        """Whether it is C, which has neither default values nor overloads."""
 
     def is_accepted_by(self, form: Form) -> bool:
         """Check if a function takes this number of arguments."""
         parameters, count = form.parameters, len(self._arguments)
         if any(parameter.text == "..." for parameter in parameters):
             return count >= len(parameters) - 1
-        if count >= len(parameters) or not self._has_defaults:
+        if count >= len(parameters) or self._is_c:
             return count == len(parameters)
-        return all(parameter.type in _OPTIONAL for parameter in parameters[count:])
+        return all(_has_default(parameter, form) for parameter in parameters[count:])
 
     def fit(self, form: Form, functions: Iterable[Form]) -> Fit:
         """Check if the call fits a form of its function, which can have other forms."""
         if not self.is_accepted_by(form):
-            return "no"
+            is_overloaded = not self._is_c and form.name in _OVERLOADED
+            return "unknown" if is_overloaded else "no"
         fits: set[Fit] = set()
         for other in functions:
             if other is form or not self.is_accepted_by(other):
@@ -310,6 +314,12 @@ class _Call:
         return "no" if _is_integer(argument, self._file) else "unknown"
 
 
+def _has_default(parameter: Parameter, form: Form) -> bool:
+    """Check if a last parameter has a default value in C++. The tables do not state them."""
+    is_optional = parameter.type == "cudaStream_t" or parameter.name == "flags"
+    return form.name.startswith(_RUNTIME) and (is_optional or parameter.name.endswith("_out"))
+
+
 def _has_other_type(name: str | None, file: CodeFile) -> bool:
     """Check if a variable is declared with a type of another platform, such as HIP."""
     return name is not None and any(map(is_other_name, _types_of(name, file)))
@@ -329,6 +339,18 @@ def _is_integer(argument: Sequence[str], file: CodeFile) -> bool:
         return False
     types = _types_of(name, file)
     return bool(types) and types <= _INTEGERS
+
+
+def _doubt_of_place(use: Use, file: CodeFile) -> str:
+    """Return why code may not be compiled, or empty text."""
+    if use.context.is_doubtful:
+        return "a macro of the build selects this code"
+    return "its folder has the name of code that is not compiled" if _is_unused(file.path) else ""
+
+
+def _is_unused(path: str) -> bool:
+    """Check if a folder of a file contains code that is not compiled, by its name."""
+    return not _UNUSED.isdisjoint(path.lower().split("/")[:-1])
 
 
 def _has_sibling(use: Use, file: CodeFile) -> bool:

@@ -13,7 +13,7 @@ from cudaredist.source_code.branches import Evaluator
 from cudaredist.source_code.judge_use import Tree
 from cudaredist.source_code.read_code import CodeFile, Interest, read_code
 from cudaredist.source_code.read_plain import read_plain
-from cudaredist.source_code.version_macros import NAMES, dependent_macros, release_macros
+from cudaredist.source_code.version_macros import dependent_macros, release_macros
 
 CODE = frozenset(
     (
@@ -30,8 +30,9 @@ _DEPTH_LIMIT = 128
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 _names = re.compile(rb"[A-Za-z_]\w{2,}", re.ASCII).findall
 _continuation = re.compile(rb"\\[ \t]*\r?\n")
-_has_broken_name = re.compile(rb"\w\\[ \t]*\r?\n\w").search
-_has_version = re.compile("|".join(NAMES).encode()).search
+_continued_name = re.compile(rb"\\[ \t]*\r?\n\w").search
+_VERSIONS = (b"CUDA_VERSION", b"CUDART_VERSION", b"__CUDACC_VER_M")
+"""The beginnings of macros that state a release."""
 
 
 @dataclass
@@ -108,9 +109,9 @@ class _Searched:
 
     def concern(self, data: bytes) -> bool:
         """Check if a file may use the API, or define macros for releases."""
-        if _has_broken_name(data):
+        if _continued_name(data):
             data = _continuation.sub(b"", data)
-        if not self._names.isdisjoint(_names(data)) or _has_version(data):
+        if any(name in data for name in _VERSIONS) or not self._names.isdisjoint(_names(data)):
             return True
         return any(header in data for header in self._headers) or b"\0" in data[:200]
 

@@ -8,8 +8,9 @@ from cudaredist.source_code.branches import ReleaseMacros
 from cudaredist.source_code.conditions import Macro
 from cudaredist.source_code.read_code import Definition
 
-NAMES = ("CUDA_VERSION", "CUDART_VERSION", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__")
-_NAMES = frozenset(NAMES)
+_NAMES = frozenset(
+    ("CUDA_VERSION", "CUDART_VERSION", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__")
+)
 
 
 def release_macros(api: Api, more: Iterable[Definition] = ()) -> list[ReleaseMacros]:

@@ -95,6 +95,15 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         (f"cudaMemLocation l;\nint d; {_PREFETCH}(p, n, d, s);", [(2, *_CHANGED[1:])]),
         (f"cudaMemLocation l;\n{_PREFETCH}(p, n, f(), s);", [(2, "perhaps", *_CHANGED[2:])]),
         (f"#define P(...) {_PREFETCH}(__VA_ARGS__)", []),
+        ("cudaStreamGetCaptureInfo(s, &status, &id);", []),
+        (
+            "cudaGraphAddDependencies(g, f, t, n);",
+            [(1, *_CHANGED[1:3], "cudaGraphAddDependencies")],
+        ),
+        (
+            "cudaGraphInstantiate(&e, g, nullptr, log, 9);",
+            [],
+        ),
         # Conditions.
         ("#if CUDART_VERSION < 13000\ncudaThreadExit();\n#endif", []),
         (
@@ -129,6 +138,13 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
 )
 def test_use_of_name_is_found_by_its_form(run: Run, code: str, expected: list[Finding]) -> None:
     assert _audit(run, code) == expected
+
+
+def test_code_in_folder_of_dead_code_is_not_sure(run: Run) -> None:
+    Path("src/deadcode").mkdir(parents=True)
+    assert _audit(run, "cudaThreadExit();", "deadcode/a.cu") == [
+        (1, "perhaps", "removed", "cudaThreadExit")
+    ]
 
 
 def test_call_in_c_has_no_default_values(run: Run) -> None:
