@@ -13,6 +13,7 @@ from cudaredist.commands.explain.report import (
     SetSummary,
 )
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.report import ReleaseName
 from cudaredist.formats.tables import (
@@ -301,6 +302,7 @@ class GpusPage(SitePage):
 
     kind: Literal["gpus"] = "gpus"
     capabilities: dict[str, CapabilityEntry] | None = Field(description="Null: no table")
+    jetpack: JetPackPolicy = Field(description="Releases of JetPack, and compat packages for them")
 
 
 class CompilersPage(SitePage):

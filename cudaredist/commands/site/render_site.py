@@ -68,6 +68,8 @@ from cudaredist.commands.site.table_pages import (
     make_gpus_page,
     make_search_page,
 )
+from cudaredist.features.distribution_list import distribution_in_words
+from cudaredist.formats.tables import span as range_words
 from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words
 from cudaredist.redists import REDISTS
@@ -171,6 +173,8 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
         "other": data.other and (other_kind_address(data.other.of_channel), data.other.title),
         "capabilities": frozenset(data.capabilities),
         "span_words": span_words,
+        "range_words": range_words,
+        "listed_in_words": distribution_in_words,
         "bar_plot": bar_plot,
         "support_bars": partial(support_bars, data=data),
         "history_tables": history_tables,

@@ -28,6 +28,7 @@ from cudaredist.commands.site.page_models import OtherKindPage
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.fixup_policy import FixupPolicy
+from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.output_policy import OutputPolicy
@@ -129,6 +130,7 @@ class SiteData:
     fitting: Mapping[str, Mapping[str, str]]
     """The newest release of each library that is usable with a CUDA release, by its label."""
     drivers: DriverPolicy
+    jetpack: JetPackPolicy
     symbols: Mapping[str, SymbolGroups]
     """The exports of each library with a table of symbols."""
     unknown_libraries: tuple[str, ...]
@@ -192,6 +194,7 @@ def read_site_data(
         newest=newest,
         fitting=_fitting(releases, store),
         drivers=drivers,
+        jetpack=read_own_file(store.read_policy("jetpack"), JetPackPolicy),
         symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(not item.explained.is_examined for own in archives.values() for item in own),

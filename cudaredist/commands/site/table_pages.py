@@ -13,10 +13,11 @@ from cudaredist.tables.gpus.capability import Capability
 def make_gpus_page(data: SiteData) -> GpusPage:
     """Return the page with all capabilities, the newest first."""
     if data.gpus is None:
-        return GpusPage(title="GPUs", capabilities=None)
+        return GpusPage(title="GPUs", capabilities=None, jetpack=data.jetpack)
     entries = data.gpus.capabilities
     names = sorted(entries, key=Capability.parse, reverse=True)
-    return GpusPage(title="GPUs", capabilities={name: entries[name] for name in names})
+    capabilities = {name: entries[name] for name in names}
+    return GpusPage(title="GPUs", capabilities=capabilities, jetpack=data.jetpack)
 
 
 def make_gpu_pages(data: SiteData) -> Iterator[GpuPage]:

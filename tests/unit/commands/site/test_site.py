@@ -425,6 +425,17 @@ def test_package_page_names_each_variant_in_plots_and_device_code(tmp_path: Path
     ]
 
 
+def test_page_of_gpus_lists_releases_of_jetpack_with_their_sources(files: dict[str, bytes]) -> None:
+    text = files["gpus/index.html"].decode()
+    row = text.partition('id="jetpack-6.2"')[2].partition("</tr>")[0]
+    assert "<td>36.4.3</td><td>12.6</td><td>9.3.0.75</td><td>10.3.0.30</td>" in row
+    assert "cuda_compat 12.9.40580548 <small>up to CUDA 12.9</small>" in row
+    assert "https://github.com/OE4T/meta-tegra/tree/777775d53f8e" in row
+    assert text.count('<tr id="jetpack-') == len(
+        json.loads(files["gpus/index.json"])["jetpack"]["releases"]
+    )
+
+
 def test_site_without_tables_and_sets_says_so(small: Path) -> None:
     files = site_contents(Store(small))
     assert 'href="sets/index.html"' not in files["index.html"].decode()
