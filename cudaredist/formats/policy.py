@@ -16,7 +16,7 @@ from cudaredist.formats.base import (
     optional,
 )
 from cudaredist.formats.set_policy import Bounds, SetPolicy
-from cudaredist.wheel_projects import METAPACKAGES
+from cudaredist.wheel_projects import FAMILIES
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
 
@@ -165,24 +165,24 @@ class ConstraintPolicy(SetPolicy):
 
 
 class WheelRelease(Reasoned):
-    """The wheels of a release whose metapackage requires other ones."""
+    """The wheels of a release, instead of those that would be selected."""
 
     versions: dict[str, VersionText] = Field(description="Version of the wheel by package")
 
 
 class WheelPolicy(OwnFile):
-    """`policy/wheels.json`: wheels of releases with wrong metapackages."""
+    """`policy/wheels.json`: the wheels of releases, such as those with wrong metapackages."""
 
     metapackages: dict[str, dict[VersionText, WheelRelease]] = Field(
-        description="By redistributable (cuda, cuquantum, nvpl) and release"
+        description="By redistributable and release. Without a metapackage, such as for nccl, the "
+        "default is the newest build of its wheel"
     )
 
     @field_validator("metapackages")
     @classmethod
-    def _have_metapackages(cls, releases: dict[str, Any]) -> dict[str, Any]:
-        known = sorted(set(METAPACKAGES.values()))
-        unknown = sorted(releases.keys() - known)
+    def _have_wheels(cls, releases: dict[str, Any]) -> dict[str, Any]:
+        unknown = sorted(releases.keys() - FAMILIES.keys())
         if unknown:
-            names = ", ".join(known)
-            raise ValueError(f"{unknown[0]} has no metapackage. Redistributables with one: {names}")
+            names = ", ".join(FAMILIES)
+            raise ValueError(f"{unknown[0]} has no wheels. Redistributables with wheels: {names}")
         return releases

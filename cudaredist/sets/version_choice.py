@@ -177,6 +177,11 @@ def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> Input
         release = find_release(text, labels)
         if release is not None:
             return manifests[release]
+    label, mark, _ = text.partition(".post")
+    if mark and find_release(label, manifests) is not None:
+        hint = "`policy/wheels.json` in the data folder selects the build of a release"
+        message = f"{shown(text)} is a build of the wheel of {redist} {label}, not a release"
+        raise UsageError(message, hint=correction_line(hint, text, [label]))
     raise missing_release(redist, text, sorted(manifests))
 
 

@@ -275,12 +275,39 @@ def test_policy_with_unknown_wheel_is_refused(
     assert not held("12.9.2", "wheels/cuda").exists()
 
 
-def test_policy_for_redistributable_without_metapackage_is_refused(run: Run) -> None:
-    policy = {"schema_version": 1, "metapackages": {"cudnn": {}}}
+@pytest.mark.parametrize(("version", "build"), [(None, "2.25.1.post1"), ("2.25.1", "2.25.1")])
+def test_policy_selects_build_of_wheel(
+    index: Path, wheels: Run, version: str | None, build: str
+) -> None:
+    for each in ("2.25.1", "2.25.1.post1"):
+        put_wheel(index, "nvidia-nccl-cu12", each, LIBRARY, tag=X86)
+    Path("data/manifests").mkdir(parents=True)
+    if version is not None:
+        release = {"reason": "Why", "reference": "Where", "versions": {"nccl": version}}
+        policy = {"schema_version": 1, "metapackages": {"nccl": {"2.25.1": release}}}
+        Path("data/policy").mkdir()
+        Path("data/policy/wheels.json").write_text(json.dumps(policy))
+    call = ("download-manifests", "--redist", "nccl", "--version", "2.25.1")
+    expect_output(wheels(*call), 0)
+    manifest = json.loads(held("2.25.1", "wheels/nccl").read_bytes())
+    archive = manifest["nccl"]["linux-x86_64"]["cuda12"]
+    assert archive["relative_path"].startswith(f"nvidia-nccl-cu12/nvidia_nccl_cu12-{build}-py3")
+
+
+def test_build_of_wheel_is_not_a_release(run: Run) -> None:
+    call = ("build", "--cuda", "12.8.1", "--platform", "linux-x86_64", "--output", "set.json")
+    result = run(*call, "--redist", "nccl=2.25.1.post1")
+    expect_error(result, 2, "is a build of the wheel of nccl 2.25.1, not a release")
+    assert "`policy/wheels.json` in the data folder" in result.stderr
+    assert "--redist nccl=2.25.1 " in result.stderr
+
+
+def test_policy_for_redistributable_without_wheels_is_refused(run: Run) -> None:
+    policy = {"schema_version": 1, "metapackages": {"nppplus": {}}}
     Path("wheels.json").write_text(json.dumps(policy))
     result = run("validate", "wheels.json")
     assert result.exit_code == 5
-    assert "cudnn has no metapackage" in result.stdout
+    assert "nppplus has no wheels" in result.stdout
 
 
 @pytest.mark.parametrize("states_size", [False, True])
