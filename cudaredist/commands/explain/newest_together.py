@@ -85,8 +85,7 @@ def _newest(
                     *_unexamined_jetsons(entry, here, store),
                 ),
             )
-    renamed = fact_of(entry.policy, "renamed_to")
-    reasons = tuple(_unexamined_jetsons(entry, archives, store)) if renamed is None else ()
+    reasons = tuple(_unexamined_jetsons(entry, archives, store))
     if reasons:
         statement = f"The newest release that runs on compute capability {name} is unknown."
     else:
@@ -95,9 +94,10 @@ def _newest(
             f"No known release of CUDA that supports compute capability {name} has a cuBLAS that "
             f"runs on it (known platforms: {', '.join(known) or 'none'})."
         )
+    renamed = fact_of(entry.policy, "renamed_to")
     if renamed is not None:
         command = command_line("explain gpu", renamed)
-        reasons = (f"Later releases call it {renamed}: run `{command}`.",)
+        reasons = (*reasons, f"Later releases call it {renamed}: run `{command}`.")
     return NewestTogether(
         capability=name, platform=None, releases={}, statement=statement, reasons=reasons
     )

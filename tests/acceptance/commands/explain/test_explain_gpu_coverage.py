@@ -121,7 +121,13 @@ def test_explain_gpu_of_jetson_counts_jetson_builds_only(explain: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "release"),
-    [("8.7", "12.9.1"), ("7.2", "12.2.2"), ("6.2", "12.9.1"), ("5.3", "12.9.1")],
+    [
+        ("8.7", "12.9.1"),
+        ("7.2", "12.2.2"),
+        ("6.2", "12.9.1"),
+        ("5.3", "12.9.1"),
+        ("10.1", "12.9.1"),
+    ],
 )
 def test_explain_gpu_of_jetson_names_archives_to_examine(run: Run, name: str, release: str) -> None:
     """On the shipped data."""
@@ -134,7 +140,7 @@ def test_explain_gpu_of_jetson_names_archives_to_examine(run: Run, name: str, re
     ) in text.splitlines()
 
 
-@pytest.mark.parametrize("name", ["7.2", "6.2", "5.3"])
+@pytest.mark.parametrize("name", ["7.2", "6.2", "5.3", "10.1"])
 def test_explain_gpu_of_jetson_without_examined_archives_is_unknown(run: Run, name: str) -> None:
     """On the shipped data."""
     line = run("explain", "gpu", name).stdout.partition("\n")[0]
