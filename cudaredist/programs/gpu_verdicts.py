@@ -140,8 +140,11 @@ def _unknown_verdict(gpu: str, part: Coverage, rules: CoverageRules | None) -> G
     fact = rules.desktop_code(gpu) if rules is not None and part.by_desktop_code else None
     if fact is None:
         return GpuVerdict(gpu, "unknown", "its device code cannot be read")
-    reason = f"only code for other GPUs; {fact.reason} ({fact.reference})"
-    message = f"whether GPUs of capability {gpu} run it is unknown: {reason}"
+    reason = f"only code for other GPUs, which is known to run from CUDA {fact.value} on"
+    message = (
+        f"whether GPUs of capability {gpu} run it is unknown: it has only code for other GPUs; "
+        f"{fact.reason} ({fact.reference})"
+    )
     return GpuVerdict(gpu, "unknown", reason, Finding("unknown", message))
 
 
