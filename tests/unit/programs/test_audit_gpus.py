@@ -281,10 +281,10 @@ def test_orin_may_run_program_for_other_gpus(tmp_path: Path) -> None:
     ((answer, reason),) = answers(path, "8.7")
     assert answer == "unknown"
     assert reason == "only code for other GPUs, which is known to run from CUDA 13.2 on"
-    ((_, message),) = messages(path, "8.7")
-    assert "jax 40492" in message
-    assert "bitsandbytes 1939" in message
     report = audited(path, "8.7")
+    (finding,) = report.findings
+    assert "jax 40492" in finding.message
+    assert "bitsandbytes 1939" in finding.message
     assert report.exit_code == 3
     assert "unknown" in next(iter(audit_text(report)))
     assert answers(path, "7.2")[0][0] == "no"
