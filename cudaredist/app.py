@@ -41,6 +41,7 @@ _PANELS = {
         "update-nvcc-compat",
         "update-gpus",
         "update-symbols",
+        "update-api",
         "update-advisories",
     ),
     _RARE: ("manifest", "runfile", "drop", "validate", "schema", "config"),
@@ -55,6 +56,7 @@ _MODULES = {
     "update-nvcc-compat": "update.update_nvcc_compat",
     "update-gpus": "update.update_gpus",
     "update-symbols": "update.update_symbols",
+    "update-api": "update.update_api",
     "update-advisories": "update.update_advisories",
     _EXPORT_NIXPKGS: "export.nixpkgs_command",
 }

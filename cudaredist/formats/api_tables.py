@@ -123,7 +123,7 @@ class ApiHeader(OwnModel):
     """A header: the releases that have it, and the names that it declares."""
 
     releases: ReleaseRanges = optional(_RELEASES, ())
-    groups: tuple[ApiGroup, ...] = ()
+    groups: tuple[ApiGroup, ...] = optional("Absent: no names", ())
     unread: tuple[UnreadHeader, ...] = optional("Absent: it parses in all releases", ())
 
 

@@ -258,7 +258,8 @@ class SourceChain:
             try:
                 stream = partial(source.stream, path, size=size)
                 place = source.place_of(path)
-                return use(SourceFile(place, stream, source.local_path(path)))
+                part = source.part_reader(path)
+                return use(SourceFile(place, stream, source.local_path(path), part))
             except UnreachedError:
                 is_reached = False
                 raise

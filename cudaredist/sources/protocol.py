@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from cudaredist.errors import CudaRedistError, UsageError
 from cudaredist.hints import redacted
@@ -116,6 +116,10 @@ class Part(NamedTuple):
     """The file's strong ETag, if the server sent one."""
 
 
+PartReader: TypeAlias = Callable[[int | None, int, str | None], Part]
+"""Returns some bytes of a file: from an offset, or the last ones. The third value is the ETag."""
+
+
 class SourceFile(NamedTuple):
     """A large file of a source."""
 
@@ -125,6 +129,8 @@ class SourceFile(NamedTuple):
     """Yields the file's bytes from an offset. Raises what `Source.stream` raises."""
     path: Path | None = None
     """The path of a local file that can be read in place."""
+    part: PartReader | None = None
+    """Reads some bytes of a remote file, if its source can do that."""
 
 
 class Source(Protocol):
@@ -167,6 +173,10 @@ class Source(Protocol):
 
     def local_path(self, path: str) -> Path | None:  # noqa: ARG002 - of some sources
         """Return the path of a file that can be read in place. By default, none."""
+        return None
+
+    def part_reader(self, path: str) -> PartReader | None:  # noqa: ARG002 - of some sources
+        """Return a function to read some bytes of a remote file. By default, none."""
         return None
 
     def close(self) -> None:

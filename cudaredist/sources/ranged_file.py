@@ -6,7 +6,7 @@ from collections.abc import Callable
 from cudaredist.sources.protocol import Part
 
 _TAIL = 64 << 10
-"""Minimum bytes of a request."""
+"""Bytes of the first request, and minimum bytes of the others."""
 _LIMIT = 64 << 20
 """Maximum bytes of a request: a zip directory of about half a million members."""
 
@@ -14,8 +14,11 @@ _LIMIT = 64 << 20
 class RangedFile(io.RawIOBase):
     """A remote file, fetched in parts, its end first."""
 
-    def __init__(self, read: Callable[[int | None, int, str | None], Part]) -> None:
-        self._read = read
+    def __init__(
+        self, read: Callable[[int | None, int, str | None], Part], ahead: int = _TAIL
+    ) -> None:
+        """`ahead` are the bytes to request at once, except for the first request."""
+        self._read, self._ahead = read, ahead
         self._part = read(None, _TAIL, None)
         self._position = 0
         self.size = self._part.total
@@ -40,7 +43,7 @@ class RangedFile(io.RawIOBase):
         if length and not part.start <= self._position <= end <= part.start + len(part.data):
             if length > _LIMIT:
                 raise ValueError(f"the zip directory has {length:,} bytes, more than {_LIMIT:,}")
-            more = min(max(length, _TAIL), self.size - self._position)
+            more = min(max(length, self._ahead), self.size - self._position)
             self._part = part = self._read(self._position, more, part.etag)
         begin = self._position - part.start
         data = part.data[begin : begin + length] if length else b""

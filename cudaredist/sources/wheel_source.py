@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
@@ -17,7 +18,7 @@ from cudaredist.errors import (
 )
 from cudaredist.formats.policy import WheelPolicy
 from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
-from cudaredist.sources.protocol import Delivery, Settings
+from cudaredist.sources.protocol import Delivery, PartReader, Settings
 from cudaredist.sources.wheel_index import INDEX, LocalMetadata, WheelIndex
 from cudaredist.wheel_projects import FAMILIES, PLATFORMS, Family, package_of
 from cudaredist.wheels import (
@@ -109,6 +110,13 @@ class WheelSource:
         """Return the path of a wheel in a local folder, None for other wheels."""
         wheel = self.wheels_at([path]).get(path)
         return None if wheel is None else self._index.local_path(wheel)
+
+    def part_reader(self, path: str) -> PartReader | None:
+        """Return a function to read some bytes of a wheel on a server, None for other wheels."""
+        wheel = self.wheels_at([path]).get(path)
+        if wheel is None or self._index.local_path(wheel) is not None:
+            return None
+        return partial(self._index.part, wheel)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
         """Return the known sizes of wheels by path."""

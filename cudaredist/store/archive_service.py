@@ -168,6 +168,11 @@ class ArchiveService:
         path = self.cache.archive_path(request.sha256, request.suffix)
         return path if private_size(path) is not None else None
 
+    def count_opened(self) -> None:
+        """Count an archive that was read in part."""
+        with self._mutex:
+            self.opened += 1
+
     def count_fetched(self, size: int) -> None:
         """Count fetched bytes.
 

@@ -214,7 +214,7 @@ def read_local_manifests(
         name = target.redist.name
         for label in selected[name]:
             try:
-                readable.append(_read(target, label, strict=strict))
+                readable.append(read_release(target, label, strict=strict))
             except CudaRedistError as error:
                 failure = ErrorReport.of(error)
                 broken.append(
@@ -233,7 +233,11 @@ def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, fold
             raise UsageError(f"no local manifest {text} in {folder}", hint=hint)
 
 
-def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
+def read_release(target: FeatureTarget, label: Version, *, strict: bool = False) -> LocalManifest:
+    """Read the manifest of a release.
+
+    Raises `IncompleteError` if it was removed during the run, and `InvalidManifestError`.
+    """
     data = target.manifests.read(label)
     if data is None:
         path = target.manifests.path_of(label)

@@ -1,4 +1,4 @@
-"""The reports of update-nvcc-compat, update-gpus and update-symbols."""
+"""The reports of update-nvcc-compat, update-gpus, update-symbols, update-api and others."""
 
 from typing import Literal
 
@@ -43,6 +43,38 @@ class SymbolReport(Report):
     releases: tuple[str, ...] = Field(description="Selected releases, such as cuda 13.5.0")
     known: int = Field(description="Archives that the tables had already, or without libraries")
     archives: tuple[SymbolArchive, ...] = Field(description="All others")
+    manifests: tuple[BrokenManifest, ...] = ()
+    archives_read: int
+    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+
+
+class UnreadHeader(OwnModel):
+    """A header that does not parse."""
+
+    path: str
+    reason: str
+
+
+class ApiArchive(ArchiveName):
+    """One archive of a run of update-api that was not known, or failed."""
+
+    status: Literal["read", "cached", "failed"]
+    headers: int = Field(default=0, description="Headers in it")
+    unread: tuple[UnreadHeader, ...] = Field(default=(), description="Headers that do not parse")
+    error: ErrorReport | None = None
+
+
+class ApiReport(Report):
+    """The result of update-api."""
+
+    command: Literal["update-api"] = "update-api"
+    status: ManifestStatus
+    tables: int = Field(description="Packages with a table")
+    changed: tuple[str, ...] = Field(description="Packages whose table is written, or would be")
+    removed: tuple[str, ...] = Field(description="Packages that no release has any more")
+    releases: tuple[str, ...] = Field(description="Selected releases, such as cuda 13.5.0")
+    known: int = Field(description="Archives that the tables had already")
+    archives: tuple[ApiArchive, ...] = Field(description="All others with an API")
     manifests: tuple[BrokenManifest, ...] = ()
     archives_read: int
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")

@@ -1,10 +1,10 @@
-"""The reports of update-nvcc-compat, update-gpus and update-symbols as text."""
+"""The reports of the commands that update tables as text."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
-from cudaredist.commands.update.report import AdvisoryReport, SymbolReport, TableReport
+from cudaredist.commands.update.report import AdvisoryReport, ApiReport, SymbolReport, TableReport
 from cudaredist.formats.tables import TableFinding
 from cudaredist.words import plural, shortened
 
@@ -18,16 +18,29 @@ def symbols_text(report: SymbolReport) -> Iterator[str]:
     yield from _names(f"table {report.status.replace('-', ' ')}", report.changed)
     yield from _names("table removed", report.removed)
     yield from _names("no table, by its name", report.unnamed)
-    statuses = Counter(one.status for one in report.archives)
-    counts = [f"{report.known:,} known", *(f"{n:,} {s}" for s, n in sorted(statuses.items()))]
-    count = len(report.releases)
-    releases = report.releases[0] if count == 1 else plural(count, "release")
-    yield f"archives of {releases}: {', '.join(counts)}"
+    yield _archives_line(report)
     tables = f"{plural(report.tables, 'library', 'libraries')}, {len(report.changed):,} changed"
     yield f"symbols: {tables}; {_read(report)}"
 
 
-def _read(report: SymbolReport | TableReport) -> str:
+def api_text(report: ApiReport) -> Iterator[str]:
+    """Yield the tables that changed, and the number of archives."""
+    yield from _names(f"table {report.status.replace('-', ' ')}", report.changed)
+    yield from _names("table removed", report.removed)
+    yield _archives_line(report)
+    tables = f"{plural(report.tables, 'package')}, {len(report.changed):,} changed"
+    yield f"api: {tables}; {_read(report)}"
+
+
+def _archives_line(report: SymbolReport | ApiReport) -> str:
+    statuses = Counter(one.status for one in report.archives)
+    counts = [f"{report.known:,} known", *(f"{n:,} {s}" for s, n in sorted(statuses.items()))]
+    count = len(report.releases)
+    releases = report.releases[0] if count == 1 else plural(count, "release")
+    return f"archives of {releases}: {', '.join(counts)}"
+
+
+def _read(report: SymbolReport | ApiReport | TableReport) -> str:
     return f"{plural(report.archives_read, 'archive')} read, {report.fetched_bytes:,} bytes"
 
 

@@ -1,6 +1,7 @@
 """The names of one header, as values that a process can send to another."""
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 Section: TypeAlias = str
 """The part of a table's group with a name: `functions`, `types`, `fields`, `enumerators`,
@@ -28,3 +29,13 @@ class HeaderForms(NamedTuple):
     declared: tuple[Declared, ...] = ()
     error: str = ""
     """The first error. Empty: the header parses."""
+    is_transient: bool = False
+    """Whether the parser stopped, so that another run can give another result."""
+
+
+def forms_of_json(document: Mapping[str, Any]) -> dict[str, HeaderForms]:
+    """Return the names of headers from a JSON document."""
+    return {
+        path: HeaderForms(tuple(Declared(*one) for one in declared), error)
+        for path, (declared, error, _) in document.items()
+    }

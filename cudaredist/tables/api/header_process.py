@@ -1,21 +1,20 @@
 """Parse headers in a process of its own, with limits of time and memory."""
 
-import contextlib
 import importlib.util
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cudaredist.errors import UsageError
-from cudaredist.tables.api.header_forms import Declared, HeaderForms
+from cudaredist.tables.api.header_forms import HeaderForms, forms_of_json
 
-_SECONDS = 60
-"""Time limit of a header. The slowest of NVIDIA's takes one second."""
-_LINE_LIMIT = 64 << 20
-_STOPPED = HeaderForms(error="the parser needs too much time or memory, or fails")
+_SECONDS = 300
+"""Time limit of a package. The slowest of NVIDIA's takes ten seconds."""
+_STOPPED = HeaderForms(
+    error="the parser needs too much time or memory, or fails", is_transient=True
+)
 
 
 def require_libclang() -> None:
@@ -26,60 +25,38 @@ def require_libclang() -> None:
 
 
 def parse_headers(
-    include: Sequence[Path], headers: Iterable[str]
-) -> Iterator[tuple[str, HeaderForms]]:
-    """Yield the names of headers in the first folder.
+    include: Sequence[Path], headers: Mapping[str, Sequence[str]]
+) -> dict[str, HeaderForms]:
+    """Return the names of headers in the first folder.
 
-    If the process ends or reaches the time limit at a header, that header has an error, and another
-    process parses the others.
+    `headers` has the headers that include each one. If the process ends or reaches the time limit,
+    each header gets a process of its own, and those that stop it have an error.
     """
-    worker: _Worker | None = None
+    together = _parse(include, headers)
+    if together is not None:
+        return together
+    forms: dict[str, HeaderForms] = {}
+    for header, includers in headers.items():
+        forms |= _parse(include, {header: includers}) or {header: _STOPPED}
+    return forms
+
+
+def _parse(
+    include: Sequence[Path], headers: Mapping[str, Sequence[str]]
+) -> dict[str, HeaderForms] | None:
+    """Parse headers in a new process. Return None if it fails."""
+    lines = ([str(path) for path in include], headers)
+    request = "".join(f"{json.dumps(line)}\n" for line in lines)
     try:
-        for header in headers:
-            worker = worker or _Worker(include)
-            forms = worker.parse(header)
-            if forms is None:
-                worker.close()
-                worker = None
-            yield header, forms or _STOPPED
-    finally:
-        if worker is not None:
-            worker.close()
-
-
-class _Worker:
-    def __init__(self, include: Sequence[Path]) -> None:
-        process = subprocess.Popen(
+        result = subprocess.run(
             [sys.executable, "-m", "cudaredist.tables.api.header_worker"],
-            stdin=subprocess.PIPE,
+            input=request.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=True,
         )
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("the process has no pipes")
-        self._process, self._input, self._output = process, process.stdin, process.stdout
-        self._send([str(path) for path in (include[0], *include)])
-
-    def parse(self, header: str) -> HeaderForms | None:
-        """Return the names of a header, None if the process fails."""
-        timer = threading.Timer(_SECONDS, self._process.kill)
-        timer.start()
-        try:
-            self._send(header)
-            line = self._output.readline(_LINE_LIMIT)
-            declared, error = json.loads(line)
-        except (OSError, ValueError):
-            return None
-        finally:
-            timer.cancel()
-        return HeaderForms(tuple(Declared(*one) for one in declared), error)
-
-    def _send(self, value: object) -> None:
-        self._input.write(json.dumps(value).encode() + b"\n")
-        self._input.flush()
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        with contextlib.suppress(OSError):
-            self._process.communicate()
+        answer = json.loads(result.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return forms_of_json(answer)

@@ -1,7 +1,7 @@
 """A process that parses headers: libclang can crash, and hostile headers can take all memory.
 
-It reads a line with the folders from its standard input, then a line with a path for each header,
-and writes a line with the names of each. Lines are JSON.
+It reads two lines of JSON from its standard input: the folders, and the headers with those that
+include each one. It writes the names of the headers as JSON.
 """
 
 import contextlib
@@ -22,14 +22,10 @@ def _limit_memory() -> None:
 
 
 def main() -> None:
-    """Answer requests until the input ends."""
+    """Parse the headers of the request."""
     _limit_memory()
-    folder, *include = map(Path, json.loads(sys.stdin.readline()))
-    parser = HeaderParser(folder, include)
-    for line in sys.stdin:
-        forms = parser.parse(json.loads(line))
-        sys.stdout.write(f"{json.dumps(forms)}\n")
-        sys.stdout.flush()
+    parser = HeaderParser([Path(path) for path in json.loads(sys.stdin.readline())])
+    json.dump(parser.parse(json.loads(sys.stdin.readline())), sys.stdout)
 
 
 if __name__ == "__main__":

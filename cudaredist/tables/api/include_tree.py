@@ -1,18 +1,23 @@
 """The headers that a package's headers can include."""
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from cudaredist.primitives import sha256_of
 from cudaredist.tables.api.stub_headers import STUBS
 
+MAIN_HEADERS = ("vdpau/vdpau.h", "cuda.h", "cuda_runtime.h")
+"""The main headers of CUDA, and one that `cudaVDPAU.h` does not include but requires.
+
+nvcc includes `cuda_runtime.h` before each file.
+"""
 INCLUDE_FOLDERS = ("", "cccl")
 """The folders to search for headers, as nvcc does since CUDA 13."""
-_RULES = 1
+_RULES = 6
 """A higher number lets all headers be parsed again. Increase it if the parser gives other names."""
+_INCLUDERS = 2
 _includes = re.compile(
     rb"^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:[<\"]([^>\"\n]*)[>\"])?", re.MULTILINE
 )
@@ -23,16 +28,31 @@ class IncludeTree:
 
     def __init__(self, headers: Mapping[str, bytes]) -> None:
         self.headers = headers
+        self._closures: dict[str, frozenset[str]] = {}
         self._hashes: dict[str, str] = {}
         self._included: dict[str, frozenset[str] | None] = {}
 
-    def key(self, header: str) -> str:
-        """Return the hash of a header with all that it can include."""
-        closure = self._closure(header)
-        if closure is None:
-            return sha256_of(f"{_RULES} {header} {self._whole}".encode())
-        files = "".join(f"{path} {self._hash(path)}\n" for path in sorted(closure))
-        return sha256_of(f"{_RULES} {_stubs()} {header}\n{files}".encode("utf-8", "replace"))
+    def key(self, headers: Iterable[str]) -> str:
+        """Return the hash of all that decides the names of headers."""
+        paths: set[str] = set()
+        for header in (*headers, *MAIN_HEADERS):
+            paths |= self.closure(header)
+        files = "".join(f"{path} {self._hash(path)}\n" for path in sorted(paths))
+        names = " ".join(headers)
+        return sha256_of(f"{_RULES} {_stubs()} {names}\n{files}".encode("utf-8", "replace"))
+
+    def closure(self, header: str) -> frozenset[str]:
+        """Return a header with all that it can include. If a macro names one, return all."""
+        if header not in self._closures:
+            self._closures[header] = frozenset(self._closure(header))
+        return self._closures[header]
+
+    def includers(self, header: str, candidates: Iterable[str]) -> list[str]:
+        """Return some candidates that include a header."""
+        including = (
+            path for path in candidates if path != header and header in (self._direct(path) or ())
+        )
+        return list(islice(including, _INCLUDERS))
 
     def write(self, folder: Path) -> list[Path]:
         """Write the headers to an empty folder, and return the folders to search."""
@@ -48,19 +68,18 @@ class IncludeTree:
                     target.write_bytes(data)
         return [*(own / name for name in INCLUDE_FOLDERS), stubs]
 
-    def _closure(self, header: str) -> frozenset[str] | None:
-        """Return a header with all that it can include. None: a macro names one of them."""
+    def _closure(self, header: str) -> Collection[str]:
         closure: set[str] = set()
         pending = [header]
         while pending:
             path = pending.pop()
-            if path not in closure:
+            if path not in closure and path in self.headers:
                 closure.add(path)
                 included = self._direct(path)
                 if included is None:
-                    return None
+                    return self.headers.keys()
                 pending += included
-        return frozenset(closure)
+        return closure
 
     def _direct(self, path: str) -> frozenset[str] | None:
         if path not in self._included:
@@ -83,13 +102,6 @@ class IncludeTree:
         if path not in self._hashes:
             self._hashes[path] = sha256_of(self.headers[path])
         return self._hashes[path]
-
-    @cached_property
-    def _whole(self) -> str:
-        digest = hashlib.sha256(_stubs().encode())
-        for path in sorted(self.headers):
-            digest.update(f"{path} {self._hash(path)}\n".encode("utf-8", "replace"))
-        return digest.hexdigest()
 
 
 def _stubs() -> str:

@@ -1,13 +1,17 @@
 """Read the names of C headers with libclang.
 
-A header is parsed alone, as C, for Linux on x86_64. Only its own declarations count, not those of
+Headers are parsed as C, for Linux on x86_64. Only a header's own declarations count, not those of
 headers that it includes. A header that only compiles as C++ gives the names of its functions,
 classes, enums and typedefs outside of classes.
 """
 
 import ctypes
+import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,16 +20,20 @@ from clang import cindex
 
 from cudaredist.formats.api_tables import declaration
 from cudaredist.tables.api.header_forms import Declared, HeaderForms
+from cudaredist.tables.api.include_tree import MAIN_HEADERS
 
 # libclang has no types.
 _Cursor: TypeAlias = Any
 _Type: TypeAlias = Any
-_Unit: TypeAlias = Any
+_Parsed: TypeAlias = Any
 
 _Kind = cindex.CursorKind
+_KEEP_GOING = 0x200
+"""libclang's `CXTranslationUnit_KeepGoing`: read on after a missing file."""
 _OPTIONS = (
     cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
     | cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
+    | _KEEP_GOING
 )
 _PLATFORM = ("-target", "x86_64-unknown-linux-gnu", "-nostdinc", "-w", "-ferror-limit=0")
 _LANGUAGES = {"c": ("-x", "c", "-std=gnu17"), "c++": ("-x", "c++", "-std=gnu++17")}
@@ -44,6 +52,20 @@ _CPP_NAMES = frozenset(
         _Kind.UNION_DECL,
     }
 )
+_CPP_TYPES = frozenset(
+    {
+        _Kind.CLASS_DECL,
+        _Kind.CLASS_TEMPLATE,
+        _Kind.ENUM_DECL,
+        _Kind.STRUCT_DECL,
+        _Kind.UNION_DECL,
+    }
+)
+_FUNCTIONS = frozenset({_Kind.FUNCTION_DECL})
+_SOURCE = "cudaredist-source.h"
+"""The file that includes the headers to parse."""
+_PROBE = "cudaredist_defines_"
+"""The beginning of the names of variables, each for a macro that is defined."""
 _NOTE_LIMIT = 160
 _VALUE_LIMIT = 80
 _DEPTH_LIMIT = 16
@@ -51,6 +73,10 @@ _DEPTH_LIMIT = 16
 
 _unnamed = re.compile(r"(?:struct |union |enum )?\((?:unnamed|anonymous)[^()]*\)")
 _undefined = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_linkage = re.compile(
+    r"#[ \t]*if[^\n]*__cplusplus[^\n]*\n\s*(?:extern\s+\"C\"\s*\{|\})?[^\n#]*\s*#[ \t]*endif"
+)
+"""`extern "C" {` and its end, only for C++."""
 _is_version = re.compile(
     r"(?:.*_)?(?:VERSION|VER|MAJOR|MINOR|PATCH|PATCHLEVEL|BUILD|REVISION|SUFFIX|UPDATE)(?:_.*)?"
 ).fullmatch
@@ -58,6 +84,10 @@ _is_decoration = re.compile(
     r"(?:__attribute__|__declspec|__inline|inline|extern|static|__host__|__device__|__global__"
     r"|__forceinline|__restrict)\b"
 ).match
+_is_cpp = re.compile(
+    r".*unknown type name '(?:namespace|template|class|using|constexpr|bool|typename|__device__)'"
+).match
+"""Matches the error of a C++ header in C."""
 _is_word = re.compile(r"[A-Za-z_]\w*").fullmatch
 _marked = re.compile(r"[\\@]deprecated\b[\s:*]*(.*?)(?:\n[\s*]*\n|[\\@]|\*/|$)", re.DOTALL)
 _stated = re.compile(r"\bDeprecated\b[.,:]?\s*(.*?)(?:\*/|$)", re.DOTALL)
@@ -67,68 +97,150 @@ _is_private = re.compile(r"_|.*\b(?:details?|impl|internal)\b", re.IGNORECASE).m
 class HeaderParser:
     """Parses the headers of a folder."""
 
-    def __init__(self, folder: Path, include: Iterable[Path]) -> None:
-        """`include` are all folders to search for headers, in order."""
-        self._folder = folder
+    def __init__(self, include: Sequence[Path]) -> None:
+        """`include` are the folders to search for headers, in order. The first has the headers."""
+        self._folder, self._folders = include[0], include
         self._include = [argument for path in include for argument in ("-I", str(path))]
-        self._index = cindex.Index.create(excludeDecls=True)
+        self._index = cindex.Index.create()
         self._roots = tuple(f"{path}/" for path in include)
+        self._main = [
+            name for name in MAIN_HEADERS if any((path / name).is_file() for path in include)
+        ]
 
-    def parse(self, header: str) -> HeaderForms:
-        """Return the names of a header, by its path in the folder."""
-        unit = self._unit(header, "c")
-        error = self._error_of(unit)
-        if not error:
-            names = _CNames(unit, self._is_defined(header, "c"))
-            return HeaderForms(tuple(names.declared()))
-        unit = self._unit(header, "c++")
-        if self._error_of(unit):
-            return HeaderForms(error=error)
-        names = _CNames(unit, self._is_defined(header, "c++"))
-        return HeaderForms((*names.macros(), *_cpp_names(unit)))
+    def parse(self, headers: Mapping[str, Sequence[str]]) -> dict[str, HeaderForms]:
+        """Return the names of headers, by their paths in the folder.
 
-    def _unit(self, header: str, language: str, more: str = "") -> _Unit:
+        `headers` has the headers that include each one. Some only parse if one of these includes
+        them, or after the main headers of CUDA.
+        """
+        return {header: self._parse(header, includers) for header, includers in headers.items()}
+
+    def _parse(self, header: str, includers: Sequence[str]) -> HeaderForms:
+        unit = self._unit([header], "c")
+        attempts = [*([one] for one in includers), [*self._main, header]]
+        while unit.error and not _is_cpp(unit.error) and attempts:
+            unit = self._unit(attempts.pop(0), "c")
+        if unit.error:
+            return self._parse_cpp(header)
+        declared = tuple(self._names(unit, header).declared())
+        if not self._has_cpp(header):
+            return HeaderForms(declared)
+        known = {one.name for one in declared}
+        names = _cpp_names(self._unit([*self._main, header], "c++"), header)
+        return HeaderForms((*declared, *(one for one in names if one.name not in known)))
+
+    def _parse_cpp(self, header: str) -> HeaderForms:
+        """Return the names of a header that is not C.
+
+        Without a C++ library and nvcc, some templates have errors, but their names are known.
+        """
+        unit = self._unit([*self._main, header], "c++")
+        names = _cpp_names(unit, header)
+        return HeaderForms((*self._names(unit, header).macros(), *names), unit.error)
+
+    def _unit(self, sources: Sequence[str], language: str) -> "_Unit":
+        """Parse headers, one after the other."""
+        path = str(self._folder / _SOURCE)
+        text = "".join(f'#include "{source}"\n' for source in sources)
+        probes = "".join(
+            f"#ifdef {name}\nint {_PROBE}{name};\n#endif\n"
+            for source in sources
+            for name in sorted(self._undefined_in(source))
+        )
         arguments = [*_LANGUAGES[language], *_PLATFORM, *self._include]
-        path = str(self._folder / header)
-        files = None
-        if more:
-            files = [(str(self._folder / "probe.h"), f'#include "{header}"\n{more}')]
-            path = str(self._folder / "probe.h")
-        return self._index.parse(path, arguments, files, _OPTIONS)
+        parsed = self._index.parse(path, arguments, [(path, text + probes)], _OPTIONS)
+        return _Unit(parsed, self._roots)
 
-    def _error_of(self, unit: _Unit) -> str:
-        """Return the first error of a header, without the paths of this machine."""
-        for included in unit.get_includes():
-            if not str(included.include.name).startswith(self._roots):
-                return "includes a file outside of the packages"
-        for diagnostic in unit.diagnostics:
+    def _names(self, unit: "_Unit", header: str) -> "_CNames":
+        return _CNames(unit, header, self._undefined_in(header))
+
+    def _undefined_in(self, header: str) -> set[str]:
+        """Return the macros that a header may undefine."""
+        return set(_undefined.findall(self._text(header)))
+
+    def _has_cpp(self, header: str) -> bool:
+        """Check if a C header has more names in C++."""
+        return "__cplusplus" in _linkage.sub("", self._text(header))
+
+    def _text(self, header: str) -> str:
+        path = next((path / header for path in self._folders if (path / header).is_file()), None)
+        return "" if path is None else path.read_text("utf-8", "replace")
+
+
+class _Unit:
+    """Headers that libclang parsed."""
+
+    def __init__(self, parsed: _Parsed, roots: Sequence[str]) -> None:
+        self._roots = roots
+        self.error = ""
+        """The first error, without the paths of this machine."""
+        for included in parsed.get_includes():
+            if not str(included.include.name).startswith(tuple(roots)):
+                self._add_error(self._name(included.source), "includes a file of another folder")
+        for diagnostic in parsed.diagnostics:
             if diagnostic.severity >= cindex.Diagnostic.Error:
-                file = diagnostic.location.file
-                name = "" if file is None else str(file.name)
-                for root in self._roots:
-                    name = name.removeprefix(root)
-                return f"{name}:{diagnostic.location.line}: {diagnostic.spelling}"
-        return ""
+                name, text = self._name(diagnostic.location.file), str(diagnostic.spelling)
+                for root in roots:
+                    text = text.replace(root, "")
+                self._add_error(name, text, diagnostic.location.line)
+        self.parsed = parsed
 
-    def _is_defined(self, header: str, language: str) -> frozenset[str]:
-        """Return the macros that a header undefines again."""
-        text = (self._folder / header).read_text("utf-8", "replace")
-        names = sorted(set(_undefined.findall(text)))
-        if not names:
-            return frozenset()
-        probes = "\n".join(f"#ifdef {name}\nint probe_{name};\n#endif" for name in names)
-        unit = self._unit(header, language, probes)
-        defined = {cursor.spelling.removeprefix("probe_") for cursor in unit.cursor.get_children()}
-        return frozenset(names) - defined
+    def _add_error(self, name: str, text: str, line: int = 0) -> None:
+        place = f"{name}:{line}" if line else name
+        self.error = self.error or f"{place}: {text}"[:_NOTE_LIMIT]
+
+    def _name(self, file: Any) -> str:  # noqa: ANN401 - libclang has no types
+        """Return the path of a file as in `#include`."""
+        name = "" if file is None else str(file.name)
+        for root in self._roots:
+            name = name.removeprefix(root)
+        return posixpath.normpath(name)
+
+    def own(self, header: str) -> list[_Cursor]:
+        """Return the declarations in a header."""
+        return self._by_file.get(header, [])
+
+    def inside(self, cursor: _Cursor, header: str) -> Iterator[_Cursor]:
+        """Yield the declarations in a namespace or `extern "C"`, without those of other headers."""
+        own = {_file_address(one) for one in self.own(header)[:1]}
+        return (one for one in cursor.get_children() if _file_address(one) in own)
+
+    @cached_property
+    def functions(self) -> dict[str, _Cursor]:
+        """All functions by name."""
+        functions = (one for one in chain(*self._by_file.values()) if one.kind in _FUNCTIONS)
+        return {str(one.spelling): one for one in functions}
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """The macros that are defined at the end, of those that a header undefines somewhere."""
+        names = (str(one.spelling) for one in self.own(_SOURCE))
+        return frozenset(name.removeprefix(_PROBE) for name in names if name.startswith(_PROBE))
+
+    @cached_property
+    def _by_file(self) -> dict[str, list[_Cursor]]:
+        """The declarations by file, also those whose name is from a macro."""
+        by_address: dict[int | None, list[_Cursor]] = defaultdict(list)
+        for cursor in self.parsed.cursor.get_children():
+            by_address[_file_address(cursor)].append(cursor)
+        return {self._name(cursors[0].location.file): cursors for cursors in by_address.values()}
+
+
+def _file_address(cursor: _Cursor) -> int | None:
+    """Return libclang's address of a declaration's file, which is quicker than its name."""
+    library, file = cindex.conf.lib, cindex.c_object_p()
+    where = library.clang_getCursorLocation(cursor)
+    library.clang_getInstantiationLocation(where, ctypes.byref(file), None, None, None)
+    return ctypes.cast(file, ctypes.c_void_p).value
 
 
 class _CNames:
-    """The names that the main file of a unit declares."""
+    """The names that a header declares."""
 
-    def __init__(self, unit: _Unit, undefined: frozenset[str]) -> None:
-        self._undefined = undefined
-        self._all = list(unit.cursor.get_children())
-        self._own = [cursor for cursor in self._all if _is_own(cursor)]
+    def __init__(self, unit: _Unit, header: str, undefined: AbstractSet[str]) -> None:
+        """`undefined` are the macros that the header may undefine again."""
+        self._unit, self._undefined = unit, undefined
+        self._own = unit.own(header)
         self._names: dict[int, str] = {}
         """The typedefs that name unnamed structs and enums, by the hash of the declaration."""
         for cursor in self._own:
@@ -210,12 +322,13 @@ class _CNames:
 
     def macros(self) -> Iterator[Declared]:
         """Yield the macros, except those without a value and those of declarations."""
-        functions: dict[str, _Cursor] | None = None
+        undefined = self._undefined - self._unit.defined
+        functions = self._unit.functions
         last = {
             cursor.spelling: cursor for cursor in self._own if cursor.kind == _Kind.MACRO_DEFINITION
         }
         for name, cursor in last.items():
-            if name.startswith("_") or name in self._undefined:
+            if name.startswith("_") or name in undefined:
                 continue
             tokens = [str(token.spelling) for token in cursor.get_tokens()][1:]
             if cindex.conf.lib.clang_Cursor_isMacroFunctionLike(cursor):
@@ -225,10 +338,6 @@ class _CNames:
                 continue
             if not tokens or _is_decoration(tokens[0]):
                 continue
-            if functions is None:
-                functions = {
-                    one.spelling: one for one in self._all if one.kind == _Kind.FUNCTION_DECL
-                }
             target = _renamed(tokens)
             if target in functions:
                 if target != name:
@@ -241,8 +350,9 @@ class _CNames:
             yield Declared("macros", "", name, value if is_value else "")
 
 
-def _is_own(cursor: _Cursor) -> bool:
-    return bool(cindex.conf.lib.clang_Location_isFromMainFile(cursor.location))
+def _is_complete(cursor: _Cursor) -> bool:
+    """Check if a cursor is not the mere announcement of a type."""
+    return cursor.kind not in _CPP_TYPES or bool(cursor.is_definition())
 
 
 def _is_unnamed(cursor: _Cursor) -> bool:
@@ -343,20 +453,20 @@ def _plain(text: str) -> str:
     return sentence[:_NOTE_LIMIT].strip()
 
 
-def _cpp_names(unit: _Unit) -> Iterator[Declared]:
-    own = [cursor for cursor in unit.cursor.get_children() if _is_own(cursor)]
-    for name in sorted(set(_names_in(own, ""))):
+def _cpp_names(unit: _Unit, header: str) -> Iterator[Declared]:
+    """Yield the names of a header outside of classes."""
+    for name in sorted(set(_names_in(unit, header, unit.own(header), ""))):
         yield Declared("names", "", name, "")
 
 
-def _names_in(cursors: Iterable[_Cursor], space: str) -> Iterator[str]:
+def _names_in(unit: _Unit, header: str, cursors: Iterable[_Cursor], space: str) -> Iterator[str]:
     for cursor in cursors:
         name = cursor.spelling
         if cursor.kind == _Kind.NAMESPACE:
             inner = f"{space}{name}::" if name else space
             if not _is_private(name or ""):
-                yield from _names_in(cursor.get_children(), inner)
+                yield from _names_in(unit, header, unit.inside(cursor, header), inner)
         elif cursor.kind in {_Kind.LINKAGE_SPEC, _Kind.UNEXPOSED_DECL}:
-            yield from _names_in(cursor.get_children(), space)
-        elif cursor.kind in _CPP_NAMES and not _is_unnamed(cursor) and _is_word(name):
+            yield from _names_in(unit, header, unit.inside(cursor, header), space)
+        elif cursor.kind in _CPP_NAMES and _is_word(name) and _is_complete(cursor):
             yield f"{space}{name}"

@@ -1,6 +1,7 @@
 """Small headers in place of those of a compiler and a C library.
 
 libclang's wheel has no `stddef.h`, and headers of this machine would give other results elsewhere.
+The C++ library is empty: names of C++ are listed without their types.
 Types that other projects define, such as those of OpenGL, are declared as far as CUDA uses them.
 """
 
@@ -138,7 +139,7 @@ _TIME = _c(
 )
 _TYPES = _c(
     "typedef long ssize_t;\ntypedef long off_t;\ntypedef int pid_t;\ntypedef unsigned int uid_t;\n"
-    "typedef unsigned int gid_t;\ntypedef unsigned int mode_t;\n",
+    "typedef unsigned int gid_t;\ntypedef unsigned int mode_t;\ntypedef long long loff_t;\n",
     "stddef.h stdint.h time.h",
 )
 _SOCKET = _c(
@@ -164,13 +165,20 @@ _EGL = _c(
     "typedef unsigned int EGLBoolean;\ntypedef unsigned int EGLenum;\n",
     "stddef.h stdint.h",
 )
+_VECTORS = """\
+#pragma once
+typedef float __m128 __attribute__((vector_size(16)));
+typedef double __m128d __attribute__((vector_size(16)));
+typedef long long __m128i __attribute__((vector_size(16)));
+typedef long long __m64 __attribute__((vector_size(8)));
+"""
 _COMPLEX = "#pragma once\n#define complex _Complex\n#define I 1.0fi\n"
 _MPI = _c(
     "typedef struct ompi_communicator_t *MPI_Comm;\ntypedef struct ompi_datatype_t *MPI_Datatype;\n"
 )
 
 STUBS: dict[str, str] = {
-    "arpa/inet.h": _SOCKET,
+    "arpa/inet.h": "#include <sys/socket.h>\n",
     "assert.h": _ASSERT,
     "complex.h": _COMPLEX,
     "ctype.h": _c(""),
@@ -181,7 +189,14 @@ STUBS: dict[str, str] = {
     "math.h": _MATH,
     "memory.h": "#include <string.h>\n",
     "mpi.h": _MPI,
-    "netinet/in.h": _SOCKET,
+    "netinet/in.h": "#include <sys/socket.h>\n",
+    "fcntl.h": _c(""),
+    "features.h": "#pragma once\n#define __GLIBC_PREREQ(major, minor) 1\n",
+    "sched.h": _c("int sched_yield(void);\n"),
+    "pthread.h": "#include <sys/types.h>\n",
+    "xmmintrin.h": _VECTORS,
+    "dlfcn.h": _c("void *dlopen(const char *, int);\nvoid *dlsym(void *, const char *);\n"),
+    "emmintrin.h": _VECTORS,
     "stdalign.h": "#pragma once\n#ifndef __cplusplus\n#define alignas _Alignas\n#endif\n",
     "stdarg.h": _STDARG,
     "stdbool.h": _STDBOOL,
@@ -191,13 +206,13 @@ STUBS: dict[str, str] = {
     "stdlib.h": _STDLIB,
     "string.h": _STRING,
     "sys/socket.h": _SOCKET,
-    "sys/time.h": _TIME,
+    "sys/time.h": "#include <time.h>\n",
     "sys/types.h": _TYPES,
     "time.h": _TIME,
     "unistd.h": "#include <sys/types.h>\n",
     "wchar.h": _c("typedef unsigned int wint_t;\nsize_t wcslen(const wchar_t *);\n"),
     "EGL/egl.h": _EGL,
-    "EGL/eglext.h": _EGL,
+    "EGL/eglext.h": "#include <EGL/egl.h>\n",
     "GL/gl.h": _GL,
     "vdpau/vdpau.h": _VDPAU,
 }
@@ -205,3 +220,26 @@ STUBS: dict[str, str] = {
 
 for _name in ("assert", "float", "limits", "math", "stddef", "stdint", "stdio", "stdlib", "string"):
     STUBS[f"c{_name}"] = f"#include <{_name}.h>\nnamespace std {{}}\n"
+for _name in (
+    "algorithm",
+    "array",
+    "atomic",
+    "chrono",
+    "fstream",
+    "functional",
+    "initializer_list",
+    "iostream",
+    "limits",
+    "memory",
+    "new",
+    "ostream",
+    "sstream",
+    "stdexcept",
+    "string",
+    "string_view",
+    "tuple",
+    "type_traits",
+    "utility",
+    "vector",
+):
+    STUBS[_name] = "namespace std {}\n"

@@ -1,0 +1,269 @@
+"""update-api: the tables of APIs, from the headers of archives.
+
+A release's headers are parsed together with those that they include. Those of a product come from
+the newest local release of the same CUDA major. A release that fails keeps its part of the tables,
+and the others continue.
+"""
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from cudaredist.commands.update.report import ApiArchive, ApiReport, BrokenManifest, UnreadHeader
+from cudaredist.commands.update.table_run import TableRun
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError
+from cudaredist.formats.names import ManifestStatus
+from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.hints import command_line
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Version
+from cudaredist.redists import CUDA, find_redist
+from cudaredist.store.api_folder import ApiFolder
+from cudaredist.store.archive_headers import ArchiveHeaders
+from cudaredist.store.targets import LocalManifest, read_release
+from cudaredist.store.temporary_folders import temporary_folder
+from cudaredist.tables.api.api_columns import ApiColumn, ApiColumns, ApiOrigin
+from cudaredist.tables.api.api_packages import (
+    API_PACKAGES,
+    INCLUDED_PACKAGES,
+    PLATFORM,
+    is_read,
+    public_headers,
+)
+from cudaredist.tables.api.header_forms import HeaderForms, forms_of_json
+from cudaredist.tables.api.header_process import parse_headers
+from cudaredist.tables.api.include_tree import IncludeTree
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tasks import each
+
+_KIND = "api/1"
+"""Names of headers by the hash of their contents, in the cache."""
+
+
+class _Unit(NamedTuple):
+    """Archives that are parsed with the same headers."""
+
+    manifest: LocalManifest
+    variant: str | None
+    archives: tuple[Archive, ...]
+
+
+class _Parsed(NamedTuple):
+    archive: Archive
+    headers: dict[str, HeaderForms]
+    is_cached: bool
+
+
+@dataclass
+class ApiRun(TableRun):
+    """One run of update-api."""
+
+    _tables: dict[str, ApiColumns] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._headers = ArchiveHeaders(self.service)
+
+    def run(self) -> ApiReport:
+        """Bring the tables up to the releases of the run.
+
+        Raises `InvalidFileError` for a broken table.
+        """
+        folder = ApiFolder(self.store.api_path)
+        for package in folder.packages():
+            document = folder.document(package)
+            if document is not None:
+                self._tables[package] = ApiColumns.of(document)
+        self._drop_removed_archives()
+        units = list(self._units())
+        self.service.progress.expect(len(units))
+        results = each(
+            units, self._examine, self.service.jobs, self.service.stop, fail_fast=self.fail_fast
+        )
+        outcomes: list[ApiArchive] = []
+        for unit, result in zip(units, results, strict=True):
+            if isinstance(result, list):
+                outcomes += (self._add(unit, parsed) for parsed in result)
+            else:
+                error = ErrorReport.of(result)
+                outcomes += (_outcome(unit, one, status="failed", error=error) for one in unit[2])
+        tables = {package: columns.document() for package, columns in self._tables.items()}
+        changed = folder.changed(tables)
+        if self.write and changed:
+            folder.write(changed)
+        return self._report(changed, sum(table is not None for table in tables.values()), outcomes)
+
+    # -- the archives
+
+    def _units(self) -> Iterator[_Unit]:
+        """Yield the archives that the tables do not have, by release and variant."""
+        known = {
+            (package, column) for package, table in self._tables.items() for column in table.columns
+        }
+        for manifest in self.manifests.readable:
+            by_variant: dict[str | None, list[Archive]] = defaultdict(list)
+            for archive in _archives_of(manifest):
+                if (archive.package, self._column(manifest, archive)) not in known:
+                    by_variant[archive.variant].append(archive)
+            for variant, archives in by_variant.items():
+                yield _Unit(manifest, variant, tuple(archives))
+
+    def _drop_removed_archives(self) -> None:
+        """Drop the columns of archives that are no longer in the releases of the run."""
+        releases = {(one.target.redist.name, str(one.label)) for one in self.manifests.readable}
+        current = {
+            (archive.package, self._column(manifest, archive))
+            for manifest in self.manifests.readable
+            for archive in _archives_of(manifest)
+        }
+
+        def is_removed(package: str, column: ApiColumn) -> bool:
+            is_of_run = (
+                column.origin.channel == self.store.channel
+                and (column.origin.redist, column.label) in releases
+            )
+            return is_of_run and (package, column) not in current
+
+        for package, table in self._tables.items():
+            table.drop(partial(is_removed, package))
+
+    def _column(self, manifest: LocalManifest, archive: Archive) -> ApiColumn:
+        names = manifest.target.redist.name, archive.platform, archive.variant or ""
+        key = (archive.sha256 or "")[:KEY_SIZE]
+        return ApiColumn(ApiOrigin(self.store.channel, *names), str(manifest.label), key)
+
+    def _examine(self, unit: _Unit) -> list[_Parsed]:
+        """Read and parse the headers of a unit's archives."""
+        included: dict[str, bytes] = {}
+        own = {archive: self._read(unit.manifest, archive) for archive in unit.archives}
+        for manifest, archive in self._included(unit):
+            included |= self._read(manifest, archive)[0]
+        for headers, _ in own.values():
+            included |= headers
+        tree = IncludeTree(included)
+        forms: dict[str, HeaderForms] = {}
+        for archive, (headers, _) in own.items():
+            public = public_headers(archive.package, headers)
+            if public:
+                forms |= self._forms(tree, public)
+        self.service.progress.done()
+        nothing = HeaderForms()
+        return [
+            _Parsed(archive, {path: forms.get(path, nothing) for path in headers}, is_cached)
+            for archive, (headers, is_cached) in own.items()
+        ]
+
+    def _read(self, manifest: LocalManifest, archive: Archive) -> tuple[dict[str, bytes], bool]:
+        select = partial(is_read, archive.package)
+        return self._headers.of(manifest.request(archive), select)
+
+    def _included(self, unit: _Unit) -> Iterator[tuple[LocalManifest, Archive]]:
+        """Yield the archives of CUDA with headers that those of a unit include."""
+        manifest = unit.manifest
+        if manifest.target.redist.name != CUDA:
+            manifest = self._newest_cuda(manifest, unit.variant)
+        for archive in manifest.manifest.archives:
+            if archive.platform == PLATFORM and archive.package in INCLUDED_PACKAGES:
+                yield manifest, archive
+
+    def _newest_cuda(self, manifest: LocalManifest, variant: str | None) -> LocalManifest:
+        """Return the newest local release of CUDA for a product's variant.
+
+        Raises `IncompleteError` if there is none.
+        """
+        manifests = self.store.manifests(CUDA)
+        major = (variant or "").removeprefix("cuda")
+        labels = [label for label in manifests.labels() if _is_of_major(label, major)]
+        if not labels:
+            command = command_line("download-manifests", redist=CUDA, channel=self.store.channel)
+            message = f"no local manifest of CUDA {major}, whose headers {manifest.name} includes"
+            raise IncompleteError(message, hint=f"run `{command}`")
+        redist = find_redist(CUDA)
+        target = manifest.target._replace(
+            redist=redist, manifests=manifests, folders=redist.archive_folders, only=None
+        )
+        return read_release(target, max(labels))
+
+    def _forms(self, tree: IncludeTree, public: Sequence[str]) -> dict[str, HeaderForms]:
+        """Return the names of a package's headers, from the cache if it has them."""
+        cache, key = self.service.cache, tree.key(public)
+        cached = None if cache is None else cache.get(_KIND, key)
+        if cached is not None:
+            return forms_of_json(json.loads(zlib.decompress(cached)))
+        with temporary_folder() as folder:
+            includers = {path: tree.includers(path, public) for path in public}
+            forms = parse_headers(tree.write(folder), includers)
+        if cache is not None and not any(one.is_transient for one in forms.values()):
+            cache.put(_KIND, key, zlib.compress(json.dumps(forms).encode()))
+        return forms
+
+    # -- the tables
+
+    def _add(self, unit: _Unit, parsed: _Parsed) -> ApiArchive:
+        """Add the names of an archive to its table, and return the outcome."""
+        archive, headers = parsed.archive, parsed.headers
+        table = self._tables.setdefault(archive.package, ApiColumns(archive.package))
+        table.add(self._column(unit.manifest, archive), headers)
+        return _outcome(
+            unit,
+            archive,
+            status="cached" if parsed.is_cached else "read",
+            headers=len(headers),
+            unread=tuple(
+                UnreadHeader(path=path, reason=forms.error)
+                for path, forms in sorted(headers.items())
+                if forms.error
+            ),
+        )
+
+    def _report(
+        self, changed: Mapping[str, bytes | None], tables: int, outcomes: list[ApiArchive]
+    ) -> ApiReport:
+        broken = [
+            BrokenManifest(redist=manifest.redist, release=manifest.release, error=manifest.error)
+            for manifest in self.manifests.broken
+            if manifest.error is not None
+        ]
+        archives = sum(len(list(_archives_of(one))) for one in self.manifests.readable)
+        status: ManifestStatus = "unchanged"
+        if changed:
+            status = "written" if self.write else "would-write"
+        return ApiReport(
+            status=status,
+            tables=tables,
+            changed=tuple(package for package, data in changed.items() if data is not None),
+            removed=tuple(package for package, data in changed.items() if data is None),
+            releases=tuple(manifest.name for manifest in self.manifests.readable),
+            known=archives - len(outcomes),
+            archives=tuple(sorted(outcomes, key=_order)),
+            manifests=tuple(broken),
+            archives_read=self.service.opened,
+            fetched_bytes=self.service.fetched,
+            exit_code=exit_code_of(
+                [*outcomes, *broken], EXIT_FINDINGS if status == "would-write" else EXIT_OK
+            ),
+        )
+
+
+def _archives_of(manifest: LocalManifest) -> Iterator[Archive]:
+    """Yield the archives of a release that have a table."""
+    for archive in manifest.manifest.archives:
+        is_known = archive.package in API_PACKAGES and archive.platform == PLATFORM
+        if is_known and archive.sha256:
+            yield archive
+
+
+def _is_of_major(label: Version, major: str) -> bool:
+    return not major or str(label).partition(".")[0] == major
+
+
+def _outcome(unit: _Unit, archive: Archive, **more: object) -> ApiArchive:
+    manifest = unit.manifest
+    return ApiArchive.of(manifest.target.redist.name, manifest.label, archive, **more)
+
+
+def _order(outcome: ApiArchive) -> tuple[str, ...]:
+    return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""
