@@ -15,6 +15,8 @@ _FILE_LIMIT = 16 << 20
 _TOTAL_LIMIT = 128 << 20
 _COUNT_LIMIT = 20_000
 _CHUNK = 256 << 10
+_PATH_LIMIT = 200
+"""Characters of a path, which systems accept as the name of a file."""
 _SUFFIXES = frozenset({"", ".h", ".hh", ".hpp", ".hxx", ".cuh", ".inl", ".inc"})
 
 
@@ -26,8 +28,9 @@ def header_path(name: str) -> str | None:
     """Return the path of a member as in `#include`, None if it is not a header."""
     folders, include, path = f"/{name}".partition("/include/")
     parts = PurePosixPath(path).parts
-    is_safe = ".." not in parts and not any(ord(one) < ord(" ") for one in path)
-    if not include or not parts or not is_safe or "/include/" in f"/{folders}/":
+    is_safe = ".." not in parts and all(one.isprintable() for one in path)
+    is_short = len(path) < _PATH_LIMIT
+    if not include or not is_short or not parts or not is_safe or "/include/" in f"/{folders}/":
         return None
     return str(PurePosixPath(path)) if PurePosixPath(path).suffix in _SUFFIXES else None
 

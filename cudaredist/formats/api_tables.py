@@ -1,12 +1,12 @@
 """Model of the tables of APIs: the public names in a package's headers, by release."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from cudaredist.formats.base import InnerPath, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.declarations import declaration
 from cudaredist.formats.names import Channel
 from cudaredist.formats.symbol_tables import ArchiveKey, ReleaseRanges
 from cudaredist.primitives import API_NAME_PATTERN
@@ -18,7 +18,6 @@ _RELEASES = (
     "One text for each provider with its releases: labels and ranges such as `12.0.1..12.4.1`, "
     "separated by spaces. `*`: all releases. Empty: none. Absent: all releases of all providers"
 )
-_declarator = re.compile(r"\(\*+(?:const)?(?=[)\[])").search
 
 
 class ApiProvider(OwnModel):
@@ -154,19 +153,3 @@ class ApiTable(OwnFile):
             for label in text.replace("..", " ").split() if text != "*" else ():
                 if label not in provider.releases:
                     raise ValueError(f"{provider.redist} has no release {label}")
-
-
-def declaration(type_text: str, name: str) -> str:
-    """Return the declaration of a name with a type, such as `void *data` or `char name[256]`."""
-    pointer = _declarator(type_text)
-    if pointer:
-        return f"{type_text[: pointer.end()]}{name}{type_text[pointer.end() :]}"
-    for mark in ("(", "["):
-        before, found, after = type_text.partition(mark)
-        if found:
-            return f"{_joined(before.rstrip(), name)}{mark}{after}"
-    return _joined(type_text, name)
-
-
-def _joined(type_text: str, name: str) -> str:
-    return f"{type_text}{name}" if type_text.endswith("*") else f"{type_text} {name}"

@@ -34,6 +34,7 @@ CALLS = {
     "runfile": "runfile add nothing.run",
     "schema": "schema lock",
     "site": "site --data-dir nowhere -o site",
+    "update-api": "update-api --offline --data-dir nowhere",
     "update-gpus": "update-gpus --offline --data-dir nowhere",
     "update-nvcc-compat": "update-nvcc-compat --offline --data-dir nowhere",
     "update-advisories": "update-advisories --source nowhere",

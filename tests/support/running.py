@@ -61,7 +61,16 @@ def _require_useful_hint(result: Result) -> None:
 _OF_SERVERS = frozenset(
     {
         *("download-manifests", "process-manifests", "update-nvcc-compat", "update-gpus"),
-        *("update-symbols", "bump", "check", "versions", "mirror", "materialize", "runfile"),
+        *(
+            "update-symbols",
+            "update-api",
+            "bump",
+            "check",
+            "versions",
+            "mirror",
+            "materialize",
+            "runfile",
+        ),
     }
 )
 """Commands that connect to NVIDIA's servers without further options."""

@@ -73,7 +73,7 @@ class ApiRun(TableRun):
         Raises `InvalidFileError` for a broken table.
         """
         folder = ApiFolder(self.store.api_path)
-        for package in folder.packages():
+        for package in folder.names():
             document = folder.document(package)
             if document is not None:
                 self._tables[package] = ApiColumns.of(document)
@@ -137,18 +137,15 @@ class ApiRun(TableRun):
 
     def _examine(self, unit: _Unit) -> list[_Parsed]:
         """Read and parse the headers of a unit's archives."""
-        included: dict[str, bytes] = {}
         own = {archive: self._read(unit.manifest, archive) for archive in unit.archives}
+        included: dict[str, bytes] = {}
         for manifest, archive in self._included(unit):
-            included |= self._read(manifest, archive)[0]
+            if archive not in own:
+                included |= self._read(manifest, archive)[0]
         for headers, _ in own.values():
             included |= headers
-        tree = IncludeTree(included)
-        forms: dict[str, HeaderForms] = {}
-        for archive, (headers, _) in own.items():
-            public = public_headers(archive.package, headers)
-            if public:
-                forms |= self._forms(tree, public)
+        public = [public_headers(one.package, headers) for one, (headers, _) in own.items()]
+        forms = self._forms(IncludeTree(included), list(filter(None, public)))
         self.service.progress.done()
         nothing = HeaderForms()
         return [
@@ -187,17 +184,29 @@ class ApiRun(TableRun):
         )
         return read_release(target, max(labels))
 
-    def _forms(self, tree: IncludeTree, public: Sequence[str]) -> dict[str, HeaderForms]:
-        """Return the names of a package's headers, from the cache if it has them."""
-        cache, key = self.service.cache, tree.key(public)
-        cached = None if cache is None else cache.get(_KIND, key)
-        if cached is not None:
-            return forms_of_json(json.loads(zlib.decompress(cached)))
-        with temporary_folder() as folder:
-            includers = {path: tree.includers(path, public) for path in public}
-            forms = parse_headers(tree.write(folder), includers)
-        if cache is not None and not any(one.is_transient for one in forms.values()):
-            cache.put(_KIND, key, zlib.compress(json.dumps(forms).encode()))
+    def _forms(
+        self, tree: IncludeTree, packages: Sequence[Sequence[str]]
+    ) -> dict[str, HeaderForms]:
+        """Return the names of some packages' headers, from the cache if it has them."""
+        cache = self.service.cache
+        forms: dict[str, HeaderForms] = {}
+        pending: dict[str, Sequence[str]] = {}
+        for public in packages:
+            cached = None if cache is None else cache.get(_KIND, tree.key(public))
+            if cached is not None:
+                forms |= forms_of_json(json.loads(zlib.decompress(cached)))
+            else:
+                pending[tree.key(public)] = public
+        if pending:
+            includers = {
+                path: tree.includers(path, public) for public in pending.values() for path in public
+            }
+            with temporary_folder() as folder:
+                forms |= parse_headers(tree.write(folder, includers), includers)
+        for key, public in pending.items():
+            parsed = {path: forms[path] for path in public}
+            if cache is not None and not any(one.is_transient for one in parsed.values()):
+                cache.put(_KIND, key, zlib.compress(json.dumps(parsed).encode()))
         return forms
 
     # -- the tables

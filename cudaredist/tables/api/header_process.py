@@ -1,10 +1,10 @@
 """Parse headers in a process of its own, with limits of time and memory."""
 
-import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from cudaredist.errors import UsageError
@@ -19,7 +19,7 @@ _STOPPED = HeaderForms(
 
 def require_libclang() -> None:
     """Raise `UsageError` if libclang is not installed."""
-    if importlib.util.find_spec("clang") is None:
+    if find_spec("clang") is None:
         message = "update-api requires the package libclang"
         raise UsageError(message, hint="run `pip install 'cudaredist[api]'`")
 

@@ -54,11 +54,18 @@ class IncludeTree:
         )
         return list(islice(including, _INCLUDERS))
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write the headers to an empty folder, and return the folders to search."""
+    def write(self, folder: Path, headers: Iterable[str]) -> list[Path]:
+        """Write headers with all that they can include, and return the folders to search.
+
+        The folder must be empty.
+        """
+        paths: set[str] = set()
+        for header in (*headers, *MAIN_HEADERS):
+            paths |= self.closure(header)
+        contents = {path: self.headers[path] for path in sorted(paths)}
         own, stubs = folder / "headers", folder / "stubs"
         texts = {path: text.encode() for path, text in STUBS.items()}
-        for root, files in ((own, self.headers), (stubs, texts)):
+        for root, files in ((own, contents), (stubs, texts)):
             root.mkdir()
             for path, data in files.items():
                 target = root / path

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from clang import cindex
 
-from cudaredist.formats.api_tables import declaration
+from cudaredist.formats.declarations import declaration
 from cudaredist.tables.api.header_forms import Declared, HeaderForms
 from cudaredist.tables.api.include_tree import MAIN_HEADERS
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudaredist.formats.api_tables import ApiTable, declaration
+from cudaredist.formats.api_tables import ApiTable
+from cudaredist.formats.declarations import declaration
 from cudaredist.tables.api.api_columns import (
     ApiColumn,
     ApiColumns,

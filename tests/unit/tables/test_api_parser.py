@@ -15,7 +15,7 @@ from cudaredist.tables.api.parse_header import HeaderParser
 
 def parsed(folder: Path, files: Mapping[str, str]) -> dict[str, HeaderForms]:
     tree = IncludeTree({path: text.encode() for path, text in files.items()})
-    parser = HeaderParser(tree.write(folder))
+    parser = HeaderParser(tree.write(folder, files))
     return parser.parse({path: tree.includers(path, files) for path in files})
 
 
@@ -205,6 +205,6 @@ def test_process_loses_only_the_header_that_stops_it(tmp_path: Path) -> None:
         "c.h": "int g(void);",
     }
     tree = IncludeTree({path: text.encode() for path, text in files.items()})
-    found = parse_headers(tree.write(tmp_path), dict.fromkeys(files, ()))
+    found = parse_headers(tree.write(tmp_path, files), dict.fromkeys(files, ()))
     assert [bool(found[path].error) for path in files] == [False, True, False]
     assert found["b.h"].is_transient
