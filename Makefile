@@ -159,6 +159,7 @@ data: setup  ## generate the shipped data from about 250 GB of wheels, without s
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)
 	$(BIN)/cudaredist update-symbols $(WHEELS)
+	$(BIN)/cudaredist update-api $(WHEELS)
 
 benchmark: setup  ## compare the speed with limits and other programs
 	$(CLEAN) $(BIN)/python benchmarks/run.py
