@@ -69,8 +69,14 @@ class Records:
         names = {}
         for table, file in self._files.items():
             matches = _comments("" if file is None else file.text)
-            names[table] = {match["name"].rstrip(".") for match in matches if match["name"]}
+            names[table] = {_row_of(match["name"]) for match in matches if match["name"]}
         return names
+
+
+def _row_of(name: str) -> str:
+    """Return a name without the machine of a release, because its row is kept for all machines."""
+    name = name.rstrip(".")
+    return ".".join(name.split(".")[:2]) if name.startswith("cudaPackages_") else name
 
 
 def _has_comment(file: NixFile, names: tuple[str, ...]) -> bool:

@@ -55,7 +55,7 @@ def test_every_difference_can_be_kept_by_name(run: Run, checkout: Path, attribut
     assert {cell["table"] for cell in cells} >= tables
     for cell in cells:
         with (checkout / FILES[cell["table"]]).open("a") as file:
-            file.write(f"# cudaredist: keep {cell['cell'].removesuffix('.linux-x86_64')}\n")
+            file.write(f"# cudaredist: keep {cell['cell']}\n")
     before = contents(checkout)
     report = compare(run, checkout)
     assert report["cells"] == []
@@ -113,6 +113,20 @@ def test_kept_manifest_is_not_replaced(run: Run, checkout: Path) -> None:
     assert path in [cell["cell"] for cell in report["kept"]]
     expect_output(run("nixpkgs", checkout, "set.json", "--no-shipped-data"), 0)
     assert (checkout / path).read_text() == "{}\n"
+
+
+@needs_nix
+def test_kept_row_does_not_get_pinned_release(run: Run, checkout: Path) -> None:
+    with (checkout / VERSIONS_PATH).open("a") as file:
+        file.write("# cudaredist: keep cudaPackages_13_3.cudnn\n")
+    package_set = json.loads(Path("set.json").read_bytes())
+    package_set["redists"]["cudnn"] |= {"mode": "pinned"}
+    Path("set.json").write_text(json.dumps(package_set))
+    before = (checkout / VERSIONS_PATH).read_text().count('"9.3.0"')
+    result = run("nixpkgs", checkout, "set.json", "--no-shipped-data", "--replace")
+    subject = "cudaPackages_13_3.cudnn for linux-x86_64 is 9.3.0, not 9.2.0"
+    assert f"warning: {subject}: a comment keeps it" in expect_output(result, 0).stderr
+    assert (checkout / VERSIONS_PATH).read_text().count('"9.3.0"') == before
 
 
 @needs_nix
