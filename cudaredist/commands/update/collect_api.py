@@ -37,7 +37,7 @@ from cudaredist.tables.api.api_packages import (
 from cudaredist.tables.api.header_forms import HeaderForms, forms_of_json
 from cudaredist.tables.api.header_process import parse_headers
 from cudaredist.tables.api.include_tree import IncludeTree
-from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 from cudaredist.tasks import each
 
 _KIND = "api/1"
