@@ -104,14 +104,13 @@ def _newest(
 
 
 def _about_desktop_code(entry: CapabilityEntry, parts: Iterable[Coverage]) -> Iterator[str]:
-    """Yield sentences about a Tegra part that runs code for other GPUs."""
+    """Yield a reason if a Tegra part runs code for other GPUs."""
     cuda = fact_of(entry.policy, "desktop_code")
     if cuda is not None and any(part.by_desktop_code for part in parts):
         yield (
-            f"They have no code for {entry.base}. From CUDA {cuda} on, it runs code for other GPUs "
-            "of its architecture."
+            f"They have no code for {entry.base}. It runs code for other GPUs of its architecture "
+            f"from CUDA {cuda} on. Before, this is unknown."
         )
-        yield "Whether it runs such code of earlier releases is unknown."
 
 
 def _unexamined_jetsons(
